@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.faults import Fault
@@ -24,14 +23,14 @@ extern "C" __global__ void arrive(int* out, int arrivals) {
     bar.arrive_and_wait();
     out[threadIdx.x] = 1;
 }
-extern "C" __global__ void fetch(int* out, const int* in, int expected) {
+extern "C" __global__ void fetch(int* out, int expected) {
     __shared__ alignas(16) int s[64];
     __shared__ alignas(8) uint64_t full;
     if (threadIdx.x == 0) {
         ptx::mbarrier_init(&full, 1);
         ptx::fence_proxy_async(ptx::space_shared);
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, expected);
-        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, in, 256, &full);
+        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, out, 256, &full);
     }
     __syncthreads();
     while (!ptx::mbarrier_try_wait_parity(&full, 0)) {}
@@ -55,15 +54,14 @@ extern "C" __global__ void crossed(int* out) {
 }
 extern "C" __global__ void elsewhere(int* out) {
     __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
+    unsigned rank = __clusterRelativeBlockRank();
     if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 2);
-    cluster.sync();
-    if (threadIdx.x == 0 && cluster.block_rank() == 1)
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+    if (threadIdx.x == 0 && rank == 1)
         ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster,
-                             cluster.map_shared_rank(&bar, 0));
-    if (cluster.block_rank() == 0)
-        while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
-    cluster.sync();
+                             (uint64_t*)__cluster_map_shared_rank(&bar, 0));
+    if (rank == 0) while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
 }
 // A thread computes for long before it arrives.
 extern "C" __global__ void late(int* out, int rounds) {
@@ -109,15 +107,6 @@ extern "C" __global__ void give_up(int* out, int cycles, int tries) {
     while (!ptx::mbarrier_try_wait_parity(&bar, 0) && (cycles ? clock64() - start < cycles : asked < tries)) asked++;
     out[threadIdx.x] = asked;
 }
-extern "C" __global__ void grid(int* p, int* q) {
-    cg::grid_group g = cg::this_grid();
-    unsigned rank = g.thread_rank(), size = g.size();
-    p[rank] = rank;
-    g.sync();
-    q[rank] = p[(rank + 777) % size];
-    g.sync();
-    p[rank] = q[(rank + 777) % size];
-}
 extern "C" __global__ void tiles(int *out) {
     __shared__ cg::block_tile_memory<128> scratch;
     __shared__ int own[128];
@@ -133,62 +122,32 @@ extern "C" __global__ void tiles(int *out) {
 STEPS = 5000
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
-
-
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "_STEPS_OF_WAITING", STEPS)
 
 
-def deadlock(kernels: Kernels, name: str, blocks: int, threads: int, *arguments: object, **options: object) -> str:
-    with pytest.raises(Fault) as caught:
-        kernels.launch(name, blocks, threads, *arguments, **options)
-    assert caught.value.status_name == "CUDA_ERROR_LAUNCH_TIMEOUT"
-    return caught.value.report
-
-
-def test_missing_arrivals_are_counted_at_each_blocks_barrier(kernels: Kernels) -> None:
-    report = deadlock(kernels, "arrive", 1, 48, kernels.zeros(64), 50)
-    assert "deadlock: 48 threads wait" in report
-    assert "block 0's at 0x400 (0 bytes into _ZZ6arriveE3bar) lacks 2 of 50 arrivals; block (0, 0, 0)" in report
-    report = deadlock(kernels, "arrive", 7, 32, kernels.zeros(64), 33)
-    assert "224 threads wait" in report
-    assert "lacks 1 of 33 arrivals; block 1's at 0x400" in report
-    assert "block 3's at 0x400 (0 bytes into _ZZ6arriveE3bar) lacks 1 of 33 arrivals, and 3 more" in report
-
-
 @pytest.mark.parametrize(
-    ("expected", "text"), [(320, "lacks 64 bytes of copies"), (240, "has got 16 bytes of copies more than it expects")]
+    ("name", "blocks", "threads", "numbers", "texts"),
+    [
+        ("arrive", 1, 48, [50], ["48 threads wait", "E3bar) lacks 2 of 50 arrivals; block (0, 0, 0)"]),
+        ("arrive", 7, 32, [33], ["224 threads wait", "lacks 1 of 33 arrivals; block 1's at 0x400", "and 3 more"]),
+        ("fetch", 1, 64, [320], ["_ZZ5fetchE4full) lacks 64 bytes of copies"]),
+        ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has got 16 bytes of copies more than it expects"]),
+        ("uninitialised", 1, 32, [], ["block 0's at 0x400 (0 bytes into _ZZ13uninitialisedE3bar) has not been init"]),
+        ("crossed", 1, 64, [], ["1 thread waits", "lacks 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)"]),
+        ("elsewhere", 4, 32, [], ["_ZZ9elsewhereE3bar) lacks 1 of 2 arrivals; block 2's at"]),
+        ("back_off", 1, 32, [16], ["32 threads wait", "_ZZ8back_offE3bar) lacks 1 of 33 arrivals"]),
+    ],
 )
-def test_bytes_of_copies_are_counted(kernels: Kernels, expected: int, text: str) -> None:
-    report = deadlock(kernels, "fetch", 1, 64, kernels.zeros(64), kernels.zeros(64), expected)
-    assert text in report
-    assert "into _ZZ5fetchE4full)" in report
-
-
-def test_a_barrier_without_a_count_has_not_been_initialised(kernels: Kernels) -> None:
-    report = deadlock(kernels, "uninitialised", 1, 32, kernels.zeros(64))
-    assert "block 0's at 0x400 (0 bytes into _ZZ13uninitialisedE3bar) has not been initialised" in report
-
-
-def test_threads_at_other_barriers_wait_as_well(kernels: Kernels) -> None:
-    report = deadlock(kernels, "crossed", 1, 64, kernels.zeros(64))
-    assert "deadlock: 1 thread waits" in report
-    assert "lacks 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)" in report
-
-
-def test_arrivals_from_another_block_are_counted(kernels: Kernels) -> None:
-    report = deadlock(kernels, "elsewhere", 4, 32, kernels.zeros(64), cluster=(2, 1, 1))
-    assert "block 0's at 0x400 (0 bytes into _ZZ9elsewhereE3bar) lacks 1 of 2 arrivals; block 2's at" in report
-
-
-def test_a_wait_that_reads_the_time_and_never_gives_up_is_a_deadlock(kernels: Kernels) -> None:
-    report = deadlock(kernels, "back_off", 1, 32, kernels.zeros(64), 16)
-    assert "deadlock: 32 threads wait" in report
-    assert "into _ZZ8back_offE3bar) lacks 1 of 33 arrivals" in report
+def test_a_deadlocks_report_says_what_each_barrier_lacks(
+    kernels: Kernels, name: str, blocks: int, threads: int, numbers: list[int], texts: list[str]
+) -> None:
+    cluster = (2, 1, 1) if name == "elsewhere" else (1, 1, 1)
+    with pytest.raises(Fault) as caught:
+        kernels.launch(name, blocks, threads, kernels.zeros(64), *numbers, cluster=cluster)
+    assert caught.value.status_name == "CUDA_ERROR_LAUNCH_TIMEOUT"
+    assert [text for text in ["deadlock: ", *texts] if text not in caught.value.report] == []
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -214,15 +173,7 @@ def test_a_wait_that_gives_up_is_no_deadlock(kernels: Kernels, cycles: int, trie
     assert (asked >= 50).all()
 
 
-def test_a_cooperative_grid_synchronises(kernels: Kernels) -> None:
-    n = 20 * 256
-    p = kernels.zeros(n)
-    kernels.launch("grid", 20, 256, p, kernels.zeros(n), cooperative=True)
-    np.testing.assert_array_equal(kernels.get(p, n), (np.arange(n) + 1554) % n)
-
-
 def test_tiles_of_several_warps_leave_the_kernels_own_shared_memory_alone(kernels: Kernels) -> None:
     out = kernels.zeros(128)
     kernels.launch("tiles", 3, 128, out)
-    threads = np.arange(128)
-    assert kernels.get(out, 128).tolist() == (1000 * (threads // 64 * 64 + 63) + threads).tolist()
+    assert kernels.get(out, 128).tolist() == [1000 * (t // 64 * 64 + 63) + t for t in range(128)]

@@ -55,11 +55,6 @@ extern "C" __global__ void spread(const int* in, int ranks) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
-
-
 def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) -> None:
     out = kernels.zeros(64)
     kernels.launch("beyond", (2, 8, 1), 64, out, 0, cluster=(2, 2, 1))
@@ -67,17 +62,19 @@ def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) ->
         kernels.launch("beyond", (4, 4, 1), 64, out, 0, cluster=(2, 2, 1))
 
 
-def test_beyond_another_blocks_shared_memory_is_out_of_bounds(kernels: Kernels) -> None:
+def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) -> None:
+    pair = {"cluster": (2, 1, 1)}
     with pytest.raises(Fault, match="0 bytes past the end of .*256 bytes") as caught:
-        kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, cluster=(2, 1, 1))
+        kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, **pair)
     assert "thread (63, 0, 0)" in caught.value.report
-
-
-def test_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) -> None:
-    kernels.launch("absent", 4, 64, 1, cluster=(2, 1, 1))
+    kernels.launch("absent", 4, 64, 1, **pair)
     with pytest.raises(Fault, match="rank 5, in a cluster of 2") as caught:
-        kernels.launch("absent", 4, 64, 5, cluster=(2, 1, 1))
+        kernels.launch("absent", 4, 64, 5, **pair)
     assert caught.value.status_name == "CUDA_ERROR_LAUNCH_FAILED"
+    with pytest.raises(Fault, match="rank 3, in a cluster of 2"):
+        kernels.launch("spread", 2, 32, kernels.zeros(64), 0b1001, **pair)
+    with pytest.raises(Fault, match="global write of 16 bytes at .* out of bounds"):
+        kernels.launch("store", 1, 1, kernels.zeros(32), 256)
 
 
 def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kernels) -> None:
@@ -108,13 +105,3 @@ def test_a_wrong_bulk_copy_is_a_fault_of_its_thread(
         kernels.launch("fetch", 1, 64, kernels.zeros(64), bytes_ & 0xFFFFFFFF, to, source, 37)
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
     assert "thread (37, 0, 0)" in caught.value.report
-
-
-def test_a_wrong_store_of_a_bulk_copy_is_a_write(kernels: Kernels) -> None:
-    with pytest.raises(Fault, match="global write of 16 bytes at .* out of bounds"):
-        kernels.launch("store", 1, 1, kernels.zeros(32), 256)
-
-
-def test_a_bulk_copy_goes_to_blocks_of_the_cluster_alone(kernels: Kernels) -> None:
-    with pytest.raises(Fault, match="rank 3, in a cluster of 2"):
-        kernels.launch("spread", 2, 32, kernels.zeros(64), 0b1001, cluster=(2, 1, 1))

@@ -1,58 +1,71 @@
-"""The machine executes kernels that plain CUDA C++ compiles to."""
+"""Lanes that wait for one another, however they stand, all get on; a launch runs its own module's kernels only."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
-struct Big { int a[6]; };
-extern "C" __global__ void parameter(int* out, Big b, int k) { out[threadIdx.x] = b.a[(k + threadIdx.x) % 6]; }
-__device__ int table[4] = {5, 6, 7, 8};
-__device__ int* pointer = &table[2];
-__constant__ float constants[3] = {0.5f, 1.5f, 2.5f};
-extern "C" __global__ void symbols(float* out) {
-    out[threadIdx.x] = constants[threadIdx.x % 3] + *pointer + table[threadIdx.x & 3];
+extern "C" __global__ void lock(int* lock, int* count) {
+    bool done = false;
+    while (!done) if (atomicCAS(lock, 0, 1) == 0) {
+        *(volatile int*)count = *(volatile int*)count + 1;
+        __threadfence();
+        atomicExch(lock, 0);
+        done = true;
+    }
 }
-extern "C" __global__ void guarded(float* out) {
-    float x = threadIdx.x * 0.5f;
-    asm volatile("{ .reg .pred p; setp.gt.f32 p, %1, 0f3F800000;"
-        "@p st.global.f32 [%0], %1; @!p st.global.f32 [%0], 0f40000000; }"
-        :: "l"(out + threadIdx.x), "f"(x));
+extern "C" __global__ void chain(volatile int* flags, volatile int* out) {
+    int b = gridDim.x - 1 - blockIdx.x;
+    if (threadIdx.x == 0) {
+        if (b > 0) while (flags[b - 1] == 0);
+        out[b] = b ? out[b - 1] + b : 0;
+        __threadfence();
+        flags[b] = 1;
+    }
+}
+// One lane of a warp comes late to the others, and another warp waits for what they do then.
+extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
+    int t = threadIdx.x, warp = (t / 32 + first) % 3;
+    if (warp == 0) {
+        if (t % 32 == 0) flags[0] = 1;
+    } else if (warp == 1) {
+        if (t % 32 == 0)
+            while (!flags[0]) {}
+        __syncwarp();
+        flags[1] = 1;
+    } else {
+        while (!flags[1]) {}
+    }
+    out[t] = 1;
 }
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
+def test_a_lock_within_a_warp_is_passed_on(on_each: Kernels) -> None:
+    state = on_each.zeros(2)
+    on_each.launch("lock", 4, 64, state, state + 4)
+    assert on_each.get(state, 2).tolist() == [0, 256]
 
 
-def test_a_structure_parameter_can_be_indexed(kernels: Kernels) -> None:
-    out = kernels.zeros(32)
-    kernels.launch("parameter", 1, 32, out, np.arange(10, 16, dtype=np.int32), 4)
-    assert kernels.get(out, 32).tolist() == [10 + (4 + t) % 6 for t in range(32)]
+@pytest.mark.parametrize("threads", [32, 1024])
+def test_blocks_may_wait_for_blocks_behind_them(on_each: Kernels, threads: int) -> None:
+    """With 1024 threads the blocks don't fit into one chunk."""
+    out = on_each.zeros(80)
+    on_each.launch("chain", 80, threads, on_each.zeros(80), out)
+    assert on_each.get(out, 80)[-1] == 79 * 80 // 2
 
 
-def test_variables_start_with_their_initial_values(kernels: Kernels) -> None:
-    out = kernels.zeros(32, np.float32)
-    kernels.launch("symbols", 1, 32, out)
-    assert kernels.get(out, 32, np.float32).tolist() == [t % 3 + 0.5 + 7 + 5 + (t & 3) for t in range(32)]
-
-
-def test_guarded_instructions_act_on_their_lanes_only(kernels: Kernels) -> None:
-    out = kernels.zeros(32, np.float32)
-    kernels.launch("guarded", 1, 32, out)
-    assert kernels.get(out, 32, np.float32).tolist() == [t * 0.5 if t * 0.5 > 1 else 2.0 for t in range(32)]
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_lanes_meet_though_other_warps_wait_for_them(on_each: Kernels, first: int) -> None:
+    out = on_each.zeros(96)
+    on_each.launch("meet", 1, 96, on_each.zeros(2), out, first, steps=100_000)
+    assert (on_each.get(out, 96) == 1).all()
 
 
 def test_a_launch_of_another_module_s_entry_is_refused(kernels: Kernels) -> None:
-    other: Any = Kernels('extern "C" __global__ void other() {}')
-    kernels.module.entries["other"] = other.module.entries["other"]
+    other = Kernels('extern "C" __global__ void other() {}')
+    other.module.entries["lock"] = kernels.module.entries["lock"]
     with pytest.raises(ValueError, match="another module"):
-        kernels.launch("other", 1, 1)
-    del kernels.module.entries["other"]
+        other.launch("lock", 1, 1, 0, 0)

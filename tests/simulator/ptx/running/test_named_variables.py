@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault, load_module
+from cudart_py.simulator.ptx import Fault
 from tests.simulator.ptx.machine import HEAD, Kernels
 
-PTX = (
+SOURCE = (
     HEAD
     + """.global .align 8 .u64 in_global;
 .const .align 8 .u64 in_const = 77;
@@ -31,28 +31,14 @@ PTX = (
 done:
     ret;
 }
-.visible .entry beyond() {
-    .local .align 8 .b8 in_local[16];
-    st.u64 [in_local+1048576], 5;
-    ret;
-}
+.visible .entry beyond() { .local .align 8 .b8 in_local[16]; st.u64 [in_local+1048576], 5; ret; }
 """
 )
 
 
-@pytest.fixture
-def kernels(engine: str) -> Kernels:
-    kernels = Kernels(load_module(PTX))
-    kernels.engine = engine
-    return kernels
-
-
-def test_each_variable_is_stored_and_loaded_by_its_name(kernels: Kernels) -> None:
-    out = kernels.zeros(8, np.uint64)
-    kernels.launch("named", 1, 32, out)
-    assert kernels.get(out, 5, np.uint64).tolist() == [103, 3, 103, 80, 55]
-
-
-def test_a_place_behind_a_local_variable_is_named_as_local_memory(kernels: Kernels) -> None:
+def test_each_variable_is_stored_and_loaded_by_its_name(on_each: Kernels) -> None:
+    out = on_each.zeros(8, np.uint64)
+    on_each.launch("named", 1, 32, out)
+    assert on_each.get(out, 5, np.uint64).tolist() == [103, 3, 103, 80, 55]
     with pytest.raises(Fault, match="a local write of 8 bytes at 0x100000 "):
-        kernels.launch("beyond", 1, 32)
+        on_each.launch("beyond", 1, 32)

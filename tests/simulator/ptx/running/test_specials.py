@@ -17,7 +17,7 @@ OF_THE_H200 = {
     "tid.w": 0, "ntid.w": 0, "ctaid.w": 0, "nctaid.w": 0, "clusterid.w": 0,
 }  # fmt: skip  # rows of a table
 
-LOOKS = r"""
+SOURCE = r"""
 typedef unsigned long long u64;
 __device__ u64 timer() { u64 t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
 extern "C" __global__ void clocks(long long *out) {
@@ -40,12 +40,12 @@ extern "C" __global__ void wait_each(long long *out, long long cycles) {
     while (clock64() - start < cycles * (1 + threadIdx.x)) ;
     out[threadIdx.x] = clock64() - start;
 }
-extern "C" __global__ void wait_short(unsigned *out, unsigned cycles) {
+extern "C" __global__ void wait_short(long long *out, unsigned cycles) {
     unsigned start = clock();
     while ((unsigned)clock() - start < cycles) ;
-    *out = clock() - start;
+    *out = (unsigned)clock() - start;
 }
-extern "C" __global__ void wait_timer(u64 *out, u64 nanoseconds) {
+extern "C" __global__ void wait_timer(long long *out, u64 nanoseconds) {
     u64 start = timer();
     while (timer() - start < nanoseconds) ;
     *out = timer() - start;
@@ -67,15 +67,8 @@ extern "C" __global__ void patience(volatile int *flag, int *out) {
     while (!*flag && clock64() - start < 100000) ;
     *out = *flag;
 }
+extern "C" __global__ void astray(int *p) { __nanosleep(1000); *p = 1; }
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(engine: str) -> Kernels:
-    """Kernels that machine code leaves to NumPy."""
-    kernels = Kernels(LOOKS)
-    kernels.engine = engine
-    return kernels
 
 
 def test_special_registers_hold_what_the_hardware_says():
@@ -95,76 +88,62 @@ def test_special_registers_hold_what_the_hardware_says():
     assert dict(zip(OF_THE_H200, found, strict=True)) == OF_THE_H200
 
 
-def test_clocks_go_on_and_naps_let_time_pass(kernels):
-    out = kernels.zeros(6, np.int64)
-    kernels.launch("clocks", 1, 1, out, clock=Clock(2_000_000))
-    first, second, third, after, before, later = kernels.get(out, 6, np.int64)
-    assert 0 < first < second < third
-    assert 2000 <= after - third < 2100
-    assert 100_000 <= later - before < 100_100
-    assert later % 32 == 0
+def test_clocks_go_on_alike_in_every_run_and_naps_let_time_pass(on_each):
+    def times() -> list[list[int]]:
+        clock, found = Clock(2_000_000), []
+        for _ in range(2):
+            out = on_each.zeros(6, np.int64)
+            on_each.launch("clocks", 1, 1, out, clock=clock)
+            found.append(on_each.get(out, 6, np.int64).tolist())
+        return found
 
-
-@pytest.mark.parametrize("cycles", [1_000, 1_000_000, 1_000_000_000, 10**12])
-def test_a_wait_for_the_clock_ends_soon_and_not_much_too_late(kernels, cycles):
-    out = kernels.zeros(256, np.int64)
-    kernels.launch("wait", 4, 64, out, cycles, steps=20_000)
-    waited = kernels.get(out, 256, np.int64)
-    assert waited.min() >= cycles
-    assert waited.max() < 1.1 * cycles + 100
-
-
-def test_threads_that_wait_differently_long_each_wait_long_enough(kernels):
-    out = kernels.zeros(64, np.int64)
-    kernels.launch("wait_each", 1, 64, out, 1_000_000)
-    waited = kernels.get(out, 64, np.int64)
-    wanted = 1_000_000 * np.arange(1, 65)
-    assert (waited >= wanted).all()
-    # Those of a warp that are done wait for the others.
-    assert waited.max() < 1.1 * wanted[-1]
+    first, second = runs = times()
+    assert runs == times()
+    assert second[0] > first[3]
+    for start, start_again, short, after, before, later in runs:
+        assert 0 < start < start_again < short
+        assert 2000 <= after - short < 2100
+        assert 100_000 <= later - before < 100_100
+        assert later % 32 == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "amount"), [("wait_short", np.uint32, 3_000_000_000), ("wait_timer", np.uint64, 1_000_000_000)]
+    ("name", "blocks", "threads", "amount"),
+    [
+        *(("wait", 4, 64, cycles) for cycles in (1_000, 1_000_000, 10**12)),
+        ("wait_each", 1, 64, 1_000_000),
+        ("wait_short", 1, 1, 3_000_000_000),
+        ("wait_timer", 1, 1, 1_000_000_000),
+    ],
 )
-def test_a_wait_for_the_short_clock_or_the_global_timer_ends(kernels, name, dtype, amount):
-    out = kernels.zeros(1, dtype)
-    kernels.launch(name, 1, 1, out, amount, steps=20_000)
-    assert amount <= kernels.get(out, 1, dtype)[0] < 1.1 * amount
+def test_a_wait_for_a_clock_ends_soon_and_not_much_too_late(on_each, name, blocks, threads, amount):
+    count = blocks * threads
+    out = on_each.zeros(count, np.int64)
+    on_each.launch(name, blocks, threads, out, amount, steps=20_000)
+    waited = on_each.get(out, count, np.int64)
+    amounts = amount * (np.arange(1, count + 1) if name == "wait_each" else np.ones(count))
+    assert (waited >= amounts).all()
+    # Threads of a warp that are done wait for the others.
+    assert waited.max() < 1.1 * amounts[-1] + 100
 
 
-def test_each_turn_of_a_loop_that_times_itself_takes_the_same(kernels):
-    out = kernels.zeros(1000, np.int64)
-    kernels.launch("timed", 1, 1, out, 1000)
-    taken = kernels.get(out, 1000, np.int64)
+def test_each_turn_of_a_loop_that_times_itself_takes_the_same(on_each):
+    out = on_each.zeros(1000, np.int64)
+    on_each.launch("timed", 1, 1, out, 1000)
+    taken = on_each.get(out, 1000, np.int64)
     assert len(set(taken.tolist())) <= 2
     assert 0 < taken.max() < 100
 
 
-def test_a_wait_for_memory_or_the_clock_lets_other_blocks_write_first(kernels):
-    flag, out = kernels.zeros(1), kernels.zeros(1)
+def test_a_wait_for_memory_or_the_clock_lets_other_blocks_write_first(on_each):
+    flag, out = on_each.zeros(1), on_each.zeros(1)
     # So many threads that the blocks don't run together.
-    kernels.launch("patience", 64, 1024, flag, out)
-    assert kernels.get(out, 1)[0] == 1
+    on_each.launch("patience", 64, 1024, flag, out)
+    assert on_each.get(out, 1)[0] == 1
 
 
-def test_time_is_the_same_in_every_run_and_goes_on_from_launch_to_launch(kernels):
-    def times() -> list[list[int]]:
-        clock, found = Clock(), []
-        for _ in range(2):
-            out = kernels.zeros(6, np.int64)
-            kernels.launch("clocks", 1, 1, out, clock=clock)
-            found.append(kernels.get(out, 6, np.int64).tolist())
-        return found
-
-    first = times()
-    assert first == times()
-    assert first[1][0] > first[0][3]
-
-
-def test_the_clock_goes_on_after_a_kernel_that_failed():
-    machine = Kernels('extern "C" __global__ void astray(int *p) { __nanosleep(1000); *p = 1; }')
+def test_the_clock_goes_on_after_a_kernel_that_failed(on_each):
     clock = Clock()
     with pytest.raises(Fault):
-        machine.launch("astray", 1, 1, 8, clock=clock)
+        on_each.launch("astray", 1, 1, 8, clock=clock)
     assert clock.cycles(0) > 1000
