@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import isqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,21 +27,18 @@ from library_tour.course import cooling, graphs, reduction
 from library_tour.runner import Outcome, run_stop
 
 from .c_loops import compile_c
-from .report import Bar, Comparison, Report, Table, conditions
+from .library_calls import tensor
+from .report import Bar, Comparison, Report, Table, attempt, conditions, tried
 
 SOURCE = Path(__file__).parent / "sources" / "cub.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 C_GRAPH = "C, one graph"
-SIDE, SUMMED, COUNTED, SEARCHED, COOLED = 16384, 2**29, 2**28, 2**30, 2**26
+COOLED = 2**26
 COUNTS = {
-    "transpose": SIDE**2,
-    "heat": SIDE**2,
-    "reduction": SUMMED,
-    "nan_check": SEARCHED,
-    "logical_and": SEARCHED,
-    "dot_product": SUMMED,
-    "cooling": SUMMED,
-    "histogram": COUNTED,
+    **dict.fromkeys(("transpose", "heat"), 16384**2),
+    **dict.fromkeys(("reduction", "dot_product", "cooling"), 2**29),
+    **dict.fromkeys(("nan_check", "logical_and"), 2**30),
+    "histogram": 2**28,
 }
 CALLS = 2**28 * 256  # of map's function
 CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
@@ -49,8 +46,7 @@ Work = Callable[[], object]
 WITHOUT_BARS = ("events",)  # what is measured beside them is of interest by itself
 
 
-@dataclass(frozen=True)
-class Rival:
+class Rival(NamedTuple):
     """What somebody else's code reaches at the work of a stop's case; `trouble` says why there is no rate."""
 
     stop: str
@@ -61,8 +57,7 @@ class Rival:
     trouble: str = ""
 
 
-@dataclass(frozen=True)
-class RowBar:
+class RowBar(NamedTuple):
     """What the best of a stop's rows has to reach in a column: so much of another's rate or of a given one.
 
     The other is a rival, the stop's limit, or one of the stop's own rows. It is judged where there are so many
@@ -114,47 +109,45 @@ BARS = [
 ]
 
 
-class Cub:
-    """CUB's functions on arrays of ours, compiled meanwhile by nvcc."""
+@functools.cache
+def cub_library() -> Any:
+    """Compile CUB's functions, and thrust's, with nvcc."""
+    library = Path(tempfile.mkdtemp()) / "cub_baseline.so"
+    command = ["nvcc", "-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC", str(SOURCE)]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    return ctypes.CDLL(str(library))
 
-    def __init__(self) -> None:
-        self._library = Path(tempfile.mkdtemp()) / "cub_baseline.so"
-        command = ["nvcc", "-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC"]
-        self._compiling = subprocess.Popen(
-            [*command, str(SOURCE), "-o", str(self._library)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._loaded: Any = None
 
-    def bind(self, name: str, *arguments: Any) -> Work:
-        """Return a call of a function with its temporary storage."""
-        if self._loaded is None:
-            said, _ = self._compiling.communicate()
-            if self._compiling.returncode:
-                raise RuntimeError(f"nvcc: {said[-300:]}")
-            self._loaded = ctypes.CDLL(str(self._library))
-        function = self._loaded[name]
-        given = [
-            ctypes.c_void_p(argument.pointer) if isinstance(argument, cuda.DeviceArray) else ctypes.c_int(argument)
-            for argument in arguments
-        ]
-        nbytes = ctypes.c_size_t()
-        self._check(function(None, ctypes.byref(nbytes), *given))
-        storage = cuda.empty(max(1, nbytes.value), np.uint8)
-        first = ctypes.c_void_p(storage.pointer)
+def in_cub(name: str, *arguments: Any) -> Work:
+    """Return a call of one of these functions on arrays of ours, with its temporary storage."""
+    function, nbytes = cub_library()[name], ctypes.c_size_t()
+    given = [
+        ctypes.c_void_p(argument.pointer) if isinstance(argument, cuda.DeviceArray) else ctypes.c_int(argument)
+        for argument in arguments
+    ]
 
-        def call() -> None:
-            self._check(function(first, ctypes.byref(nbytes), *given))
-
-        call.storage = storage  # type: ignore[attr-defined]  # it lives as long as the call
-        return call
-
-    @staticmethod
-    def _check(status: int) -> None:
-        if status:
+    def run(storage: Any) -> None:
+        if status := function(storage, ctypes.byref(nbytes), *given):
             raise RuntimeError(f"cudaError {status}")
+
+    run(None)
+    kept = cuda.empty(max(1, nbytes.value), np.uint8)
+
+    def call() -> None:
+        run(ctypes.c_void_p(kept.pointer))
+
+    return call
+
+
+def theirs(name: str, array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> Work:
+    """Return the work of CuPy or PyTorch on an array of ours."""
+    module = importlib.import_module({"CuPy": "cupy", "PyTorch": "torch"}[name])
+    return work(tensor(module, array), module)
+
+
+def in_both(array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> dict[str, Callable[[], Work]]:
+    """Return the same work for CuPy and PyTorch."""
+    return {name: partial(theirs, name, array, work) for name in ("CuPy", "PyTorch")}
 
 
 def random_floats(count: int) -> cuda.DeviceArray:
@@ -168,98 +161,95 @@ def random_floats(count: int) -> cuda.DeviceArray:
     return array
 
 
-def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
-    """Measure what a stop is compared with."""
-    if stop == "events":
-        x = cuda.full(COOLED, 20.0, np.float32)
-        for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
-            yield from clocked(partial(cub.bind, name, x, x.size), name, 2 * x.nbytes)
-    elif stop == "graphs":
-        yield from steps_in_c()
-    else:
-        for case, works, nbytes in others(stop, COUNTS.get(stop, 0), cub):
-            yield from measured(stop, case, works, nbytes)
+def others(stop: str, count: int) -> Iterator[tuple[str, dict[str, Callable[[], Work]], int]]:
+    """Yield for each case of a stop others' ways to do the work on so many numbers, and the bytes that it moves."""
+    if stop not in COUNTS:
+        return
+    x = cuda.full(count, 1, np.int32) if stop == "logical_and" else random_floats(count)
+    total = cuda.empty(1, np.float32)
+    works: dict[str, Callable[[], Work]]
+    match stop:
+        case "transpose" | "heat":
+            side, y = isqrt(count), cuda.empty_like(x)
+            works = {COPY: lambda: lambda: cuda.memcpy(y, x)}
+            if stop == "transpose":
+                turned = {
+                    "CuPy": lambda x, m: lambda: m.ascontiguousarray(x.reshape(side, side).T),
+                    "PyTorch": lambda x, m: lambda: x.reshape(side, side).t().contiguous(),
+                }
+                works |= {name: partial(theirs, name, x, work) for name, work in turned.items()}
+            yield "GB/s", works, 2 * x.nbytes
+        case "reduction":
+            works = {CUB: partial(in_cub, "cub_sum", x, total, x.size)}
+            yield "GB/s", works | in_both(x, lambda x, m: x.sum), x.nbytes
+        case "nan_check":
+            yield "GB/s", in_both(x, lambda x, m: lambda: m.isnan(x).any()), x.nbytes
+        case "logical_and":
+            yield "GB/s", in_both(x, lambda x, m: x.all), x.nbytes
+        case "dot_product":
+            y = random_floats(count)
+            yield "GB/s", in_both(x, lambda x, m: partial(m.dot, x, tensor(m, y))), 2 * x.nbytes
+        case "cooling":
+            y = random_floats(count)
+            yield "GB/s", {CUB: partial(in_cub, "cub_difference", x, y, total, x.size)}, 2 * x.nbytes
+        case "histogram":
+            for kind, values in {"": x, " equal": cuda.full(count, 0.5, np.float32)}.items():
+                for bins in (10, 256):
+                    yield f"{bins}{kind}", histograms(values, bins), values.nbytes
+
+
+def histograms(values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
+    """Return others' histograms of the values."""
+    return {
+        CUB: partial(in_cub, "cub_histogram", values, cuda.empty(bins, np.uint32), bins, values.size),
+        "CuPy": partial(theirs, "CuPy", values, lambda x, m: lambda: m.histogram(x, bins, (0, 1))),
+        "PyTorch": partial(theirs, "PyTorch", values, lambda x, m: lambda: m.histc(x, bins, 0, 1)),
+    }
 
 
 def peers(stop: str, count: int) -> dict[str, Work]:
     """Return others' work for the first case of a stop, without CUB's and without what is not here."""
-    found: dict[str, Work] = {}
+    found = {}
     for name, make in next(others(stop, count), ("", {}, 0))[1].items():
-        try:
-            found[name] = make()
-            found[name]()
-        except Exception as error:  # a broken installation raises anything
-            print(f"{stop}: {name} is left out: {type(error).__name__}: {error}")
-            found.pop(name, None)
+        call = None if name == CUB else attempt(f"{stop}: {name}", make)
+        if call and attempt(f"{stop}: {name}", tried, call):
+            found[name] = call
     return found
 
 
-def others(stop: str, count: int, cub: Cub | None = None) -> Iterator[tuple[str, dict[str, Callable[[], Work]], int]]:
-    """Yield for each case of a stop others' ways to do the work on so many numbers, and the bytes that it moves."""
-    works: dict[str, Callable[[], Work]]
-    if stop in ("transpose", "heat"):
-        side = isqrt(count)
-        plane = random_floats(side**2)
-        other = cuda.empty_like(plane)
-        works = {COPY: lambda: lambda: cuda.memcpy(other, plane)}
-        if stop == "transpose":
-            works["CuPy"] = in_cupy(plane, lambda x, cupy: lambda: cupy.ascontiguousarray(x.reshape(side, side).T))
-            works["PyTorch"] = in_torch(plane, lambda x, torch: lambda: x.reshape(side, side).t().contiguous())
-        yield "GB/s", works, 2 * plane.nbytes
-    if stop == "reduction":
-        x, total = random_floats(count), cuda.empty(1, np.float32)
-        works = {
-            **in_cub(cub, "cub_sum", x, total, x.size),
-            "CuPy": in_cupy(x, lambda x, cupy: x.sum),
-            "PyTorch": in_torch(x, lambda x, torch: x.sum),
-        }
-        yield "GB/s", works, x.nbytes
-    if stop == "nan_check":
-        x = random_floats(count)
-        works = {
-            "CuPy": in_cupy(x, lambda x, cupy: lambda: cupy.isnan(x).any()),
-            "PyTorch": in_torch(x, lambda x, torch: lambda: x.isnan().any()),
-        }
-        yield "GB/s", works, x.nbytes
-    if stop == "logical_and":
-        x = cuda.full(count, 1, np.int32)
-        works = {
-            "CuPy": in_cupy(x, lambda x, cupy: x.all),
-            "PyTorch": in_torch(x, lambda x, torch: x.all),
-        }
-        yield "GB/s", works, x.nbytes
-    if stop == "dot_product":
-        x, y = random_floats(count), random_floats(count)
-        works = {
-            "CuPy": in_cupy(x, lambda x, cupy: partial(cupy.dot, x, cupy.asarray(y))),
-            "PyTorch": in_torch(x, lambda x, torch: partial(torch.dot, x, torch.as_tensor(y, device="cuda"))),
-        }
-        yield "GB/s", works, 2 * x.nbytes
-    if stop == "cooling":
-        x, y, largest = random_floats(count), random_floats(count), cuda.empty(1, np.float32)
-        yield "GB/s", in_cub(cub, "cub_difference", x, y, largest, x.size), 2 * x.nbytes
-    if stop == "histogram":
-        for kind, make in {"": random_floats, " equal": partial(cuda.full, value=0.5, dtype=np.float32)}.items():
-            values = make(count)
-            for bins in (10, 256):
-                yield f"{bins}{kind}", counting(cub, values, bins), values.nbytes
+def rivals(stop: str) -> Iterator[Rival]:
+    """Measure what a stop is compared with; whatever goes wrong becomes its trouble."""
+    if stop == "graphs":
+        yield from steps_in_c()
+    elif stop == "events":
+        x = cuda.full(COOLED, 20.0, np.float32)
+        # Ten steps, as the stop does: by events, and by the host's clock without a wait.
+        clocks = {"events": timing.median_ms, "no wait": partial(timing.host_ms, wait=False)}
+        for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
+            for clock, milliseconds in clocks.items():
+                yield measured(
+                    Rival(stop, clock, name), partial(in_cub, name, x, x.size), 2 * x.nbytes, milliseconds, 10
+                )
+    else:
+        for case, works, nbytes in others(stop, COUNTS.get(stop, 0)):
+            for name, make in works.items():
+                yield measured(Rival(stop, case, name), make, nbytes)
 
 
-def in_cub(cub: Cub | None, name: str, *arguments: Any) -> dict[str, Callable[[], Work]]:
-    """Return CUB's work under its name, nothing without CUB."""
-    return {} if cub is None else {CUB: partial(cub.bind, name, *arguments)}
-
-
-def clocked(make: Callable[[], Work], name: str, nbytes: int) -> Iterator[Rival]:
-    """Time ten steps as the stop `events` does: by events, and by the host's clock without a wait."""
-    clocks = {"events": timing.median_ms, "no wait": partial(timing.host_ms, wait=False)}
+def measured(
+    rival: Rival,
+    make: Callable[[], Work],
+    nbytes: int,
+    milliseconds: Callable[[Work], float] = timing.median_ms,
+    times: int = 1,
+) -> Rival:
+    """Measure a work, or so many of them one after the other."""
     try:
-        step = make()
-        for clock, milliseconds in clocks.items():
-            ms = milliseconds(lambda: [step() for _ in range(10)])
-            yield Rival("events", clock, name, 1e-6 * 10 * nbytes / ms, ms)
+        work = make()
+        ms = milliseconds(work if times == 1 else lambda: [work() for _ in range(times)])
+        return rival._replace(rate=1e-6 * times * nbytes / ms, ms=ms)
     except Exception as error:  # the others go on
-        yield Rival("events", "events", name, trouble=f"{type(error).__name__}: {error}"[:200])
+        return rival._replace(trouble=f"{type(error).__name__}: {error}"[:200])
 
 
 def steps_in_c() -> Iterator[Rival]:
@@ -283,46 +273,6 @@ def steps_in_c() -> Iterator[Rival]:
             yield Rival("graphs", graphs.RATE, name, rate, 1e3 * seconds)
         else:
             yield Rival("graphs", graphs.RATE, name, trouble=f"the driver answered {-seconds:.0f}")
-
-
-def counting(cub: Cub | None, values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
-    """Return others' histograms of the values."""
-    counts = cuda.empty(bins, np.uint32)
-    return {
-        **in_cub(cub, "cub_histogram", values, counts, bins, values.size),
-        "CuPy": in_cupy(values, lambda x, cupy: lambda: cupy.histogram(x, bins, (0, 1))),
-        "PyTorch": in_torch(values, lambda x, torch: lambda: torch.histc(x, bins, 0, 1)),
-    }
-
-
-def in_cupy(array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> Callable[[], Work]:
-    """Return what makes the work of CuPy on an array."""
-
-    def make() -> Work:
-        cupy = importlib.import_module("cupy")
-        return work(cupy.asarray(array), cupy)
-
-    return make
-
-
-def in_torch(array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> Callable[[], Work]:
-    """Return what makes the work of PyTorch on an array."""
-
-    def make() -> Work:
-        torch = importlib.import_module("torch")
-        return work(torch.as_tensor(array, device="cuda"), torch)
-
-    return make
-
-
-def measured(stop: str, case: str, works: Mapping[str, Callable[[], Work]], nbytes: int) -> Iterator[Rival]:
-    """Measure each work; whatever goes wrong becomes its trouble."""
-    for name, make in works.items():
-        try:
-            ms = timing.median_ms(make())
-            yield Rival(stop, case, name, 1e-6 * nbytes / ms, ms)
-        except Exception as error:  # the others go on
-            yield Rival(stop, case, name, trouble=f"{type(error).__name__}: {error}"[:200])
 
 
 def films(outcome: Outcome) -> tuple[str, float, float]:
@@ -365,13 +315,13 @@ STOPS = list(dict.fromkeys([*(bar.stop for bar in BARS), *WITHOUT_BARS]))
 
 def compare(stops: list[str]) -> Iterator[Comparison | Table]:
     """Run the stops and what they are compared with."""
-    cub, device = Cub(), cuda.Device(0)
+    device = cuda.Device(0)
     every: list[list[Any]] = []
     for name in stops:
         outcome = run_stop(name, device)
         with device:
-            found = list(rivals(name, cub))
-        every += [[other.stop, other.case, other.name, other.rate, other.ms, other.trouble] for other in found]
+            found = list(rivals(name))
+        every += map(list, found)
         for bar in bars_of(name):
             yield judge(bar, outcome, found)
     yield Table("Others", ["stop", "case", "name", "rate, GB/s where the case says no other", "ms", "note"], every)
