@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import ptx
+from tests.simulator.kernels import loaded
 from tests.simulator.support import HostCalls, Player, fresh_devices, ok
 
 
@@ -44,4 +44,4 @@ def play(context: Any, calls: HostCalls) -> Player:
 
 @pytest.fixture
 def module(context: Any) -> Any:
-    return ok(driver.cuModuleLoadData(ptx()))
+    return loaded()

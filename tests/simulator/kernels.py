@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 import numpy as np
@@ -30,9 +29,13 @@ Attribute = bindings.CUfunction_attribute
 INVALID = Status.CUDA_ERROR_INVALID_VALUE
 
 
-@functools.cache
 def ptx() -> bytes:
     return compile_ptx(SOURCE)
+
+
+def loaded(source: str = SOURCE) -> Any:
+    """Load a source into the current context."""
+    return ok(driver.cuModuleLoadData(compile_ptx(source)))
 
 
 def function(module: Any, name: str) -> Any:

@@ -172,8 +172,9 @@ class Player:
         return driver.cuMemFreeAsync(self[name], self[stream])
 
 
+@functools.cache
 def compile_ptx(source: str) -> bytes:
-    """Return the PTX of CUDA C++."""
+    """Return the PTX of CUDA C++; each source is compiled once in a process."""
     from cuda.bindings import nvrtc
 
     program = ok(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, None, None))

@@ -21,12 +21,9 @@ def test_every_attribute_is_answered_but_the_end_mark(context: Any) -> None:
     assert all(isinstance(value, int) for _, value in answers.values())
 
 
-def test_name_is_cut_to_the_length_given(context: Any) -> None:
+def test_devices_differ_in_their_uuids_and_places_and_cut_their_names(context: Any) -> None:
     assert ok(driver.cuDeviceGetName(10, 0)) == b"cudart-py\0"
     assert ok(driver.cuDeviceGetName(64, 0)).rstrip(b"\0") == b"cudart-py simulator (sm_90)"
-
-
-def test_devices_have_different_uuids_and_are_found_by_their_places(context: Any) -> None:
     assert ok(driver.cuDeviceGetUuid(0)).bytes != ok(driver.cuDeviceGetUuid(1)).bytes
     places = [ok(driver.cuDeviceGetPCIBusId(32, ordinal)) for ordinal in range(2)]
     assert [int(ok(driver.cuDeviceGetByPCIBusId(place))) for place in places] == [0, 1]
@@ -88,18 +85,13 @@ def test_environment_says_how_many_devices_and_how_much_memory(uninitialised: py
     assert ok(driver.cuDeviceTotalMem(2)) == 5000000
 
 
-@pytest.mark.parametrize(
-    ("variable", "values"),
-    [
-        ("ENGINE", ["cuda", "NumPy", "0"]),
-        ("THREADS", ["0", "two", "1025"]),
-        *((name, ["many"]) for name in ("DEVICES", "MEMORY", "STEPS", "SECONDS", "CHECKS", "CHECKS_MIB")),
-    ],
-)
-def test_a_wrong_variable_is_named_at_the_first_use(
-    uninitialised: pytest.MonkeyPatch, variable: str, values: list[str]
-) -> None:
-    for value in values:
+VARIABLES = {"ENGINE": ["cuda", "NumPy", "0"], "THREADS": ["0", "two", "1025"]}
+VARIABLES |= {name: ["many"] for name in ("DEVICES", "MEMORY", "STEPS", "SECONDS", "CHECKS", "CHECKS_MIB")}
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_wrong_variable_is_named_at_the_first_use(uninitialised: pytest.MonkeyPatch, variable: str) -> None:
+    for value in VARIABLES[variable]:
         uninitialised.setenv(f"CUDART_PY_SIMULATOR_{variable}", value)
         with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_{variable}='{value}' is no"):
             driver.cuInit(0)

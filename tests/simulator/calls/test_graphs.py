@@ -1,8 +1,7 @@
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +48,6 @@ def test_captures_have_the_drivers_answers(play: Player, case: str) -> None:
     play(CAPTURES[case])
 
 
-def instantiate(graph: Any) -> Any:
-    return ok(driver.cuGraphInstantiate(graph, 0))
-
-
-def run(graph: Any, play: Player) -> None:
-    ok(driver.cuGraphLaunch(instantiate(graph), play["s"]))
-    play("sync s")
-
-
-def test_no_graph_holds_a_prefetch(play: Player) -> None:
-    address = ok(driver.cuMemAllocManaged(64, 1))
-    location = struct("CUmemLocation", type=bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
-    play("begin s")
-    refused = driver.cuMemPrefetchAsync(address, 64, location, 0, play["s"])
-    assert refused == (Status.CUDA_ERROR_NOT_SUPPORTED,)
-    play(SPOILT)
-
-
 def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
     device, path = upload(np.zeros(10, np.int32)), tmp_path / "graph.dot"
     play("begin s")
@@ -85,64 +66,49 @@ def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
     assert driver.cuGraphDebugDotPrint(graph, b"/no/such/folder", 0) == (Status.CUDA_ERROR_OPERATING_SYSTEM,)
 
 
-def elsewhere(work: Callable[[], Any]) -> Any:
-    """Return what a function returns in another thread, where the context is current too."""
-    results: list[Any] = []
+MODES = {"global": ("forbidden",) * 2, "thread_local": ("forbidden", "allowed"), "relaxed": ("allowed",) * 2}
 
-    def run() -> None:
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_captures_mode_says_which_threads_may_make_unsafe_calls(play: Player, mode: str) -> None:
+    def elsewhere() -> Any:
         ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
-        results.append(work())
+        return driver.cuMemAlloc(100)
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return results[0]
-
-
-@pytest.mark.parametrize(
-    ("mode", "here", "there"),
-    [("global", "forbidden", "forbidden"), ("thread_local", "forbidden", "allowed"), ("relaxed", "allowed", "allowed")],
-)
-def test_a_captures_mode_says_which_threads_may_make_unsafe_calls(
-    play: Player, mode: str, here: str, there: str
-) -> None:
     answers = {"allowed": Status.CUDA_SUCCESS, "forbidden": Status.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED}
-    for expected, asked in ((here, lambda work: work()), (there, elsewhere)):
+    for there, expected in enumerate(MODES[mode]):
         play(f"begin s {mode}")
-        assert asked(lambda: driver.cuMemAlloc(100)[0]) == answers[expected]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            status = (pool.submit(elsewhere).result() if there else driver.cuMemAlloc(100))[0]
+        assert status == answers[expected]
         play("end s" if expected == "allowed" else SPOILT)
 
 
-def test_a_thread_may_exchange_its_mode_for_a_relaxed_one(play: Player) -> None:
-    play("begin s")
-    mode = bindings.CUstreamCaptureMode
-    before = ok(driver.cuThreadExchangeStreamCaptureMode(mode.CU_STREAM_CAPTURE_MODE_RELAXED))
-    assert before == mode.CU_STREAM_CAPTURE_MODE_GLOBAL
-    assert ok(driver.cuStreamGetCaptureInfo(play["t"]))[-1] == 0
-    ok(driver.cuMemAlloc(16))
-    ok(driver.cuThreadExchangeStreamCaptureMode(before))
-    play("end s")
-
-
-def test_access_policy_windows_are_kept(stream: Any) -> None:
-    identity = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-    value = bindings.CUstreamAttrValue()
-    window = value.accessPolicyWindow
-    window.base_ptr, window.num_bytes, window.hitRatio = upload(np.zeros(64, np.uint8)), 64, 0.5
-    window.hitProp = bindings.CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
+def test_access_policy_windows_are_kept_and_copied(stream: Any) -> None:
+    identity, value = (
+        bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+        bindings.CUstreamAttrValue(),
+    )
+    value.accessPolicyWindow.num_bytes, value.accessPolicyWindow.hitRatio = 64, 0.5
     ok(driver.cuStreamSetAttribute(stream, identity, value))
     other = ok(driver.cuStreamCreate(1))
     ok(driver.cuStreamCopyAttributes(other, stream))
     kept = ok(driver.cuStreamGetAttribute(other, identity)).accessPolicyWindow
     assert (kept.num_bytes, kept.hitRatio) == (64, 0.5)
-    window.hitRatio = 1.5
+    value.accessPolicyWindow.hitRatio = 1.5
     assert driver.cuStreamSetAttribute(stream, identity, value) == (INVALID,)
 
 
-def test_a_spoiled_captures_allocations_are_given_up(play: Player) -> None:
+def test_a_spoiled_capture_gives_up_its_allocations_and_no_graph_holds_a_prefetch(play: Player) -> None:
     start = ok(driver.cuMemGetInfo())
     play("begin s, take s a, sync s -> STREAM_CAPTURE_UNSUPPORTED, " + SPOILT)
     assert ok(driver.cuMemGetInfo()) == start
+    address = ok(driver.cuMemAllocManaged(64, 1))
+    location = struct("CUmemLocation", type=bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
+    play("begin s")
+    refused = driver.cuMemPrefetchAsync(address, 64, location, 0, play["s"])
+    assert refused == (Status.CUDA_ERROR_NOT_SUPPORTED,)
+    play(SPOILT)
 
 
 def test_a_graph_records_an_event_whenever_it_is_launched(play: Player) -> None:
@@ -151,7 +117,8 @@ def test_a_graph_records_an_event_whenever_it_is_launched(play: Player) -> None:
     ok(driver.cuEventRecordWithFlags(play["e"], play["s"], external))
     graph = play("end s")
     play("record e s, sync s, record e2 s")
-    run(graph, play)
+    ok(driver.cuGraphLaunch(ok(driver.cuGraphInstantiate(graph, 0)), play["s"]))
+    play("sync s")
     assert ok(driver.cuEventElapsedTime(play["e2"], play["e"])) > 0
 
 
@@ -167,80 +134,67 @@ class Graph:
         ok(driver.cuStreamBeginCapture(stream, 0))
         ok(driver.cuMemcpyDtoDAsync(self.destination, self.source, BYTES, stream))
         ok(driver.cuMemsetD8Async(self.source, 3, BYTES, stream))
-        self.graph = ok(driver.cuStreamEndCapture(stream))
-        (self.copy, self.fill), _ = ok(driver.cuGraphGetNodes(self.graph, 2))
-        self.executable = ok(driver.cuGraphInstantiate(self.graph, 0))
+        graph = ok(driver.cuStreamEndCapture(stream))
+        (self.copy, self.fill), _ = ok(driver.cuGraphGetNodes(graph, 2))
+        self.executable = ok(driver.cuGraphInstantiate(graph, 0))
         self.context = ok(driver.cuCtxGetCurrent())
 
-    def set_copy(self, parameters: Any, node: Any = None, context: Any = None) -> Any:
-        arguments = self.executable, node or self.copy, parameters, context or self.context
-        return driver.cuGraphExecMemcpyNodeSetParams(*arguments)
+    def set_copy(self, there: int, here: int, width: int, node: Any = None, context: Any = 0, **more: int) -> Any:
+        """Return the answer to other parameters of the copy, or of another node."""
+        kinds = dict.fromkeys(["srcMemoryType", "dstMemoryType"], bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE)
+        sizes = {"WidthInBytes": width, "Height": 1, "Depth": 1, "srcPitch": width, "dstPitch": width}
+        given = struct("CUDA_MEMCPY3D", srcDevice=here, dstDevice=there, **{**kinds, **sizes, **more})
+        where = self.executable, node or self.copy
+        return driver.cuGraphExecMemcpyNodeSetParams(*where, given, context or self.context)
 
-    def set_fill(self, parameters: Any, node: Any = None, context: Any = None) -> Any:
-        arguments = self.executable, node or self.fill, parameters, context or self.context
-        return driver.cuGraphExecMemsetNodeSetParams(*arguments)
+    def set_fill(self, address: int, width: int, node: Any = None, context: Any = 0, **more: int) -> Any:
+        """Return the answer to other parameters of the fill, or of another node."""
+        sizes = {"elementSize": 1, "height": 1, "width": width, **more}
+        given = struct("CUDA_MEMSET_NODE_PARAMS", dst=bindings.CUdeviceptr(address), value=1, **sizes)
+        where = self.executable, node or self.fill
+        return driver.cuGraphExecMemsetNodeSetParams(*where, given, context or self.context)
 
-    def launch(self) -> None:
+    def launched(self, count: int) -> list[int]:
+        """Launch, and return the first bytes of the destination."""
         ok(driver.cuGraphLaunch(self.executable, self.stream))
+        return download(self.destination, count).tolist()
 
 
-@pytest.fixture
-def graph(stream: Any) -> Graph:
-    return Graph(stream)
-
-
-def copy_of(destination: int, source: int, width: int, **others: int) -> Any:
-    kinds = dict.fromkeys(["srcMemoryType", "dstMemoryType"], bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE)
-    sizes = {"WidthInBytes": width, "Height": 1, "Depth": 1, "srcPitch": width, "dstPitch": width}
-    return struct("CUDA_MEMCPY3D", srcDevice=source, dstDevice=destination, **{**kinds, **sizes, **others})
-
-
-def fill_of(address: int, value: int, width: int, **others: int) -> Any:
-    given = {"elementSize": 1, "height": 1, **others}
-    return struct("CUDA_MEMSET_NODE_PARAMS", dst=bindings.CUdeviceptr(address), value=value, width=width, **given)
-
-
-def test_what_a_node_cannot_do_is_refused_and_changes_nothing(graph: Graph) -> None:
+def test_what_a_node_cannot_do_is_refused_and_changes_nothing(stream: Any) -> None:
     """A copy takes one row of known memory, and a fill keeps its single row; neither takes another kind of memory."""
+    graph = Graph(stream)
     there, here = graph.destination, graph.source
     managed = ok(driver.cuMemAllocManaged(BYTES, 1))
-    for copy in (
-        None,
-        copy_of(there, here, 0),
-        copy_of(there, here, 8, Height=2),
-        copy_of(there, here, 8, Depth=2, srcHeight=1, dstHeight=1),
-        copy_of(there, here, BYTES + 1),
-        copy_of(managed, here, 8),
-        copy_of(there, managed, 8),
+    for answer in (
+        driver.cuGraphExecMemcpyNodeSetParams(graph.executable, graph.copy, None, graph.context),
+        graph.set_copy(there, here, 0),
+        graph.set_copy(there, here, 8, Height=2),
+        graph.set_copy(there, here, 8, Depth=2, srcHeight=1, dstHeight=1),
+        graph.set_copy(there, here, BYTES + 1),
+        graph.set_copy(managed, here, 8),
+        graph.set_copy(there, managed, 8),
+        graph.set_copy(there, here, 8, graph.fill),
+        driver.cuGraphExecMemsetNodeSetParams(graph.executable, graph.fill, None, graph.context),
+        graph.set_fill(here, 0),
+        graph.set_fill(here, 4, height=2, pitch=8),
+        graph.set_fill(here, 4, elementSize=3),
+        graph.set_fill(here, BYTES + 1),
+        graph.set_fill(managed, 8),
+        graph.set_fill(here, 4, graph.copy),
+        driver.cuGraphNodeSetEnabled(graph.executable, 7, 1),
     ):
-        assert graph.set_copy(copy) == (INVALID,)
-    for fill in (
-        None,
-        fill_of(here, 1, 0),
-        fill_of(here, 1, 4, height=2, pitch=8),
-        fill_of(here, 1, 4, elementSize=3),
-        fill_of(here, 1, BYTES + 1),
-        fill_of(managed, 1, 8),
-    ):
-        assert graph.set_fill(fill) == (INVALID,)
-    copy, fill = copy_of(there, here, 8), fill_of(here, 1, 4)
-    assert graph.set_copy(copy, graph.fill) == (INVALID,)
-    assert graph.set_fill(fill, graph.copy) == (INVALID,)
+        assert answer == (INVALID,)
     wrong = (Status.CUDA_ERROR_INVALID_CONTEXT,)
-    assert graph.set_copy(copy, context=7) == wrong
-    assert graph.set_fill(fill, context=7) == wrong
-    graph.launch()
-    assert download(there, BYTES, np.uint8).tolist() == [1] * BYTES
-    ok(graph.set_fill(fill_of(here, 1, 4, pitch=3, elementSize=4)))
+    assert graph.set_copy(there, here, 8, context=7) == graph.set_fill(here, 4, context=7) == wrong
+    assert graph.launched(BYTES) == [1] * BYTES
+    ok(graph.set_fill(here, 4, pitch=3, elementSize=4))
 
 
-def test_a_disabled_node_keeps_its_parameters(graph: Graph) -> None:
+def test_a_disabled_node_keeps_its_parameters(stream: Any) -> None:
+    graph = Graph(stream)
     ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 0))
-    ok(graph.set_copy(copy_of(graph.destination, graph.source, 8)))
+    ok(graph.set_copy(graph.destination, graph.source, 8))
     assert ok(driver.cuGraphNodeGetEnabled(graph.executable, graph.copy)) == 0
-    graph.launch()
+    assert graph.launched(BYTES) == [2] * BYTES
     ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 1))
-    assert download(graph.destination, BYTES, np.uint8).tolist() == [2] * BYTES
-    graph.launch()
-    assert download(graph.destination, 9, np.uint8).tolist() == [3] * 8 + [2]
-    assert driver.cuGraphNodeSetEnabled(graph.executable, 7, 1) == (INVALID,)
+    assert graph.launched(9) == [3] * 8 + [2]

@@ -6,7 +6,6 @@ import ctypes
 import gc
 import tracemalloc
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +15,8 @@ from cudart_py.simulator import driver
 from cudart_py.simulator.ptx.running.groups import Group
 from cudart_py.simulator.ptx.running.launch import LaunchState
 from cudart_py.simulator.ptx.running.scheduler import Chunk
-from tests.simulator.kernels import function, launch
-from tests.simulator.support import Status, compile_ptx, ok, upload
+from tests.simulator.kernels import function, launch, loaded
+from tests.simulator.support import Status, upload
 
 # What is counted is this process's memory, in which a driver in software keeps a launch.
 pytestmark = pytest.mark.needs("in_process")
@@ -52,16 +51,6 @@ THREADS = 256
 CHUNK = 32768 // THREADS
 
 
-@pytest.fixture(scope="module")
-def image() -> bytes:
-    return compile_ptx(SOURCE)
-
-
-@pytest.fixture
-def kernels(context: Any, image: bytes) -> Any:
-    return ok(driver.cuModuleLoadData(image))
-
-
 @pytest.fixture
 def no_collection() -> Iterator[None]:
     """Switch the garbage collector off, so that what lies in a cycle stays."""
@@ -71,10 +60,10 @@ def no_collection() -> Iterator[None]:
     gc.enable()
 
 
-def run(kernels: Any, name: str, blocks: int) -> Status:
+def run(name: str, blocks: int) -> Status:
     """Launch, and wait."""
     out = ctypes.c_void_p(upload(np.zeros(blocks * THREADS + 1, np.int32)))
-    assert not launch(function(kernels, name), out, grid=(blocks, 1, 1), block=(THREADS, 1, 1))
+    assert not launch(function(loaded(SOURCE), name), out, grid=(blocks, 1, 1), block=(THREADS, 1, 1))
     return driver.cuCtxSynchronize()[0]
 
 
@@ -82,25 +71,25 @@ def run(kernels: Any, name: str, blocks: int) -> Status:
 @pytest.mark.parametrize("mode", ["warn", "off"])
 @pytest.mark.parametrize("kernel", ["tiles", "unwritten", "ordered", "astray"])
 @pytest.mark.filterwarnings("ignore::cudart_py.SimulatorWarning")  # because one kernel's reads are wrong on purpose
-def test_nothing_is_left_of_a_launch(kernels, no_collection, monkeypatch, kernel, mode, engine):
+def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel, mode, engine):
     if engine == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
     with cuda.checks(mode), cuda.profile():
-        status = run(kernels, kernel, CHUNK + 1)
+        status = run(kernel, CHUNK + 1)
     assert status == (Status.CUDA_ERROR_ILLEGAL_ADDRESS if kernel == "astray" else Status.CUDA_SUCCESS)
     assert [type(thing) for thing in gc.get_objects() if isinstance(thing, Chunk | Group | LaunchState)] == []
 
 
 @pytest.mark.parametrize("kernel", ["tiles", "ordered"])
-def test_the_peak_of_memory_does_not_grow_with_the_blocks(kernels, no_collection, monkeypatch, kernel):
+def test_the_peak_of_memory_does_not_grow_with_the_blocks(context, no_collection, monkeypatch, kernel):
     """Machine code that checks watch keeps a copy of what the launch changes, which may grow with the blocks."""
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
 
     def peak(chunks: int) -> int:
         tracemalloc.start()
         with cuda.checks("off"):
-            run(kernels, kernel, chunks * CHUNK)
+            run(kernel, chunks * CHUNK)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most

@@ -3,15 +3,14 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import INVALID, function, ptx
-from tests.simulator.support import Status, compile_ptx, ok
+from tests.simulator.kernels import INVALID, function, loaded, ptx
+from tests.simulator.support import Status, ok
 
 NAMES = [b"add", b"bounded", b"bump", b"pairs"]
-BAD_PTX, NO_BINARY = Status.CUDA_ERROR_INVALID_PTX, Status.CUDA_ERROR_NO_BINARY_FOR_GPU
+BAD_PTX = Status.CUDA_ERROR_INVALID_PTX
 
 
 def empty(version: str, target: str) -> bytes:
@@ -27,29 +26,30 @@ def test_an_image_is_a_buffer_or_an_address(context: Any) -> None:
         ok(driver.cuModuleLoadData(empty(version, target)))
 
 
-@pytest.mark.parametrize(
-    ("image", "status"),
-    [
-        (b"", BAD_PTX),
-        (b"this is no PTX", BAD_PTX),
-        (b".version 8.0\n.target sm_90\n nonsense", BAD_PTX),
-        (b".version 8.0\n.target sm_90\n.global .u32 x = {1, 2, 3};", BAD_PTX),
-        (empty("9.0", "sm_100"), BAD_PTX),
-        (empty("9.0", "sm_80a"), BAD_PTX),
-        (empty("9.0", "sm_86f"), BAD_PTX),
-        (empty("10.0", "sm_90"), Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION),
-        (b"\x7fELF and more", NO_BINARY),
-        (b"\x50\xed\x55\xba and more", NO_BINARY),
-        (None, INVALID),
-        (0, INVALID),
-        (5, INVALID),
-        (-1, INVALID),
+REFUSED = {
+    BAD_PTX: [
+        b"",
+        b"this is no PTX",
+        b".version 8.0\n.target sm_90\n nonsense",
+        b".version 8.0\n.target sm_90\n.global .u32 x = {1, 2, 3};",
+        *(empty("9.0", target) for target in ("sm_100", "sm_80a", "sm_86f")),
     ],
-)
-def test_other_images_are_refused_with_a_report(context: Any, image: Any, status: Any) -> None:
+    Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: [empty("10.0", "sm_90")],
+    Status.CUDA_ERROR_NO_BINARY_FOR_GPU: [b"\x7fELF and more", b"\x50\xed\x55\xba and more"],
+    INVALID: [None, 0, 5, -1],
+}
+
+
+def test_other_images_are_refused_with_a_report(context: Any) -> None:
     driver.take_report()
-    assert driver.cuModuleLoadData(image) == (status, None)
-    assert (driver.take_report() is None) == (status == INVALID)
+    for status, images in REFUSED.items():
+        for image in images:
+            assert driver.cuModuleLoadData(image) == (status, None), image
+            assert (driver.take_report() is None) == (status == INVALID)
+    names, log = bindings.CUjit_option, bytearray(200)
+    options = [names.CU_JIT_ERROR_LOG_BUFFER, names.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    assert driver.cuModuleLoadDataEx(b"this is no PTX", 2, options, [log, len(log)])[0] == BAD_PTX
+    assert b".version" in log
 
 
 def test_a_refused_module_leaves_the_context_usable(context: Any) -> None:
@@ -63,23 +63,13 @@ def test_a_refused_module_leaves_the_context_usable(context: Any) -> None:
     ok(driver.cuCtxSynchronize())
 
 
-def test_the_error_log_is_filled(context: Any) -> None:
-    names, log = bindings.CUjit_option, bytearray(200)
-    options = [names.CU_JIT_ERROR_LOG_BUFFER, names.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-    assert driver.cuModuleLoadDataEx(b"this is no PTX", 2, options, [log, len(log)])[0] == BAD_PTX
-    assert b".version" in log
-
-
-def test_kernels_are_found_by_name_and_listed_and_loaded_with_their_module(module: Any) -> None:
+def test_kernels_are_listed_and_loaded_with_their_module_and_have_parameters(module: Any) -> None:
     listed = ok(driver.cuModuleEnumerateFunctions(len(NAMES), module))
     assert sorted(ok(driver.cuFuncGetName(kernel)) for kernel in listed) == NAMES
     for kernel in listed:
         assert int(ok(driver.cuFuncGetModule(kernel))) == int(module)
         assert ok(driver.cuFuncIsLoaded(kernel)) is bindings.CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
         ok(driver.cuFuncLoad(kernel))
-
-
-def test_parameters_are_listed(module: Any) -> None:
     kernel = function(module, "pairs")
     assert ok(driver.cuFuncGetParamCount(kernel)) == 3
     assert [ok(driver.cuFuncGetParamInfo(kernel, index)) for index in range(3)] == [(0, 8), (8, 16), (24, 1)]
@@ -89,7 +79,7 @@ def test_parameters_are_listed(module: Any) -> None:
 def test_a_managed_variable_is_managed_memory(context: Any) -> None:
     source = '__managed__ int shared = 7; extern "C" __global__ void k() { shared += 1; }'
     start = ok(driver.cuMemGetInfo())
-    module = ok(driver.cuModuleLoadData(compile_ptx(source)))
+    module = loaded(source)
     address, _ = ok(driver.cuModuleGetGlobal(module, b"shared"))
     managed = bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED
     assert ok(driver.cuPointerGetAttribute(managed, address))

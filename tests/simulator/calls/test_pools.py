@@ -11,7 +11,6 @@ from tests.simulator.kernels import function, launch
 from tests.simulator.support import Player, ok, struct
 
 Attribute = bindings.CUmemPool_attribute
-SIZE = 1 << 20
 
 
 @pytest.fixture
@@ -20,10 +19,6 @@ def pool(context: Any) -> Any:
     found = ok(driver.cuDeviceGetDefaultMemPool(0))
     ok(driver.cuMemPoolSetAttribute(found, Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bindings.cuuint64_t(2**64 - 1)))
     return found
-
-
-def free_memory() -> int:
-    return int(ok(driver.cuMemGetInfo())[0])
 
 
 FREED = "take s a, free s a, "
@@ -56,22 +51,15 @@ def test_the_rules_can_be_switched_off(pool: Any, play: Player) -> None:
     assert play["a"] != play["b"]
 
 
-def test_idle_blocks_make_room_for_an_allocation(pool: Any, play: Player) -> None:
+def test_idle_blocks_make_room_and_either_free_takes_either_allocation_once(pool: Any, play: Player) -> None:
+    start = ok(driver.cuMemGetInfo())
     play("take s a 10485760, free s a, take s b 52428800, free s b, take s c 26214400")
-
-
-def test_a_pointer_is_freed_once(pool: Any, play: Player) -> None:
-    play(FREED + "free s a -> INVALID_VALUE, fill s a -> INVALID_VALUE")
-
-
-def test_either_free_takes_either_allocation(pool: Any, play: Player) -> None:
-    start = free_memory()
-    play("take null a")
-    ok(driver.cuMemFreeAsync(ok(driver.cuMemAlloc(SIZE)), 0))
+    play("free s c, free s c -> INVALID_VALUE, fill s c -> INVALID_VALUE, take null a")
+    ok(driver.cuMemFreeAsync(ok(driver.cuMemAlloc(1 << 20)), 0))
     ok(driver.cuMemFree(play["a"]))
     ok(driver.cuCtxSynchronize())
     ok(driver.cuMemPoolTrimTo(pool, 0))
-    assert free_memory() == start
+    assert ok(driver.cuMemGetInfo()) == start
 
 
 def test_access_to_a_pool_is_given_to_other_devices(context: Any) -> None:

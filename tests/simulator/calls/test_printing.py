@@ -14,8 +14,8 @@ from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
 from cudart_py.simulator import driver
-from tests.simulator.kernels import function, launch
-from tests.simulator.support import compile_ptx, ok
+from tests.simulator.kernels import function, launch, loaded
+from tests.simulator.support import ok
 
 SOURCE = r"""
 extern "C" __global__ void speak(int *out) { printf("caf\xc3\xa9 %d\n", (int)threadIdx.x); out[threadIdx.x] = 1; }
@@ -70,7 +70,7 @@ def test_what_is_beyond_the_buffer_overwrites_the_oldest(context: Any, capsys: p
     limit = bindings.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
     ok(driver.cuCtxSetLimit(limit, 0))
     assert ok(driver.cuCtxGetLimit(limit)) == 512 << 10
-    kernel = function(ok(driver.cuModuleLoadData(compile_ptx(CHATTER))), "chatter")
+    kernel = function(loaded(CHATTER), "chatter")
     found = []
     for count in (4, 40, 4):
         launch(kernel, ctypes.c_int(count), block=(32, 1, 1))
