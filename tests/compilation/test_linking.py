@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -17,135 +18,108 @@ CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x
 CALLED = "__device__ float twice(float a) { return a * 2; }\n"
 
 
+@functools.cache
 def made(source, kind, *options):
-    with Program(source, options=["--gpu-architecture=sm_90", "-rdc=true", *options]) as program:
+    options = ["--gpu-architecture=sm_90", "-rdc=true", *["-dlto"] * (kind == "ltoir"), *options]
+    with Program(source, options=options) as program:
         program.compile()
         return getattr(program, kind)
 
 
-@pytest.fixture(scope="module")
-def cubins():
-    return [made(CALLER, "cubin"), made(CALLED, "cubin")]
+def pair(first, second):
+    return [made(CALLER, first), made(CALLED, second)]
 
 
-@pytest.fixture(scope="module")
-def link_time_code():
-    return [made(CALLER, "ltoir", "-dlto"), made(CALLED, "ltoir", "-dlto")]
+@pytest.mark.parametrize("as_files", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second", "has_ptx"),
+    [("cubin", "cubin", False), ("ptx", "cubin", False), ("ltoir", "ltoir", True), ("ltoir", "cubin", False)],
+)
+def test_code_of_each_kind_links_to_a_cubin_and_link_time_code_to_ptx_too(tmp_path, first, second, has_ptx, as_files):
+    images = pair(first, second)
+    if as_files:
+        for number, code in enumerate(images):
+            (tmp_path / str(number)).write_bytes(code)
+        images = [tmp_path / "0", tmp_path / "1"]
+    image = link_images(images, arch="sm_90")
+    assert image.cubin.startswith(b"\x7fELF")
+    assert b"_Z1kPf" in image.cubin
+    assert (b".entry _Z1kPf" in image.ptx) == bool(image.ptx) == has_ptx
+    if has_ptx or "ptx" in (first, second):
+        assert image.entries("k") == ("_Z1kPf",)
+        assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
 
 
-def test_cubins_link_to_a_cubin(cubins):
-    assert link_images(cubins, arch=90).cubin.startswith(b"\x7fELF")
-
-
-def test_fatbins_link_to_a_cubin(cubins, fatbin):
-    linked = link_images([fatbin(cubin, "90") for cubin in cubins], arch=90)
+def test_fatbins_link_to_a_cubin(fatbin):
+    linked = link_images([fatbin(cubin, "90") for cubin in pair("cubin", "cubin")], arch=90)
     assert linked.cubin.startswith(b"\x7fELF")
     assert b"_Z1kPf" in linked.cubin
 
 
-def test_ptx_links_with_a_cubin(cubins):
-    image = link_images([made(CALLER, "ptx"), cubins[1]], arch=90)
-    assert image.cubin.startswith(b"\x7fELF")
-    assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
+APART = """
+template <class T> __device__ __noinline__ T half(T x) {{ return x / 2; }}
+static __device__ int count = {0};
+__device__ int global_{1} = {0};
+__global__ void {1}(int *x) {{ *x = half(count++); }}
+"""
 
 
-def test_link_time_code_links_to_both(link_time_code):
-    image = link_images(link_time_code, arch="sm_90")
-    assert image.cubin.startswith(b"\x7fELF")
-    assert b".entry _Z1kPf" in image.ptx
-    assert image.entries("k") == ("_Z1kPf",)
-
-
-def test_ptx_needs_link_time_code_alone(link_time_code, cubins):
-    assert link_images([link_time_code[0], cubins[1]], arch=90).ptx == b""
-
-
-def test_ptx_of_several_texts_is_one_text():
-    image = link_images([made(CALLER, "ptx"), compile_image(CALLED, arch=90, options=["-rdc=true"])], arch=90)
-    assert image.ptx.startswith(b".version ")
-    assert image.ptx.count(b".version ") == image.ptx.count(b".target sm_90") == 1
-    assert b".entry _Z1kPf" in image.ptx
-    assert b".visible .func  (.param .b32 func_retval0) _Z5twicef" in image.ptx
-
-
-def test_names_without_linkage_stay_apart_in_linked_ptx():
-    source = "static __device__ int count = {0}; __global__ void {1}(int *x) {{ *x = count++; }}"
-    image = link_images([made(source.format(value, name), "ptx") for value, name in ((3, "a"), (4, "b"))], arch=90)
-    assert sorted(re.findall(rb"\.u32 (count\w*) = (\d);", image.ptx)) == [(b"count__0", b"3"), (b"count__1", b"4")]
-    first = image.ptx[image.ptx.index(b".entry _Z1aPi") : image.ptx.index(b".u32 count__1")]
-    assert b"[count__0]" in first
-
-
-def test_weak_functions_are_in_linked_ptx_once():
-    source = "template <class T> __device__ __noinline__ T half(T x) {{ return x / 2; }}\n"
-    source += "__global__ void {0}(float *x) {{ *x = half(*x); }}"
-    image = link_images([made(source.format(name), "ptx") for name in "ab"], arch=90)
-    assert len(re.findall(rb"^\.weak \.func [^;{]*\{", image.ptx, re.MULTILINE)) == 1
-    assert image.ptx.count(b".entry") == 2
-
-
-def test_files_of_linked_ptx_are_numbered_on():
-    image = link_images([made(CALLER, "ptx", "-lineinfo"), made(CALLED, "ptx", "-lineinfo")], arch=90)
-    assert sorted(re.findall(rb"^\s*\.file\s+(\d+)", image.ptx, re.MULTILINE)) == [b"1", b"2"]
-    assert set(re.findall(rb"\.loc\s+(\d+)", image.ptx)) == {b"1", b"2"}
-
-
-def test_compiled_images_bring_architecture_and_signatures():
-    options = ["-rdc=true"]
-    image = link_images([compile_image(source, arch=90, options=options) for source in (CALLER, CALLED)])
+def test_texts_of_ptx_become_one():
+    """Names without linkage stay apart, weak functions are there once, and files are numbered on."""
+    sources = APART.format(3, "a"), APART.format(4, "b")
+    images = [compile_image(source, arch=90, options=["-rdc=true"]) for source in sources]
+    image = link_images([images[0].ptx, images[1]])
+    ptx = image.ptx
     assert image.arch == "sm_90"
-    assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
-    assert image.resources["_Z1kPf"].registers > 0
+    assert str(image.signatures["_Z1aPi"]) == "void a(int*)"
+    assert image.resources["_Z1bPi"].registers > 0
+    assert ptx.startswith(b".version ")
+    assert ptx.count(b".version ") == ptx.count(b".target sm_90") == 1
+    assert sorted(re.findall(rb"\.u32 (count\w*) = (\d);", ptx)) == [(b"count__0", b"3"), (b"count__1", b"4")]
+    assert b"[count__0]" in ptx[ptx.index(b".entry _Z1aPi") : ptx.index(b".u32 count__1")]
+    assert ptx.count(b".visible .global .align 4 .u32 global_") == ptx.count(b".entry") == 2
+    assert len(re.findall(rb"^\.weak \.func [^;{]*\{", ptx, re.MULTILINE)) == 1
+    assert sorted(re.findall(rb"^\s*\.file\s+(\d+)", ptx, re.MULTILINE)) == [b"1", b"2"]
+    assert set(re.findall(rb"\.loc\s+(\d+)", ptx)) == {b"1", b"2"}
 
 
-def test_files_are_read(tmp_path, cubins):
-    paths = []
-    for position, cubin in enumerate(cubins):
-        path = tmp_path / f"{position}.cubin"
-        path.write_bytes(cubin)
-        paths.append(path)
-    assert link_images(paths, arch=90).cubin
-
-
-def test_undefined_reference_names_the_symbol(cubins):
+def test_undefined_reference_names_the_symbol():
     with pytest.raises(LinkError, match="Undefined reference to '_Z5twicef'") as caught:
-        link_images(cubins[:1], arch=90)
+        link_images([made(CALLER, "cubin")], arch=90)
     assert "Undefined" in caught.value.log
     assert caught.value.status is not None
 
 
-@pytest.mark.parametrize(("kind", "options"), [("cubin", ()), ("ptx", ()), ("ltoir", ("-dlto",))])
-def test_an_image_of_another_architecture_is_named_with_both_architectures(kind, options):
-    parts = [made(CALLER, kind, *options), made(CALLED, kind, *options)]
+@pytest.mark.parametrize("kind", ["cubin", "ptx", "ltoir"])
+def test_an_image_of_another_architecture_is_named_with_both_architectures(kind):
     with pytest.raises(LinkError, match=r"image 0 is for sm_90, image 1 is for sm_90, and the link is for sm_80\n"):
-        link_images(parts, arch=80)
+        link_images(pair(kind, kind), arch=80)
 
 
-def test_an_undefined_reference_is_no_matter_of_architectures(cubins):
+def test_an_undefined_reference_is_no_matter_of_architectures():
     older = made(CALLER.replace("k(", "j("), "ptx", "--gpu-architecture=sm_80")
     with pytest.raises(LinkError, match="do not link\n"):
-        link_images([cubins[0], older], arch=90)
+        link_images([made(CALLER, "cubin"), older], arch=90)
 
 
 ONE = "__device__ float scale = 2; __device__ float twice(float a) { return a * scale; }\n"
 OTHER = "extern __device__ float scale; __device__ float twice(float a) { return a + a; }\n"
-KINDS = {"cubin": (), "ptx": (), "ltoir": ("-dlto",)}
 
 
 @pytest.mark.parametrize(
     ("first", "second"), [("cubin", "cubin"), ("ptx", "ptx"), ("ptx", "cubin"), ("cubin", "ltoir"), ("ltoir", "ptx")]
 )
-def test_a_symbol_that_two_images_define_is_named_with_both(cubins, capfd, first, second):
-    images = [cubins[0], made(ONE, first, *KINDS[first]), made(OTHER, second, *KINDS[second])]
+def test_a_symbol_that_two_images_define_is_named_with_both(capfd, first, second):
+    images = [made(CALLER, "cubin"), made(ONE, first), made(OTHER, second)]
     with pytest.raises(LinkError, match=r"twice\(float\).* twice: in images\[1\].* and in images\[2\]"):
         link_images(images, arch=90)
     assert capfd.readouterr().err == ""
 
 
-def test_a_variable_that_link_time_code_and_a_cubin_define_is_named(link_time_code):
-    images = [made(f"__constant__ int size = {n};", kind, *KINDS[kind]) for n, kind in ((1, "ltoir"), (2, "cubin"))]
+def test_a_variable_that_link_time_code_and_a_cubin_define_is_named():
+    images = [made(f"__constant__ int size = {n};", kind) for n, kind in ((1, "ltoir"), (2, "cubin"))]
     with pytest.raises(LinkError, match=r"size twice: in images\[1\].* and in images\[2\]"):
-        link_images([link_time_code[1], *images], arch=90)
+        link_images([made(CALLED, "ltoir"), *images], arch=90)
 
 
 USES = {
@@ -160,7 +134,7 @@ USES = {
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])
 def test_link_time_code_and_other_code_may_not_define_one_symbol_as_whatever(kind):
     """Where one is a variable and the other one a function, nvJitLink crashes."""
-    link_time = {use: made(text.replace("NAME", "first"), "ltoir", "-dlto") for use, text in USES.items()}
+    link_time = {use: made(text.replace("NAME", "first"), "ltoir") for use, text in USES.items()}
     other = {use: made(text.replace("NAME", "second"), kind) for use, text in USES.items()}
     refused = {}
     for one, code in link_time.items():
@@ -185,17 +159,16 @@ def test_a_symbol_in_two_fatbins_is_named(fatbin):
         link_images(images, arch=90)
 
 
-def test_repeated_definitions_are_refused_after_a_link_of_link_time_code(link_time_code, cubins):
+def test_repeated_definitions_are_refused_after_a_link_of_link_time_code():
     """When nvJitLink was given them, the process crashed."""
     for _ in range(4):
-        link_images(link_time_code, arch=90)
+        link_images(pair("ltoir", "ltoir"), arch=90)
         with pytest.raises(LinkError, match="twice: in"):
-            link_images([*cubins, made(OTHER + "__device__ float scale;", "cubin")], arch=90)
+            link_images([*pair("cubin", "cubin"), made(OTHER + "__device__ float scale;", "cubin")], arch=90)
 
 
 SHARED = """
-#include <cub/block/block_reduce.cuh>
-#include <cuda/barrier>
+#include <cuda/ptx>
 static __device__ int counter;
 static __constant__ float table[2] = {{1, 2}};
 namespace {{ __device__ int hidden; }}
@@ -205,13 +178,7 @@ template <class T> __device__ __noinline__ T halved(T x) {{ return x / 2; }}
 __device__ inline int counted(int x) {{ static int sum; return sum += x; }}
 __device__ __managed__ int managed_{0} = 3;
 __global__ void {0}(float* x) {{
-    using Reduce = cub::BlockReduce<float, 32>;
-    __shared__ typename Reduce::TempStorage room;
-    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
-    if (threadIdx.x == 0) init(&bar, 32);
-    __syncthreads();
-    bar.arrive_and_wait();
-    x[0] = Reduce(room).Sum(x[threadIdx.x]) + halved(x[3]) + counter++ + table[threadIdx.x % 2] + hidden++
+    x[0] = halved(x[3]) + counter++ + table[threadIdx.x % 2] + hidden++
         + inlined + value<float> + counted(2) + managed_{0};
     printf("%f\\n", x[0]);
 }}
@@ -221,16 +188,13 @@ __global__ void {0}(float* x) {{
 @pytest.mark.parametrize("kinds", [("cubin", "cubin"), ("ptx", "ptx"), ("ltoir", "ptx")])
 def test_headers_and_names_that_every_image_may_define_are_not_refused(kinds):
     folders = [f"-I{folder}" for folder in headers.find(library_version(), library_path()).folders]
-    images = [
-        made(SHARED.format(name), kind, "--std=c++17", *folders, *KINDS[kind])
-        for name, kind in zip("ab", kinds, strict=True)
-    ]
+    images = [made(SHARED.format(name), kind, "--std=c++17", *folders) for name, kind in zip("ab", kinds, strict=True)]
     assert link_images(images, arch=90).cubin
 
 
-def test_unknown_option_is_a_link_error(cubins):
+def test_unknown_option_is_a_link_error():
     with pytest.raises(LinkError, match="--nonsense"):
-        link_images(cubins, arch=90, options=["--nonsense"])
+        link_images(pair("cubin", "cubin"), arch=90, options=["--nonsense"])
 
 
 @pytest.mark.parametrize(
@@ -244,17 +208,10 @@ def test_unknown_option_is_a_link_error(cubins):
         ({"options": ["-arch=sm_80"]}, ValueError, "options"),
         ({"options": "-lto"}, TypeError, "options"),
         ({"options": ["-lto\0"]}, ValueError, r"options\[0\]"),
-        ({"options": None}, TypeError, "options"),
-        ({"images": 5}, TypeError, "images"),
-        ({"images": None}, TypeError, "images"),
         ({"images": {b"x": 1}}, TypeError, "images"),
-        ({"images": [None]}, TypeError, r"images\[0\]"),
         ({"images": [Path("a\0b")]}, ValueError, r"images\[0\]"),
-        ({"images": [Path("/dev/zero")]}, ValueError, r"images\[0\]"),
-        ({"arch": 9.0}, TypeError, "arch"),
-        ({"arch": 10**5000}, ValueError, "arch"),
     ],
 )
-def test_bad_arguments_are_named(cubins, arguments, error, message):
+def test_bad_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=f"^link: argument '{message}"):
-        link_images(**{"images": cubins, "arch": 90, **arguments})
+        link_images(**{"images": pair("cubin", "cubin"), "arch": 90, **arguments})
