@@ -20,6 +20,8 @@ PAGE = ROOT / "docs" / "adding-a-driver-call.md"
 @pytest.fixture
 def page_tests(monkeypatch):
     """Add the page's call where the page says, and return the page's tests by name."""
+    assert not hasattr(driver, "cuCtxGetId")
+    assert not hasattr(devices.Device, "context_id")
     simulated, bare_tests, wrapper, test = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     tests = {"Any": Any, "Status": Status, "driver": driver, "ok": ok}
     spaces = [vars(contexts).copy(), tests, vars(devices).copy(), tests]
@@ -47,8 +49,3 @@ def test_the_pages_call_passes_the_pages_test(page_tests, device):
 def test_the_pages_bare_call_passes_the_pages_tests(page_tests, context):
     page_tests["test_a_number_is_that_of_the_current_context_where_none_is_given"](context)
     page_tests["test_what_is_no_context_has_no_number"](context)
-
-
-def test_the_pages_call_is_not_there_yet():
-    assert not hasattr(driver, "cuCtxGetId")
-    assert not hasattr(devices.Device, "context_id")

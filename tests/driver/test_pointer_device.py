@@ -31,12 +31,9 @@ def answered(monkeypatch):
     pointer_device._function.cache_clear()
 
 
-def test_the_drivers_own_answer_is_returned(answered):
+def test_the_drivers_own_answer_is_returned_and_an_unknown_address_is_an_error(answered):
     assert pointer_device.ordinal(0x7F0000000000) == 5
     assert answered == [(DEVICE_ORDINAL, 0x7F0000000000)]
-
-
-def test_an_unknown_address_is_an_error(answered):
     with pytest.raises(cuda.InvalidValueError, match="cuPointerGetAttribute"):
         pointer_device.ordinal(0)
 
