@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -41,63 +42,68 @@ def error_of(source, **arguments):
         ("stdio.h", "leave #include <stdio.h> out; printf() is built in"),
         ("cstdio", "leave #include <cstdio> out; printf() is built in"),
         ("math.h", "the mathematical functions are built in"),
-        ("cmath", "the mathematical functions are built in"),
-        ("assert.h", "assert() is built in"),
         ("stdlib.h", "malloc() and free() are built in"),
         ("stdint.h", "include <cuda/std/cstdint> in place of <stdint.h>"),
-        ("cstdint", "include <cuda/std/cstdint> in place of <cstdint>"),
-        ("limits.h", "include <cuda/std/climits> in place of <limits.h>"),
+        ("climits", "include <cuda/std/climits> in place of <climits>"),
         ("type_traits", "include <cuda/std/type_traits> in place of <type_traits>"),
         ("iostream", "leave #include <iostream> out, with the code that needs it"),
         ("cublas_v2.h", "leave #include <cublas_v2.h> out, with the code that needs it"),
+        ("cupy/complex.cuh", "include <cuda/std/complex> in its place, and write cuda::std::complex"),
+        ("cupy/carray.cuh", "<cupy/carray.cuh> comes with CuPy: leave it out"),
     ],
 )
-def test_a_header_of_the_host_is_left_out_or_replaced(header, advice):
+def test_a_header_of_the_host_or_of_cupy_is_left_out_or_replaced(header, advice):
     text = error_of(f"#include <{header}>\n{KERNEL}")
     assert advice in text
     assert "include=[" not in text
 
 
 def test_a_header_for_nvcc_alone_stays_within_the_condition_that_the_advice_names():
-    assert "#ifndef __CUDACC_RTC__" in error_of(f"#include <stdio.h>\n{KERNEL}")
-    compile_image(f"#ifndef __CUDACC_RTC__\n#include <stdio.h>\n#endif\n{KERNEL}", arch=90, cache=False)
+    with pytest.raises(CompileError, match="#ifndef __CUDACC_RTC__") as caught:
+        compile_image(f"#include <stdio.h>\n{KERNEL}", cache=False)
+    assert "Remedy" not in caught.value.log, "the log stays the compiler's own"
+    compile_image(f"#ifndef __CUDACC_RTC__\n#include <stdio.h>\n#endif\n{KERNEL}")
 
 
 def test_the_drivers_header_is_left_out():
-    if "cuda.h" not in error_of(f"#include <cuda.h>\n{KERNEL}"):
+    text = error_of(f"#include <cuda.h>\n{KERNEL}")
+    if "cuda.h" not in text:
         pytest.skip("no cuda.h that fits this NVRTC")
-    assert "<cuda.h> is for code of the host" in error_of(f"#include <cuda.h>\n{KERNEL}")
+    assert "<cuda.h> is for code of the host" in text
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'printf("%d", 1);',
-        "x[0] = sinf(x[1]);",
-        "assert(x[0] > 0);",
-        "free(malloc(4));",
-        "memcpy(x, x + 1, 4);",
-        "x[0] = clock();",
-        "x[0] = sizeof(size_t) + sizeof(ptrdiff_t);",
-    ],
-)
-def test_what_the_advice_calls_built_in_compiles_without_a_header(line):
-    compile_image(f"__global__ void k(float* x) {{ {line} }}", arch=90, cache=False)
+BUILT_IN = """
+__global__ void k(float* x) {
+    printf("%d", 1);
+    x[0] = sinf(x[1]);
+    assert(x[0] > 0);
+    free(malloc(4));
+    memcpy(x, x + 1, 4);
+    x[0] = clock();
+    x[0] = sizeof(size_t) + sizeof(ptrdiff_t);
+}
+"""
+DECLARED = """
+#include <cuda/std/cstdint>
+#include <cuda/std/climits>
+#include <cuda/std/limits>
+#include <cuda/std/utility>
+#include <math_constants.h>
+__global__ void k(float* x) {
+    uint32_t a = INT_MAX;
+    x[0] = max(x[1], x[2]) + a + cuda::std::numeric_limits<float>::max() + CUDART_PI_F + CUDART_NAN_F + CUDART_INF_F;
+    cuda::std::swap(x[1], x[2]);
+}
+"""
+
+
+def test_what_the_advice_calls_built_in_compiles_without_a_header():
+    compile_image(BUILT_IN)
 
 
 @needs_core
-@pytest.mark.parametrize(
-    ("header", "line"),
-    [
-        ("cuda/std/cstdint", "uint32_t a = 3; x[0] = a;"),
-        ("cuda/std/climits", "x[0] = INT_MAX;"),
-        ("cuda/std/limits", "x[0] = cuda::std::numeric_limits<float>::max();"),
-        ("cuda/std/utility", "x[0] = max(x[1], x[2]); cuda::std::swap(x[1], x[2]);"),
-        ("math_constants.h", "x[0] = CUDART_PI_F + CUDART_NAN_F + CUDART_INF_F;"),
-    ],
-)
-def test_the_headers_that_the_advice_names_declare_what_it_says(header, line):
-    compile_image(f"#include <{header}>\n__global__ void k(float* x) {{ {line} }}", arch=90, cache=False)
+def test_the_headers_that_the_advice_names_declare_what_it_says():
+    compile_image(DECLARED)
 
 
 @pytest.mark.parametrize(
@@ -124,21 +130,24 @@ def test_a_whole_program_is_told_what_to_cut_and_how_python_launches(include):
     assert 'module["scale"][grid, block, shared_bytes, stream](...)' in text
 
 
-def test_the_name_of_a_templates_kernel_is_told_without_its_arguments():
-    template = "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
-    text = error_of(template + "void launch(float* x) { fill<float><<<1, 1>>>(x); }\n")
-    assert 'module["fill"][grid, block, shared_bytes, stream](...)' in text
-
-
-def test_a_helper_function_without_a_mark_is_told_of_device():
-    text = error_of(f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}")
-    assert "mark functions that kernels call __device__" in text
-    assert "main()" not in text
-
-
-def test_main_in_a_comment_is_no_program():
-    text = error_of(f"// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n{KERNEL}")
-    assert "cut main()" not in text
+@pytest.mark.parametrize(
+    ("source", "advice", "wrong"),
+    [
+        (
+            "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
+            "void launch(float* x) { fill<float><<<1, 1>>>(x); }\n",
+            'module["fill"][grid, block, shared_bytes, stream](...)',
+            "fill<float><<<",
+        ),
+        ("float twice(float a) { return 2 * a; }\n", "mark functions that kernels call __device__", "main()"),
+        ("// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n", "printf() is built in", "cut main()"),
+    ],
+    ids=["a template's kernel", "a helper function", "main in a comment"],
+)
+def test_code_of_the_host_is_told_apart(source, advice, wrong):
+    text = error_of(source + KERNEL)
+    assert advice in text
+    assert wrong not in text.partition("Remedy")[2]
 
 
 @needs_core
@@ -147,25 +156,18 @@ def test_main_in_a_comment_is_no_program():
     [
         ("#include <cub/cub.cuh>\n", "<cub/block/block_reduce.cuh> for cub::BlockReduce or <cub/warp/warp_scan.cuh>"),
         (
-            "#include <cub/cub.cuh>\ntypedef cub::BlockRadixSort<int, 32, 1> Sort; typedef cub::WarpScan<int> Scan;\n",
-            "<cub/block/block_radix_sort.cuh> for cub::BlockRadixSort and <cub/warp/warp_scan.cuh> for cub::WarpScan",
+            "#include <cub/device/device_radix_sort.cuh>\ntypedef cub::WarpScan<int> Scan;\n",
+            "<cub/warp/warp_scan.cuh> for cub::WarpScan and <cub/block/block_radix_sort.cuh> for cub::BlockRadixSort",
         ),
-        ("#include <cub/device/device_reduce.cuh>\n", "include <cub/block/block_reduce.cuh> for cub::BlockReduce"),
-        ("#include <cub/device/device_radix_sort.cuh>\n", "<cub/block/block_radix_sort.cuh> for cub::BlockRadixSort"),
         ("#include <thrust/device_vector.h>\n", "Thrust's containers and algorithms are called by the host"),
     ],
 )
 def test_headers_of_cub_and_thrust_for_the_host_name_those_that_work(source, advice):
     text = error_of(source + KERNEL)
     assert advice in text
+    folders = headers.find(library_version(), library_path()).folders
     for header in re.findall(r"<(cub/(?:block|warp)/\w+\.cuh)>", text.split("Remedy: ")[1]):
-        compile_image(f"#include <{header}>\n{KERNEL}", arch=90)
-
-
-def test_the_log_stays_the_compilers_own():
-    with pytest.raises(CompileError) as caught:
-        compile_image(f"#include <stdio.h>\n{KERNEL}", cache=False)
-    assert "Remedy" not in caught.value.log
+        assert any(os.path.exists(os.path.join(folder, header)) for folder in folders)
 
 
 @pytest.mark.parametrize("name", ["saxpy.cu", "kernels/my saxpy.cuh", "saxpy.h", "saxpy.hpp", "saxpy.cpp\n"])
@@ -177,30 +179,14 @@ def test_a_source_that_ends_in_the_name_of_a_file_is_no_path():
     assert "pathlib" not in error_of(f"{KERNEL}x.cu")
 
 
-def test_a_header_of_cupy_has_one_of_libcu_in_its_place():
-    text = error_of(f"#include <cupy/complex.cuh>\n{KERNEL}")
-    assert "include <cuda/std/complex> in its place, and write cuda::std::complex" in text
-    assert "include=[" not in text
-
-
-def test_other_headers_of_cupy_are_left_out():
-    text = error_of(f"#include <cupy/carray.cuh>\n{KERNEL}")
-    assert "<cupy/carray.cuh> comes with CuPy: leave it out" in text
-    assert "include=[" not in text
-
-
-@pytest.mark.parametrize("option", ["--use_fastmath", "--use-fast-math", "-use-fast-math", "-ffast-math"])
-def test_a_misspelt_option_for_fast_mathematics_has_an_argument(option):
-    assert f"write fast_math=True in place of {option}" in error_of(KERNEL, options=[option])
-
-
-def test_a_level_of_optimisation_is_left_out():
-    assert "leave -O3 out: NVRTC optimises fully" in error_of(KERNEL, options=["-O3"])
-
-
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
+        *(
+            ([option], f"write fast_math=True in place of {option}")
+            for option in ("--use_fastmath", "--use-fast-math", "-use-fast-math", "-ffast-math")
+        ),
+        (["-O3"], "leave -O3 out: NVRTC optimises fully"),
         (["-o", "x.cubin"], "leave -o out, with the file that it names: NVRTC writes no files"),
         (["-c"], "leave -c out"),
         (["-ptx"], "module.cubin and module.ptx have what it made"),
@@ -240,29 +226,23 @@ namespace z { template <class T> __global__ void scale(T* x) { *x *= 2; } }
 """
 
 
-def test_a_name_expression_is_named_once_with_the_kernels_that_there_are():
-    text = error_of(TEMPLATES, names=["fill<float>", "g<float>"])
-    assert 'names=["g<float>"]: error: identifier "g" is undefined' in text
-    assert "names=[...] asks for g, which the source does not declare. Kernels of the source: fill, scale" in text
-    assert "__nv_name_map" not in text
-    assert text.count("error") == 1
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (["g<float>"], "names=[...] asks for g, which the source does not declare. Kernels of the source: fill, scale"),
+        (["fil<float>"], "did you mean fill?"),
+        (["scale<float>"], "as in space::scale"),
+    ],
+)
+def test_a_name_expression_has_the_kernels_that_there_are(names, advice):
+    assert advice in error_of(TEMPLATES, names=names)
 
 
-def test_a_name_expression_has_the_kernel_of_a_close_name():
-    assert "did you mean fill?" in error_of(TEMPLATES, names=["fil<float>"])
-
-
-def test_a_name_expression_without_its_namespace_is_told_so():
-    assert "as in space::scale" in error_of(TEMPLATES, names=["scale<float>"])
-
-
-def test_each_name_expression_that_is_refused_is_named():
-    text = error_of(TEMPLATES, names=["fill<1>", "g<int>", "fill<float>"])
+def test_each_name_expression_that_is_refused_is_named_once():
+    text = error_of(f"{TEMPLATES}int f( {{", names=["fill<1>", "g<int>", "fill<float>"])
     assert 'names=["fill<1>"]: error: cannot determine which instance' in text
     assert 'names=["g<int>"]: error: identifier "g" is undefined' in text
     assert "fill<float>" not in text
-
-
-def test_errors_of_the_source_stay_beside_those_of_name_expressions():
-    text = error_of(f"{TEMPLATES}int f( {{", names=["g<float>"])
-    assert "kernel.cu(4): error" in text
+    assert "__nv_name_map" not in text
+    assert text.count('"g" is undefined') == 1
+    assert "kernel.cu(4): error" in text, "errors of the source stay beside those of the names"
