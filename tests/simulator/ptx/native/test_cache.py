@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator import ptx
-from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx import Module
 from tests.simulator.ptx.machine import HEAD, Kernels, Store
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -17,42 +17,29 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra nat
 from cudart_py.simulator.ptx.native import machine
 
 FOLDER = Path(ptx.__file__).parent
-TEXT = (
-    HEAD
-    + """.visible .entry k(.param .u64 p) {
-    .reg .b64 out; .reg .b32 value; ld.param.u64 out, [p]; mov.u32 value, 5; st.global.u32 [out], value;
-}"""
-)
+TEXT = HEAD + ".visible .entry k(.param .u64 p) { .reg .b64 out; ld.param.u64 out, [p]; st.global.u32 [out], 5; }"
 
 
-def launch(store: Store) -> None:
-    kernels = Kernels(load_module(TEXT))
+def added(store: Store) -> bool:
+    """Launch a kernel, and return whether that has added entries to the store, beside those there were."""
+    before = set(store.entries)
+    kernels = Kernels(Module(TEXT))  # as in another process
     kernels.engine, kernels.code_cache = "native", store
     out = kernels.zeros(1)
     kernels.launch("k", 1, 1, out)
     np.testing.assert_array_equal(kernels.get(out, 1), 5)
+    return before < set(store.entries)
 
 
-def test_another_compiler_has_other_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store()
-    launch(store)
-    launch(store)
-    first = set(store.entries)
-    monkeypatch.setattr(machine, "_compiler", lambda: "another one")
-    launch(store)
-    assert len(store.entries) > len(first)
-    assert first < set(store.entries)
-
-
-def test_another_processor_and_another_optimisation_have_other_entries() -> None:
-    store = Store()
-    launch(store)
-    host = machine.host()
+def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, host = Store(), machine.host()
+    assert added(store)
+    assert not added(store)
     for other in (machine.Processor(host.name, ""), host._replace(optimisation=1)):
-        before = set(store.entries)
         with machine.compile_for(other):
-            launch(store)
-        assert before < set(store.entries)
+            assert added(store)
+    monkeypatch.setattr(machine, "_compiler", lambda: "another one")
+    assert added(store)
 
 
 def test_a_changed_or_renamed_source_is_another_compiler(tmp_path: Path) -> None:

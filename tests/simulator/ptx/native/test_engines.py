@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,43 +17,6 @@ from tests.simulator.ptx.machine import HEAD, Kernels
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
 SOURCE = r"""
-extern "C" __global__ void paths(int n, const int* in, int* out) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
-    for (int j = 0; j < (in[i] & 15); j++) {
-        if (in[(i + j) % n] & 1) s += in[(i * 7 + j) % n] * 3;
-        else { s ^= j; if (s % 5 == 2) continue; s -= i; }
-        if (s > 1 << 20) break;
-    }
-    switch (s & 7) {
-        case 0: s += 5; break;
-        case 1: s *= 7; break;
-        case 2: s = -s;
-        case 3: s ^= 99; break;
-        default: s++;
-    }
-    out[i] = s;
-}
-__device__ __noinline__ int2 turned(int2 p, int c) { return make_int2(p.x * c - p.y, p.y * c + p.x); }
-extern "C" __global__ void calls(const int2* in, int2* out) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int2 p = in[i];
-    for (int j = 0; j < i % 5; j++) p = turned(p, j);
-    if (i % 3) p = turned(p, -1);
-    out[i] = p;
-}
-extern "C" __global__ void scan(int n, int* data) {
-    __shared__ int tile[256];
-    int t = threadIdx.x, i = blockIdx.x * 256 + t;
-    tile[t] = data[i];
-    __syncthreads();
-    for (int d = 1; d < 256; d *= 2) {
-        int v = t >= d ? tile[t - d] : 0;
-        __syncthreads();
-        tile[t] += v;
-        __syncthreads();
-    }
-    data[i] = tile[t] + __shfl_xor_sync(-1u, t, 3) + __popc(__ballot_sync(-1u, t & 4));
-}
 extern "C" __global__ void histogram(const int* in, int* bins, float* sums) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     atomicAdd(&bins[in[i] & 31], 1);
@@ -118,38 +80,33 @@ def ran_natively(kernels: Kernels, name: str) -> bool:
     return any(program_of(kernels.module.entries[name]).native.values())
 
 
-def on_both(kernels: Kernels, name: str, grid: Any, block: Any, arrays: list[Any], *numbers: Any) -> list[list[Any]]:
+def on_both(kernels: Kernels, name: str, grid: int, block: int, *arrays: Any) -> list[list[Any]]:
     """Launch on each engine; return the arrays that each leaves."""
     results = []
     for engine in ("numpy", "native"):
         kernels.engine = engine
         places = [kernels.put(array) for array in arrays]
-        given = iter(places)
-        kernels.launch(name, grid, block, *(next(given) if number is None else number for number in numbers))
+        kernels.launch(name, grid, block, *places)
         results.append([kernels.get(at, len(array), array.dtype) for at, array in zip(places, arrays, strict=True)])
     assert ran_natively(kernels, name), program_of(kernels.module.entries[name]).native_lack
     return results
 
 
-RANDOM = np.random.default_rng(3)
-INTEGERS = RANDOM.integers(0, 1 << 30, 4096).astype(np.int32)
+INTEGERS = np.random.default_rng(3).integers(0, 1 << 30, 4096).astype(np.int32)
 CASES = {
-    "paths": ((16, 250), [INTEGERS, np.zeros(4096, np.int32)], [4000, None, None]),
-    "calls": ((8, 256), [INTEGERS, np.zeros(4096, np.int32)], [None, None]),
-    "scan": ((16, 256), [INTEGERS % 1000], [4096, None]),
-    "heap": ((2, 40), [np.zeros(80, np.int32)], [None]),
+    "heap": ((2, 40), [np.zeros(80, np.int32)]),
     # Reductions and named barriers.
-    "barriers": ((3, 96), [np.zeros(3 * 96, np.int32)], [None]),
+    "barriers": ((3, 96), [np.zeros(3 * 96, np.int32)]),
     # Lanes whose partners never come go on.
-    "forsaken": ((1, 64), [np.zeros(64, np.int32)], [None]),
-    "histogram": ((16, 256), [INTEGERS, np.zeros(36, np.int32), np.zeros(3, np.float32)], [None] * 3),
+    "forsaken": ((1, 64), [np.zeros(64, np.int32)]),
+    "histogram": ((16, 256), [INTEGERS, np.zeros(36, np.int32), np.zeros(3, np.float32)]),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
-    (grid, block), arrays, numbers = CASES[name]
-    expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
+    (grid, block), arrays = CASES[name]
+    expected, got = on_both(kernels, name, grid, block, *arrays)
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
 
@@ -162,24 +119,16 @@ def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(kernels: Kernels) -> 
     assert ran_natively(kernels, "wait_plainly")
 
 
-@pytest.fixture
-def interrupted() -> Iterator[Callable[..., None]]:
-    """Yield what launches a kernel and breaks it off by a signal."""
-    # A shell starts its background jobs with the signal ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def launch(kernels: Kernels, *arguments: Any, after: float) -> None:
-        timer = threading.Timer(after, functools.partial(signal.raise_signal, signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            kernels.launch(*arguments, steps=None)
-        timer.join()
-
-    yield launch
-    signal.signal(signal.SIGINT, before)
+def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
+    """Launch a kernel and break it off by a signal."""
+    timer = threading.Timer(after, functools.partial(signal.raise_signal, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kernels.launch(*arguments, steps=None)
+    timer.join()
 
 
-def test_a_signal_breaks_a_kernel_off(kernels: Kernels, interrupted: Callable[..., None]) -> None:
+def test_a_signal_breaks_a_kernel_off(kernels: Kernels) -> None:
     """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
     kernels.engine = "native"
     out = kernels.zeros(1)
@@ -220,7 +169,7 @@ ends:
     ret;
 }"""
     kernels = Kernels(load_module(HEAD + text))
-    (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(32, np.int32)], None)
+    (expected,), (got,) = on_both(kernels, "k", 1, 32, np.zeros(32, np.int32))
     np.testing.assert_array_equal(expected, got)
     assert got[1] == (9 + 100) * 9 + 9 * 3 + 9
 
@@ -239,20 +188,18 @@ done:
     ld.volatile.global.u32 seen, [out]; mul.wide.u32 at, lane, 4; add.u64 at, at, out; st.global.u32 [at+4], seen;
 }}"""
     kernels = Kernels(load_module(text))
-    (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(33, np.int32)], None)
+    (expected,), (got,) = on_both(kernels, "k", 1, 32, np.zeros(33, np.int32))
     np.testing.assert_array_equal(expected, got)
     assert set(got) == {5}
 
 
 def test_threads_give_the_same_bits_and_the_first_fault(kernels: Kernels) -> None:
     results = []
-    for engine, kernels.threads in (("native", 3), ("numpy", 1)):
-        kernels.engine = engine
-        out = kernels.zeros(4096)
-        kernels.launch("paths", 16, 250, 4000, kernels.put(INTEGERS), out)
-        results.append(kernels.get(out, 4096))
+    for kernels.engine, kernels.threads in (("numpy", 1), ("native", 3)):
+        out = kernels.zeros(40 * 96)
+        kernels.launch("barriers", 40, 96, out)
+        results.append(kernels.get(out, 40 * 96))
     np.testing.assert_array_equal(*results)
-    kernels.engine, kernels.threads = "native", 3
     with pytest.raises(Fault, match=r"block \(0, 0, 0\), thread \(37, 0, 0\)"):
         kernels.launch("traps", 200, 64, 37)
     kernels.threads = 1

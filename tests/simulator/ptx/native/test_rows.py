@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cudart_py.simulator.ptx.native.lowering.table import lowering
 from cudart_py.simulator.ptx.native.machine import build
 from cudart_py.simulator.ptx.native.writing.flushing import processor_flushes
 
+X86 = platform.machine() == "x86_64"
 LANES = 1024
 PLACES = 4
 # The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
@@ -131,35 +133,30 @@ def all_forms() -> dict[str, Form]:
     return found
 
 
-def on_registers(opcode: str, form: Form) -> bool:
-    return form.row.name not in WITHOUT and instruction(form, opcode, 0) is not None
-
-
-def module(opcodes: list[str], forms: dict[str, Form], before: str) -> Any:
-    body = "\n".join(str(instruction(forms[opcode], opcode, number)) for number, opcode in enumerate(opcodes))
+def module(before: str, body: str) -> Any:
     return load_module(f"{HEAD}.visible .entry k(.param .align 8 .b8 params[16]) {{ {before}\n{body}\n}}")
 
 
-def is_native(*opcodes: str) -> bool:
+def text_of(opcodes: Iterable[str]) -> str:
+    return "\n".join(str(instruction(FORMS[opcode], opcode, number)) for number, opcode in enumerate(opcodes))
+
+
+def works(function: Callable[..., object], *arguments: Any) -> bool:
     try:
-        declarations = "".join(re.findall(r"\.reg [^;]*;", prologue()))
-        program = program_of(module(list(opcodes), FORMS, declarations).entries["k"])
-        build(program, lay_out(program, 0))
+        function(*arguments)
     except NotNative:
         return False
     return True
 
 
-def has_lowering(form: Form) -> bool:
-    try:
-        lowering(form)
-    except NotNative:
-        return False
-    return True
+def build_together(*opcodes: str) -> None:
+    declarations = "".join(re.findall(r"\.reg [^;]*;", prologue()))
+    program = program_of(module(declarations, text_of(opcodes)).entries["k"])
+    build(program, lay_out(program, 0))
 
 
 ALL = all_forms()
-FORMS = {opcode: form for opcode, form in ALL.items() if on_registers(opcode, form)}
+FORMS = {opcode: form for opcode, form in ALL.items() if form.row.name not in WITHOUT and instruction(form, opcode, 0)}
 LISTED = {opcode for opcode in ALL if re.fullmatch("|".join(f"(?:{pattern})" for pattern in NOT_NATIVE), opcode)}
 NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]
 PARTS = 30
@@ -167,16 +164,14 @@ PARTS = 30
 
 def test_all_is_native_but_what_is_listed() -> None:
     """Of what isn't on registers the opcode alone: other tests run it."""
-    wrong = [opcode for opcode, form in ALL.items() if opcode not in FORMS and has_lowering(form) == (opcode in LISTED)]
-    for start in range(0, len(NATIVE), 40):
-        if not is_native(*NATIVE[start : start + 40]):
-            wrong += [opcode for opcode in NATIVE[start : start + 40] if not is_native(opcode)]
-    wrong += [opcode for opcode in LISTED & FORMS.keys() if has_lowering(FORMS[opcode]) and is_native(opcode)]
-    assert not wrong, f"{wrong}: let LOWERINGS have what is not native, or list it in NOT_NATIVE, and nothing else"
-
-
-def test_what_is_listed_is_there() -> None:
     assert [pattern for pattern in NOT_NATIVE if not any(re.fullmatch(pattern, opcode) for opcode in ALL)] == []
+    lowered = {opcode for opcode, form in ALL.items() if works(lowering, form)}
+    wrong = [opcode for opcode in ALL.keys() - FORMS.keys() if (opcode in lowered) == (opcode in LISTED)]
+    for start in range(0, len(NATIVE), 40):
+        if not works(build_together, *NATIVE[start : start + 40]):
+            wrong += [opcode for opcode in NATIVE[start : start + 40] if not works(build_together, opcode)]
+    wrong += [opcode for opcode in LISTED & FORMS.keys() & lowered if works(build_together, opcode)]
+    assert not wrong, f"{wrong}: let LOWERINGS have what is not native, or list it in NOT_NATIVE, and nothing else"
 
 
 @pytest.mark.parametrize("part", range(0, PARTS, 2))
@@ -190,17 +185,23 @@ def test_all_results_agree(part: int) -> None:
     compare(NATIVE[part::PARTS], words())
 
 
-def compare(opcodes: list[str], operands: np.ndarray[Any, Any]) -> None:
-    """Run instructions on both engines."""
-    kernels = Kernels(module(opcodes, FORMS, prologue()))
-    given = kernels.put(operands)
-    results = []
-    for engine in ("numpy", "native"):
-        kernels.engine = engine
-        out = kernels.zeros(len(opcodes) * LANES, np.uint64)
+def results(body: str, operands: Any, count: int, *, flushes: bool = False) -> list[np.ndarray[Any, Any]]:
+    """Return what the instructions of a body store with each engine."""
+    kernels = Kernels(module(prologue(), body))
+    if flushes:
+        assert processor_flushes(lay_out(program_of(kernels.module.entries["k"]), 0)) == X86
+    given, found = kernels.put(operands), []
+    for kernels.engine in ("numpy", "native"):
+        out = kernels.zeros(count * LANES, np.uint64)
         kernels.launch("k", LANES // 256, 256, np.array([given, out], np.uint64))
-        results.append(kernels.get(out, len(opcodes) * LANES, np.uint64).reshape(-1, LANES))
-    for opcode, expected, got in zip(opcodes, *results, strict=True):
+        found.append(kernels.get(out, count * LANES, np.uint64).reshape(-1, LANES))
+    return found
+
+
+def compare(opcodes: list[str], operands: Any, *, flushes: bool = False) -> None:
+    """Run instructions on both engines."""
+    both = results(text_of(opcodes), operands, len(opcodes), flushes=flushes)
+    for opcode, expected, got in zip(opcodes, *both, strict=True):
         wrong = np.flatnonzero(expected != got)
         allowed = LANES // 500 if FORMS[opcode].row.name in APPROXIMATE else 0
         assert len(wrong) <= allowed, (
@@ -211,17 +212,44 @@ def compare(opcodes: list[str], operands: np.ndarray[Any, Any]) -> None:
 
 def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number() -> None:
     families = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt", "min", "max", "abs", "neg", "setp", "set"}
-    opcodes = []
-    for opcode in NATIVE:
-        form = FORMS[opcode]
-        exact = not {"approx", "full", "rz", "rm", "rp", "f64"} & set(form.words)
-        if form.row.name in families and {"ftz", "f32"} <= set(form.words) and exact:
-            opcodes.append(opcode)
-    program = program_of(module(opcodes, FORMS, prologue()).entries["k"])
-    assert processor_flushes(lay_out(program, 0)) == (platform.machine() == "x86_64")
+    words = {opcode: set(FORMS[opcode].words) for opcode in NATIVE if FORMS[opcode].row.name in families}
+    inexact = {"approx", "full", "rz", "rm", "rp", "f64"}
+    opcodes = [opcode for opcode, has in words.items() if {"ftz", "f32"} <= has and not inexact & has]
     # Products, quotients and sums lie around 2**-126.
     generator = np.random.default_rng(1)
     significands = generator.choice(np.array([0, 1, 2, 0x7FFFFF, 0x7FFFFE, 0x400000, 0x3FFFFF]), (PLACES, LANES))
     exponents = np.array([63, 64, 0, 1])[:, None] + generator.integers(0, 2, (PLACES, LANES))
     signs = generator.integers(0, 2, (PLACES, LANES)) << 31
-    compare(opcodes, (signs | exponents << 23 | significands).astype(np.uint64))
+    compare(opcodes, (signs | exponents << 23 | significands).astype(np.uint64), flushes=True)
+
+
+BITS = np.array([1, 0x80000001, 0x00400000, 0x3F800000, 0x7FA00000, 0, 0x80000000, 0x00800000], np.uint64)
+BODIES = [
+    "mul.ftz.f32 y, x, 0f3F800000;",
+    "mul.ftz.f32 y, x, 0fBF800000;",
+    "div.rn.ftz.f32 y, x, 0f3F800000;",
+    "div.approx.ftz.f32 y, x, 0f3F800000;",
+    "add.ftz.f32 y, x, 0f80000000;",
+    "sub.ftz.f32 y, x, 0f00000000;",
+    "fma.rn.ftz.f32 y, x, 0f3F800000, 0f80000000;",
+    "mov.b32 word, 0x3F800000; mov.b32 c, word; mul.ftz.f32 y, x, c;",
+    "mov.u32 word, 1; cvt.rn.f32.u32 c, word; mul.ftz.f32 y, x, c;",
+    "setp.lt.u32 p, lane, 16; selp.f32 c, 0f3F800000, 0fBF800000, p; mul.ftz.f32 y, x, c;",
+    "add.ftz.f32 y, 0f00000001, 0f00000001;",
+    "mul.ftz.f32 y, 0f00800000, 0f3F000000;",
+    "sqrt.rn.ftz.f32 y, 0f00000001;",
+    "rsqrt.approx.ftz.f32 y, 0f00000001;",
+    "setp.eq.ftz.f32 p, x, 0f00000000; selp.f32 y, 0f3F800000, 0f40000000, p;",
+    "setp.lt.ftz.f32 p, 0f00000001, 0f00000002; selp.f32 y, 0f3F800000, 0f40000000, p;",
+    # A selection of what is compared keeps subnormal numbers.
+    "shl.b32 word, lane, 21; mov.b32 c, word; setp.lt.ftz.f32 p, x, c; selp.f32 y, x, c, p;",
+    "shl.b32 word, lane, 21; mov.b32 c, word; setp.gt.ftz.f32 p, x, c; selp.f32 y, c, x, p;",
+]
+
+
+def test_the_processor_flushes_arithmetic_with_constants_too() -> None:
+    text = ".reg .b32 word; .reg .f32 x, y, c; .reg .pred p; mov.f32 x, f32_0;"
+    text += "".join(f"{body} st.global.f32 [out+{8 * LANES * place}], y;" for place, body in enumerate(BODIES))
+    operands = np.tile(BITS, PLACES * LANES // len(BITS)).reshape(PLACES, LANES)
+    for body, expected, got in zip(BODIES, *results(text, operands, len(BODIES), flushes=True), strict=True):
+        assert expected.tolist() == got.tolist(), body

@@ -71,22 +71,18 @@ def test_blocks_that_try_in_a_loop_need_no_call_each(kernels: Kernels) -> None:
         kernels.memory.view(owners, 64, np.int32)[:] = 0
 
 
-def test_lanes_that_look_by_an_atomic_that_changes_nothing_let_others_go_on_soon(kernels: Kernels) -> None:
-    kernels.launch("meet", 40, 32, kernels.zeros(1), steps=1000)
-
-
 def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(kernels: Kernels) -> None:
-    blocks = PROPERTIES["sm_count"] * 2
-    arrived = kernels.zeros(1)
+    """Lanes that look by an atomic that changes nothing let others go on soon."""
+    kernels.launch("meet", 40, 32, kernels.zeros(1), steps=1000)
+    blocks, arrived = PROPERTIES["sm_count"] * 2, kernels.zeros(1)
     kernels.launch("meet", blocks, 1024, arrived)
     assert kernels.get(arrived, 1)[0] == blocks
 
 
 def test_the_limit_of_instructions_counts_anew_in_each_block(kernels: Kernels) -> None:
-    owners, count = kernels.put(np.zeros(64, np.int32)), kernels.zeros(1)
-    one_block = 30_000
-    kernels.launch("claim", 1, 32, one_block, owners, count, steps=10_000)
-    kernels.launch("claim", 6, 32, one_block, owners, count, steps=10_000)
+    owners, count, one_block = kernels.zeros(64), kernels.zeros(1), 30_000
+    for blocks in (1, 6):
+        kernels.launch("claim", blocks, 32, one_block, owners, count, steps=10_000)
     with pytest.raises(Fault, match="limit of executed instructions"):
         kernels.launch("claim", 1, 32, 20 * one_block, owners, count, steps=10_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx import Module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import machine, worth
 from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, Store, ptx_of
@@ -42,10 +42,10 @@ extern "C" __global__ void look(int n, volatile int* flag) {
 LARGE = 1 << 20
 
 
-def fresh() -> Kernels:
-    """Return kernels that have never run."""
-    kernels = Kernels(load_module(ptx_of(SOURCE)))
-    kernels.engine = "auto"
+def fresh(store: Store | None = None) -> Kernels:
+    """Return kernels that have never run, as in another process that shares a store of machine code."""
+    kernels = Kernels(Module(ptx_of(SOURCE)))
+    kernels.engine, kernels.code_cache = "auto", store
     return kernels
 
 
@@ -71,48 +71,31 @@ def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large() -> N
 
 
 def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first launch of a longer kernel is enough."""
     store = Store()
-    earlier, later, unknown = fresh(), fresh(), fresh()
-    earlier.code_cache = later.code_cache = store
-    launch(earlier, "twice", LARGE)
+    for name in ("twice", "powers"):
+        launch(fresh(store), name, LARGE)
+    later, unknown = fresh(store), fresh()
     for kernels in (later, unknown):
         program_of(kernels.module.entries["twice"]).seconds = 0.004
     monkeypatch.setattr(machine, "build", None)
     assert runs_natively(launch(later, "twice", 300))
     assert not launch(unknown, "twice", 300).native
-
-
-def test_machine_code_from_the_cache_serves_the_first_launch_of_a_longer_kernel() -> None:
-    store = Store()
-    earlier, later = fresh(), fresh()
-    earlier.code_cache = later.code_cache = store
-    launch(earlier, "powers", LARGE)
     program = launch(later, "powers", 300)
     assert runs_natively(program)
     assert program.seconds == 0
 
 
-@pytest.fixture
-def price(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Return the price of compiling `twice`, which is so high that the real time of its launches does not count."""
+def test_what_a_kernel_has_cost_in_earlier_processes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So high a price that the real time of the launches does not count.
     monkeypatch.setattr(worth, "_COMPILE_SECONDS", 100.0)
-    return 100.0 * worth.Estimate(program_of(fresh().module.entries["twice"])).instructions
-
-
-def spend(kernels: Kernels, seconds: float) -> Program:
-    """Let launches of `twice` have cost so much more with NumPy, and launch it."""
-    program_of(kernels.module.entries["twice"]).seconds += seconds
-    return launch(kernels, "twice", 300)
-
-
-def test_what_a_kernel_has_cost_in_earlier_processes_counts(price: float) -> None:
-    store = Store()
-    processes = [fresh() for _ in range(3)]
-    for kernels in processes:
-        kernels.code_cache = store
-    assert not runs_natively(spend(processes[0], 0.6 * price))
-    assert not runs_natively(spend(processes[1], 0.3 * price))
-    assert runs_natively(spend(processes[2], 0.3 * price))
+    store, price = Store(), 100.0 * worth.Estimate(program_of(fresh().module.entries["twice"])).instructions
+    natively = []
+    for part in (0.6, 0.3, 0.3):
+        kernels = fresh(store)
+        program_of(kernels.module.entries["twice"]).seconds += part * price
+        natively.append(runs_natively(launch(kernels, "twice", 300)))
+    assert natively == [False, False, True]
 
 
 def chain(count: int, calls: str) -> Program:
@@ -120,21 +103,18 @@ def chain(count: int, calls: str) -> Program:
     text = HEAD + f".func f{count}() {{ ret; }}\n"
     for number in range(count - 1, -1, -1):
         text += f".func f{number}() {{ {calls.format(f'f{number + 1}')} ret; }}\n"
-    return program_of(load_module(f"{text}.visible .entry k() {{ call f0, (); ret; }}").entries["k"])
-
-
-TWICE = "call {0}, (); call {0}, ();"
+    return program_of(Module(f"{text}.visible .entry k() {{ call f0, (); ret; }}").entries["k"])
 
 
 def test_a_function_costs_as_often_as_it_is_copied() -> None:
     """Where each calls the next one twice, machine code has 63 copies of six functions."""
-    estimate = worth.Estimate(chain(5, TWICE))
-    assert estimate.instructions == 2 + 5 * 3 + 1
-    assert estimate.copied == 2 + 31 * 3 + 32
+    twice = "call {0}, (); call {0}, ();"
+    estimate = worth.Estimate(chain(5, twice))
+    assert (estimate.instructions, estimate.copied) == (2 + 5 * 3 + 1, 2 + 31 * 3 + 32)
     assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
-    assert worth.Estimate(chain(600, TWICE)).copied == 1 << 60
+    assert worth.Estimate(chain(600, twice)).copied == 1 << 60
     recursive = HEAD + ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
-    assert worth.Estimate(program_of(load_module(recursive).entries["k"])).copied == 4
+    assert worth.Estimate(program_of(Module(recursive).entries["k"])).copied == 4
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])
