@@ -8,16 +8,14 @@ kernels run longer. Needs a GPU.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import glob
 import json
-import os
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ from .report import Bar, Comparison, Report, Table, conditions
 ROOT = Path(__file__).parents[3]
 # The kernels, and what is done with them in a process that has the device for itself.
 CHILD = [sys.executable, "-m", "tests.benchmarks.peers.measuring_cases"]
-STEPS = ("ncu", "processes", "nvbench", "ceilings", "host")
 PROCESSES = 5
 # Of the launches that Nsight Compute sees, the first ones only warm up.
 WARM_UP = 5
@@ -41,13 +38,10 @@ class ChildError(Exception):
     """A child process failed; the text says why."""
 
 
-def run(command: list[str]) -> str:
+def run(*command: str) -> str:
     """Run a command with this checkout's package and return its standard output."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ChildError(str(error)) from error
     if done.returncode:
@@ -57,26 +51,25 @@ def run(command: list[str]) -> str:
 
 def child(*arguments: str) -> Any:
     """Run a part of the checks in a process of its own and return what it prints."""
-    output = run([*CHILD, *arguments])
+    output = run(*CHILD, *arguments)
     # What a library wrote to its own buffer may come after it.
     return json.loads([line for line in output.splitlines() if line.startswith("{")][-1])
 
 
-def find_ncu(given: str | None) -> str | None:
-    """Return the path of Nsight Compute, or None."""
+def find_ncu() -> str:
+    """Return the path of Nsight Compute."""
     places = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
     found = sorted((path for place in places for path in glob.glob(place)), reverse=True)
-    return given or shutil.which("ncu") or next(iter(found), None)
+    return shutil.which("ncu") or next(iter(found), "ncu")
 
 
-def ncu_seconds(ncu: str, name: str) -> float:
+def ncu_seconds(name: str) -> float:
     """Return the median duration of a case's kernel by Nsight Compute."""
-    kernel = CASES[name].kernel
-    output = run([
-        ncu, "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
-        "--csv", "--print-units", "base", "--kernel-name", kernel,
+    output = run(
+        find_ncu(), "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
+        "--csv", "--print-units", "base", "--kernel-name", CASES[name].kernel,
         *CHILD, "launch", name,
-    ])  # fmt: skip  # rows of a table
+    )  # fmt: skip  # rows of a table
     durations = read_durations(output)
     if len(durations) != LAUNCHES:
         raise ChildError(f"{len(durations)} durations of {LAUNCHES}: {output.strip()[-600:]}")
@@ -84,18 +77,16 @@ def ncu_seconds(ncu: str, name: str) -> float:
 
 
 def read_durations(output: str) -> list[float]:
-    """Read the seconds from Nsight Compute's CSV, among whatever else it prints."""
-    lines = output.splitlines()
-    header = next((number for number, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    units = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0}
+    """Read the seconds from Nsight Compute's CSV, in nanoseconds, among whatever else it prints."""
+    rows = csv.DictReader(line for line in output.splitlines() if line.startswith('"'))
     return [
-        float(row["Metric Value"].replace(",", "")) * units[row["Metric Unit"]]
-        for row in csv.DictReader(line for line in lines[header:] if line.startswith('"'))
+        1e-9 * float(row["Metric Value"].replace(",", ""))
+        for row in rows
         if row["Metric Name"] == "gpu__time_duration.sum"
     ]
 
 
-def compare(what: str, ours: float, rival: str, theirs: float, share: float | None) -> Comparison:
+def compare(what: str, ours: float, rival: str, theirs: float, share: float | None = None) -> Comparison:
     """Compare two times, which may differ by a share."""
     return Comparison(what, "us", 1e6 * ours, rival, 1e6 * theirs, None if share is None else Bar.within(share))
 
@@ -105,25 +96,22 @@ def not_checked(what: str, rival: str, reason: object) -> Comparison:
     return Comparison(what, "us", rival=rival, note=" ".join(str(reason).split())[-300:])
 
 
-def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Comparison]:
+def check_ncu(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
     """Compare with Nsight Compute.
 
     Of a short kernel the batch in many streams is judged. One stream, which may be a slow one, and a graph, which
     leaves out how a launch begins, are shown beside it.
     """
-    if ncu is None:
-        yield not_checked("kernels", "Nsight Compute", "not found: give --ncu")
-        return
     for name, case in CASES.items():
         try:
-            theirs = ncu_seconds(ncu, name)
+            theirs = ncu_seconds(name)
         except ChildError as error:
             yield not_checked(name, "Nsight Compute", error)
             continue
         for label in (name, f"{name}, streams", f"{name}, graph"):
-            if label in measured:
+            if label in processes[0]:
                 bar = case.bar if judged(label) else None
-                yield compare(label, measured[label]["median"], "Nsight Compute", theirs, bar)
+                yield compare(label, processes[0][label]["median"], "Nsight Compute", theirs, bar)
 
 
 def judged(label: str) -> bool:
@@ -138,76 +126,75 @@ def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
     Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown. In one process the
     graph is only shown: what was measured before it may change its time, as docs/measuring.md says.
     """
-    for label in processes[0]:
-        if not label.endswith(", again"):
-            medians = [found[label]["median"] for found in processes]
+    for label, found in processes[0].items():
+        first, again, _ = label.partition(", again")
+        if again:
+            bar = 0.01 if judged(first) else None
+            yield compare(label, found["median"], "the first time", processes[0][first]["median"], bar)
+        else:
+            medians = [each[label]["median"] for each in processes]
             name, _, way = label.partition(", ")
             bar = 0.01 if judged(label) or (way == "graph" and CASES[name].bar is not None) else None
             rival = f"the fastest of {len(processes)} processes"
             yield compare(f"{label}, the slowest", max(medians), rival, min(medians), bar)
-    for label, found in processes[0].items():
-        if label.endswith(", again"):
-            first = label.removesuffix(", again")
-            bar = 0.01 if judged(first) else None
-            yield compare(label, found["median"], "the first time", processes[0][first]["median"], bar)
 
 
-def check_nvbench() -> Iterator[Comparison]:
+def check_nvbench(_: object) -> Iterator[Comparison]:
     """Compare with nvbench."""
-    what = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
     for name, case in CASES.items():
-        for kind in ("cold", "graph") if case.short else ("cold",):
-            check = f"{name}: {what[kind]}"
-            try:
-                found = child("nvbench", name, kind)
-            except ChildError as error:
-                yield not_checked(check, "nvbench", error)
-                continue
-            yield compare(check, found["ours"], "nvbench", found["theirs"], None if case.bar is None else 0.02)
+        whats = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
+        for kind, what in whats.items():
+            if kind == "cold" or case.short:
+                try:
+                    found = child("nvbench", name, kind)
+                except ChildError as error:
+                    yield not_checked(f"{name}: {what}", "nvbench", error)
+                    continue
+                bar = None if case.bar is None else 0.02
+                yield compare(f"{name}: {what}", found["ours"], "nvbench", found["theirs"], bar)
 
 
-def check_host() -> Iterator[Comparison]:
+def check_host(_: object) -> Iterator[Comparison]:
     """Compare the host's cost of launches: the device's time, from microseconds to a millisecond, is not in it."""
-    try:
-        found = child("host")
-    except ChildError as error:
-        yield not_checked("the host's cost", "", error)
-        return
+    found = child("host")
     launches, products = found["launches"], found["products"]
+    nothing = launches.pop("nothing")
     for name, seconds in launches.items():
-        if name != "nothing":
-            yield compare(f"the host's cost of a launch, {name}", seconds, "nothing", launches["nothing"], None)
-    for batch, seconds in list(products.items())[1:]:
-        first = str(HOST_BATCHES[0])
-        text = f"the host's cost of a gemm of 128^3, batches of {batch}"
-        yield compare(text, seconds, f"batches of {first}", products[first], None)
+        yield compare(f"the host's cost of a launch, {name}", seconds, "nothing", nothing)
+    first = str(HOST_BATCHES[0])
+    for batch, seconds in products.items():
+        if batch != first:
+            text = f"the host's cost of a gemm of 128^3, batches of {batch}"
+            yield compare(text, seconds, f"batches of {first}", products[first])
 
 
-def check_ceilings() -> Iterator[Comparison]:
+def check_ceilings(_: object) -> Iterator[Comparison]:
     """Compare the ceilings with what is known of the H200."""
-    try:
-        found = child("ceilings")
-    except ChildError as error:
-        yield not_checked("ceilings", "", error)
-        return
+    found = child("ceilings")
     for kind, bar in CEILING_BARS.items():
         known = bar if "H200" in found["device"] else None
         least = None if known is None else Bar.at_least(1)
         yield Comparison(f"ceiling {kind}", "T/s", 1e-12 * found[kind], "an H200's", known, least)
 
 
-def check(steps: list[str], ncu: str | None) -> Iterator[Comparison | Table]:
+CHECKS: dict[str, Callable[[list[dict[str, Any]]], Iterator[Comparison]]] = {
+    "ncu": check_ncu,
+    "processes": check_processes,
+    "nvbench": check_nvbench,
+    "ceilings": check_ceilings,
+    "host": check_host,
+}
+
+
+def check(steps: list[str]) -> Iterator[Comparison | Table]:
     """Make the checks, and show how the first process measured."""
-    count = PROCESSES if "processes" in steps else 1 if "ncu" in steps else 0
-    processes = [child("measure") for _ in range(count)]
+    processes = [child("measure_all") for _ in range(PROCESSES if "processes" in steps else 1 if "ncu" in steps else 0)]
     for step in steps:
         print(f"... {step}", file=sys.stderr)
-        if step == "ncu":
-            yield from check_ncu(processes[0], ncu)
-        elif step == "processes":
-            yield from check_processes(processes)
-        else:
-            yield from {"nvbench": check_nvbench, "host": check_host, "ceilings": check_ceilings}[step]()
+        try:
+            yield from CHECKS[step](processes)
+        except ChildError as error:
+            yield not_checked(step, "", error)
     if processes:
         headings = ["kernel", "median, us", "spread, %", "samples", "calls each", "L2", "MHz", "events, us", "how"]
         yield Table("Kernels", headings, [[name, *cells(one)] for name, one in processes[0].items()])
@@ -215,33 +202,30 @@ def check(steps: list[str], ncu: str | None) -> Iterator[Comparison | Table]:
 
 def cells(one: dict[str, Any]) -> list[Any]:
     """Return how a case was measured, as a row."""
-    how = [
-        "streams" if one["streams"] else "",
-        "in a graph" if one["captured"] else "",
-        "" if one["blocked"] else "NOT BLOCKED",
-    ]
+    how = {"streams": one["streams"], "in a graph": one["captured"], "NOT BLOCKED": not one["blocked"]}
     times = (1e6 * one["median"], 100 * one["spread"], one["samples"], one["batch"])
-    return [*times, one["cache"], one["clock"], 1e6 * one["overhead"], ", ".join(filter(None, how))]
-
-
-def environment(ncu: str | None) -> str:
-    """Name the card, the driver, the versions of what is compared, and the day."""
-    where = conditions("cuda-bench")
-    if ncu is not None:
-        with contextlib.suppress(ChildError):  # that it does not run is said where it is compared
-            where += ", Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version ")
-    return where
+    words = ", ".join(word for word, holds in how.items() if holds)
+    return [*times, one["cache"], one["clock_mhz"], 1e6 * one["overhead"], words]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--ncu", metavar="PATH", help="where Nsight Compute is")
-    parser.add_argument("--only", nargs="+", choices=STEPS, default=STEPS, metavar="STEP", help="these alone")
+    parser.add_argument("--only", nargs="+", choices=CHECKS, default=list(CHECKS), metavar="STEP", help="these alone")
 
 
 def measure(options: argparse.Namespace) -> Report:
-    ncu = find_ncu(options.ncu)
     try:
-        return Report.of("measuring", environment(ncu), check(options.only, ncu))
+        where = conditions("cuda-bench")
+        if "ncu" in options.only:
+            where += f", Nsight Compute {version()}"
+        return Report.of("measuring", where, check(options.only))
     except (ChildError, cuda.CudaError) as error:
         print(f"measuring failed: {error}", file=sys.stderr)
         raise SystemExit(2) from error
+
+
+def version() -> str:
+    """Return that of Nsight Compute."""
+    try:
+        return run(find_ncu(), "--version").strip().splitlines()[-1].removeprefix("Version ")
+    except ChildError:  # which is said where it is compared
+        return "missing"

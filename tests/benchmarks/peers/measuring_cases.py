@@ -1,6 +1,6 @@
 """The kernels that `measuring.py` compares, and what it does with them in processes of their own.
 
-    python -m tests.benchmarks.peers.measuring_cases measure | launch CASE | nvbench CASE cold|graph | host | ceilings
+    python -m tests.benchmarks.peers.measuring_cases measure_all|launch CASE|nvbench CASE KIND|host|ceilings
 
 Prints what it found as one line of JSON.
 """
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ STREAMS = 48
 HOST_BATCHES = (5, 50, 250)
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A kernel of a certain length, and how far Nsight Compute's duration may be off; None: shown, not judged.
 
     `short`: it is measured in batches, with L2 as the call before left it.
@@ -62,15 +61,14 @@ CASES = {
 def make_launch(case: Case) -> Callable[[Any], Callable[[], None]]:
     """Return a function that binds the case's kernel to its data on a stream."""
     kernel, device = cuda.compile(SOURCE)[case.kernel], cuda.current_device()
+    shape: tuple[int, int] = (1, 32)
+    arguments: tuple[Any, ...] = ()
     if case.kernel == "saxpy":
         shape = -(-case.amount // 256), 256
-        x, y = cuda.zeros(case.amount, np.float32), cuda.zeros(case.amount, np.float32)
-        arguments: tuple[Any, ...] = (2.0, x, y, case.amount)
+        arguments = 2.0, cuda.zeros(case.amount, np.float32), cuda.zeros(case.amount, np.float32), case.amount
     elif case.kernel == "chain":
         shape = 2 * device.sm_count, 256
         arguments = cuda.zeros(math.prod(shape), np.float32), 0.5, case.amount
-    else:
-        shape, arguments = (1, 32), ()
     device.synchronize()
     return lambda stream: kernel[*shape, 0, stream].bind(*arguments)
 
@@ -98,11 +96,9 @@ def measure_all() -> dict[str, Any]:
             one = measure(make_work(CASES[name], stream), stream=stream, graph=way == "graph")
         if not one.timed:
             raise SystemExit("this driver has no device times (gpu_timing): run it on a GPU")
-        found[f"{label}, again" if label in found else label] = {
-            "median": one.median, "spread": one.spread, "samples": len(one.samples), "batch": one.batch,
-            "cache": one.cache, "blocked": one.blocked, "captured": one.captured, "streams": one.streams,
-            "overhead": one.overhead, "rejected": one.rejected, "clock": one.clock_mhz,
-        }  # fmt: skip  # rows of a table
+        names = ("median", "spread", "batch", "cache", "blocked", "captured", "streams", "overhead", "clock_mhz")
+        kept = {"samples": len(one.samples), **{name: getattr(one, name) for name in names}}
+        found[f"{label}, again" if label in found else label] = kept
     return found
 
 
@@ -154,7 +150,7 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
     tag = {"cold": "nv/cold/time/gpu/median", "graph": "nv/batch/time/gpu/mean"}[kind]
     if tag not in summaries:
         raise SystemExit(f"nvbench: {state.get('skip_reason') or f'no {tag}'}")
-    theirs = next(float(entry["value"]) for entry in summaries[tag] if entry["name"] == "value")
+    (theirs,) = (float(entry["value"]) for entry in summaries[tag] if entry["name"] == "value")
     return {"ours": ours["seconds"], "theirs": theirs}
 
 
@@ -188,13 +184,5 @@ def ceilings() -> dict[str, Any]:
     return {"device": device.name, **dataclasses.asdict(benchmark.ceilings(device))}
 
 
-def main() -> None:
-    """Do what a parent process asks for."""
-    what: dict[str, Callable[..., Any]] = {
-        "measure": measure_all, "launch": launch, "nvbench": nvbench, "host": host, "ceilings": ceilings,
-    }  # fmt: skip  # rows of a table
-    print(json.dumps(what[sys.argv[1]](*sys.argv[2:])))
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))
