@@ -17,8 +17,6 @@ import argparse
 import importlib.util
 import os
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,64 +42,49 @@ def is_slow(function: table.Function, kind: Any) -> bool:
     return by_fractions or by_mpmath or function.name in ("fma", "remainder", "remquo")
 
 
-def measure(function: table.Function, kind: Any, module: cuda.Module, samples: int) -> harness.Errors:
-    """Return the greatest error of so many results, and some of those that break the bound."""
-    worst, broken = 0.0, []
-    for number, start in enumerate(range(0, samples, PART)):
-        given = arguments(kind, min(PART, samples - start), 1000 + number)
-        errors = harness.compare(function, given, harness.run(module, function, given))
-        worst = max(worst, errors.greatest)
-        broken += errors.broken
-        if broken:
-            break
-    return harness.Errors(worst, broken)
-
-
-def measured(kind: Any, samples: int, only: Sequence[str]) -> dict[str, tuple[str, float, int, list[str]]]:
-    """Return each function's bound, greatest error, number of arguments and broken bounds, and print them."""
-    functions = [one for one in table.functions(kind) if not only or one.name in only]
+def measured(kind: Any, samples: int) -> tuple[dict[str, tuple[str, float]], bool]:
+    """Return each function's bound and greatest error, print them, and tell whether all bounds hold."""
+    functions = table.SINGLE if kind is np.float32 else table.DOUBLE
     module = harness.module_of(functions, kind)
-    found = {}
+    found, hold = {}, True
     for function in functions:
         count = max(samples // SLOW_SHARE, 1) if is_slow(function, kind) else samples
-        start = time.perf_counter()
-        errors = measure(function, kind, module, count)
-        bound = str(function.bound(kind))
-        found[function.name] = bound, errors.greatest, count, errors.broken
-        seconds = time.perf_counter() - start
-        print(f"{kind.__name__:8} {function.name:22} {bound:22} {errors.greatest:6g} {count:9} {seconds:6.1f} s")
-        for line in errors.broken:
+        worst, broken = 0.0, []
+        for number, start in enumerate(range(0, count, PART)):
+            given = arguments(kind, min(PART, count - start), 1000 + number)
+            got = harness.run(module, function, given)
+            greatest, broken = harness.compare(function, given, harness.expected(function, given), got)
+            worst = max(worst, greatest)
+            if broken:
+                hold = False
+                break
+        found[function.name] = str(function.bound(kind)), worst
+        print(f"{kind.__name__:8} {function.name:22} {found[function.name][0]:22} {worst:6g} {count:9}")
+        for line in broken:
             print(f"    BROKEN {line}")
         sys.stdout.flush()
-    return found
+    return found, hold
 
 
-def cells_of(column: tuple[str, float, int, list[str]] | None) -> tuple[str, str]:
-    """Return a bound and the greatest error, which has no ulps where only the absolute error is bounded."""
-    if column is None:
-        return "", ""
-    return column[0], "" if column[0].startswith("absolute") else f"{column[1]:g}"
-
-
-def page(single: dict[str, Any], double: dict[str, Any], samples: int) -> str:
+def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, float]], samples: int) -> str:
     """Return the table of the functions with a bound, and the list of the exact ones."""
     slow = max(samples // SLOW_SHARE, 1)
     rows = [
         f"With {samples:,} arguments of each function, or {slow:,} where mpmath or fractions are the reference:",
         "",
-    ]
-    rows += [
         "| function | bound, single | greatest, single | bound, double | greatest, double |",
         "|---|--:|--:|--:|--:|",
     ]
     exact = []
     for name in dict.fromkeys([*single, *double]):
-        columns = [found.get(name) for found in (single, double)]
-        if all(column is None or column[0] == "exact" for column in columns):
+        cells = []
+        for bound, greatest in (found.get(name, ("", 0.0)) for found in (single, double)):
+            # There are no ulps where only the absolute error is bounded.
+            cells += [bound, f"{greatest:g}" if bound and not bound.startswith("absolute") else ""]
+        if {cells[0], cells[2]} <= {"exact", ""}:
             exact.append(f"`{name}`")
-            continue
-        cells = [cell for column in columns for cell in cells_of(column)]
-        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+        else:
+            rows.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n\nWithout a difference in any bit: " + ", ".join(exact) + ".\n"
 
 
@@ -111,7 +94,6 @@ def record() -> None:
     columns: dict[str, Any] = {"x": x}
     for name in precise.NAMES:
         columns[f"{name}_high"], columns[f"{name}_low"] = precise.computed(name, x)
-    precise.DATA.parent.mkdir(exist_ok=True)
     np.savez_compressed(precise.DATA, **columns)
 
 
@@ -119,7 +101,6 @@ def main() -> int:
     """Measure, or record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1 << 20, help="arguments of each function")
-    parser.add_argument("--only", nargs="*", default=(), help="names of functions")
     parser.add_argument("--write", action="store_true", help=f"replace the table of docs/{PAGE.name}")
     parser.add_argument("--record", action="store_true", help="write the recorded values, and measure nothing")
     options = parser.parse_args()
@@ -131,11 +112,11 @@ def main() -> int:
         return 0
     os.environ.setdefault("CUDART_PY_SIMULATOR_ENGINE", "native")
     with cuda.Device(0):
-        single, double = (measured(kind, options.samples, options.only) for kind in (np.float32, np.float64))
+        (single, right), (double, both_right) = (measured(kind, options.samples) for kind in (np.float32, np.float64))
     if options.write:
         before = PAGE.read_text().partition(MARK)[0]
         PAGE.write_text(f"{before}{MARK}\n{page(single, double, options.samples)}")
-    return int(any(broken for found in (single, double) for *_, broken in found.values()))
+    return int(not (right and both_right))
 
 
 if __name__ == "__main__":

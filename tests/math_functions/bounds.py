@@ -40,6 +40,7 @@ class Bound:
         parts = [] if self.ulps == 0 else ["varies" if callable(self.ulps) else f"{self.ulps:g}"]
         return ", ".join(parts if self.absolute is None else [*parts, f"absolute {self.absolute:.2g}"])
 
+    @np.errstate(all="ignore")
     def breaks(self, a: Arguments, expected: Array, got: Array, correct: Array) -> Array:
         """Tell for each result `got` of arguments whether it breaks the bound.
 
@@ -47,27 +48,22 @@ class Bound:
         """
         if self == EXACT:
             unsigned = f"u{got.dtype.itemsize}"
-            same: Array = (got.view(unsigned) == correct.view(unsigned)) | (np.isnan(got) & np.isnan(correct))
-            return ~same
-        with np.errstate(all="ignore"):
-            ulps = self.ulps(a) if callable(self.ulps) else np.full(a.x.shape, self.ulps)
-            fine = distance(got, correct) <= np.nan_to_num(ulps)
-            if self.absolute is not None:
-                small = np.abs(got.astype(expected.dtype) - expected) <= self.absolute
-                fine = (
-                    np.where(self.near(a), fine, small | (distance(got, correct) == 0)) if self.near else fine | small
-                )
-            if self.known is not None:
-                fine |= ~self.known(a)
-        return ~fine
+            return (got.view(unsigned) != correct.view(unsigned)) & ~(np.isnan(got) & np.isnan(correct))
+        steps = distance(got, correct)
+        ulps = self.ulps(a) if callable(self.ulps) else np.full(a.x.shape, self.ulps)
+        fine = steps <= np.nan_to_num(ulps)
+        if self.absolute is not None:
+            small = np.abs(got.astype(expected.dtype) - expected) <= self.absolute
+            fine = np.where(self.near(a), fine, small | (steps == 0)) if self.near else fine | small
+        return ~fine if self.known is None else ~fine & self.known(a)
 
+    @np.errstate(all="ignore")
     def counts(self, a: Arguments) -> Array:
         """Tell for which arguments an error in ulps is bounded."""
-        with np.errstate(all="ignore"):
-            inside = np.full(a.x.shape, self.absolute is None or self.ulps != 0)
-            for range_ in (self.near, self.known):
-                if range_ is not None:
-                    inside &= range_(a)
+        inside = np.full(a.x.shape, self.absolute is None or self.ulps != 0)
+        for range_ in (self.near, self.known):
+            if range_ is not None:
+                inside &= range_(a)
         return inside
 
 

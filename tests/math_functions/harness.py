@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from .bounds import EXACT, distance
 from .samples import Arguments
 from .table import Function
 
-__all__ = ["Errors", "compare", "module_of", "run", "source_of"]
+__all__ = ["compare", "expected", "module_of", "run", "source_of"]
 
 Array = NDArray[Any]
 KERNEL = """
@@ -23,7 +22,7 @@ extern "C" __global__ void {kernel}(const {T} *xs, const {T} *ys, const {T} *zs,
                                     int count, {T} *results, long long *wholes) {{
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    [[maybe_unused]] {T} x = xs[i], y = ys[i], z = zs[i], w = ws[i];
+    [[maybe_unused]] {T} x = xs[i], y = ys[i], z = zs[i], w = ws[i], p[4] = {{x, y, z, w}};
     [[maybe_unused]] int n = ns[i];
     {T} result = 0;
     long long whole = 0;
@@ -41,8 +40,7 @@ def kernel_of(function: Function) -> str:
 
 def source_of(functions: Sequence[Function], kind: Any) -> str:
     """Return kernels that call functions in one precision."""
-    single = np.dtype(kind) == np.float32
-    letters = {"T": "float" if single else "double", "f": "f" if single else ""}
+    letters = {"T": "float", "f": "f"} if np.dtype(kind) == np.float32 else {"T": "double", "f": ""}
     return "".join(
         KERNEL.format(kernel=kernel_of(one), body=one.body.format(**letters), **letters) for one in functions
     )
@@ -63,27 +61,33 @@ def run(module: cuda.Module, function: Function, arguments: Arguments) -> tuple[
     return results.to_host(), wholes.to_host()
 
 
-@dataclass(frozen=True)
-class Errors:
-    """The greatest error in ulps where ulps are bounded, and what broke the bound, in words."""
+class Expected(NamedTuple):
+    """A reference's values: in higher precision, correctly rounded, and the integers."""
 
-    greatest: float
-    broken: list[str]
+    values: Array
+    rounded: Array
+    wholes: NDArray[np.int64]
 
 
-def compare(function: Function, arguments: Arguments, got: tuple[Array, NDArray[np.int64]]) -> Errors:
-    """Compare a device's results with the function's reference."""
+@np.errstate(all="ignore")
+def expected(function: Function, arguments: Arguments) -> Expected:
+    """Return what the function's reference gives."""
     kind = arguments.x.dtype
-    bound = function.bound(kind)
-    with np.errstate(all="ignore"):
-        answer = function.reference(arguments if bound == EXACT else arguments.widened())
-        expected, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments), np.int64))
-        correct = np.asarray(expected).astype(kind)
-    wrong = bound.breaks(arguments, np.asarray(expected), got[0], correct) | (got[1] != wholes)
-    steps = distance(got[0], correct)[bound.counts(arguments)]
+    answer = function.reference(arguments if function.bound(kind) == EXACT else arguments.widened())
+    values, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments), np.int64))
+    return Expected(np.asarray(values), np.asarray(values).astype(kind), wholes)
+
+
+def compare(
+    function: Function, arguments: Arguments, right: Expected, got: tuple[Array, NDArray[np.int64]]
+) -> tuple[float, list[str]]:
+    """Return the greatest error in ulps where ulps are bounded, and what broke the bound, in words."""
+    bound = function.bound(arguments.x.dtype)
+    wrong = bound.breaks(arguments, right.values, got[0], right.rounded) | (got[1] != right.wholes)
+    steps = distance(got[0], right.rounded)[bound.counts(arguments)]
     lines = [
         f"{function.name}({', '.join(repr(getattr(arguments, name)[i]) for name in 'xyzwn')}):"
-        f" {got[0][i]!r} {got[1][i]}, expected {correct[i]!r} {wholes[i]}"
+        f" {got[0][i]!r} {got[1][i]}, expected {right.rounded[i]!r} {right.wholes[i]}"
         for i in np.flatnonzero(wrong)[:8]
     ]
-    return Errors(float(steps.max(initial=0)), lines)
+    return float(steps.max(initial=0)), lines

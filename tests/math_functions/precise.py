@@ -6,6 +6,7 @@ function's values, written by `python -m tests.math_functions --record`, which n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,7 @@ def _wide(high: Array, low: Array) -> Array:
 
 def values(name: str, x: Array) -> Array:
     """Return a function's values, the recorded ones if the arguments are the recorded ones."""
-    arguments, answers = recorded()[name] if DATA.is_file() else (np.empty(0), np.empty(0))
+    arguments, answers = recorded()[name]
     if np.array_equal(arguments.view(np.uint64), x.view(np.uint64)):
         return answers
     return _wide(*computed(name, x))
@@ -75,13 +76,14 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
                 return y
         raise ArithmeticError(f"no solution for {target}")
 
-    def inverse(name: str, function: Any, slope: Any, known: dict[float, float], ends: tuple[int, int]) -> Any:
+    def inverse(name: str, function: Any, slope: Any, known: dict[float, float]) -> Any:
+        """Return the inverse of a function, of which the ends and the middle of the range are known."""
         start = getattr(scipy.special, name)
 
         def solve(x: float) -> Any:
             if x in known:
                 return known[x]
-            if not ends[0] < x < ends[1]:
+            if not min(known) < x < max(known):
                 return nan
             # SciPy takes subnormal numbers for 0.
             first = start(x) if abs(start(x)) < inf else 20 if name == "erfcinv" else -30
@@ -89,88 +91,60 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
 
         return solve
 
-    def bessel(kind: Any, order: int, positive: bool) -> Any:
-        def value(x: float) -> Any:
-            if x == 0 and positive:
-                return -inf
-            if x != x or (positive and x < 0):
-                return nan
-            if abs(x) > FARTHEST:
-                return 0.0
-            return kind(order, mp.mpf(x))
-
-        return value
-
-    def modified(order: int) -> Any:
-        def value(x: float) -> Any:
-            if x != x:
-                return nan
-            return mp.besseli(order, mp.mpf(x)) if abs(x) < 800 else (inf if order == 0 or x > 0 else -inf)
-
-        return value
-
-    def erfcx(x: float) -> Any:
-        if x != x:
-            return nan
-        if x < -30:
-            return inf
-        y = mp.mpf(x)
-        if x > 1e8:
-            return 1 / (y * mp.sqrt(mp.pi)) * (1 - 1 / (2 * y * y)) if x != inf else 0.0
-        with mp.extradps(30):
-            return mp.exp(y * y) * mp.erfc(y)
-
-    def lgamma(x: float) -> Any:
-        if abs(x) == inf or (x <= 0 and x == int(x)):
-            return inf
-        if x != x:
-            return nan
-        if x < 0:
-            y = mp.mpf(x)
-            if x < -1e17:
-                return inf
-            return mp.log(mp.pi / abs(mp.sinpi(y))) - mp.loggamma(1 - y)
-        return mp.loggamma(mp.mpf(x))
-
-    def tgamma(x: float) -> Any:
-        if x != x or x == -inf or (x < 0 and x == int(x)):
-            return nan
-        if x == 0:
-            return inf if str(x) == "0.0" else -inf
-        if x > 200:
-            return inf
-        return mp.gamma(mp.mpf(x)) if x > -300 else 0.0
-
     def bounded(function: Any, low: float, high: float, below: float, above: float) -> Any:
         """Return a function that is constant, to double precision, outside of a range."""
 
         def value(x: float) -> Any:
-            if x != x:
-                return nan
-            return below if x < low else above if x > high else function(mp.mpf(x))
+            return nan if x != x else below if x < low else above if x > high else function(mp.mpf(x))
 
         return value
+
+    def bessel(kind: Any, order: int) -> Any:
+        return bounded(lambda x: kind(order, x), -FARTHEST, FARTHEST, 0.0, 0.0)
+
+    def second(order: int) -> Any:
+        value = bessel(mp.bessely, order)
+        return lambda x: -inf if x == 0 else nan if x < 0 else value(x)
+
+    def erfcx(y: Any) -> Any:
+        with mp.extradps(30):
+            return mp.exp(y * y) * mp.erfc(y)
+
+    def far_erfcx(y: Any) -> Any:
+        return 1 / (y * mp.sqrt(mp.pi)) * (1 - 1 / (2 * y * y)) if y > 1e8 else erfcx(y)
+
+    def lgamma(y: Any) -> Any:
+        if y <= 0 and y == int(y):
+            return inf
+        return mp.log(mp.pi / abs(mp.sinpi(y))) - mp.loggamma(1 - y) if y < 0 else mp.loggamma(y)
+
+    def tgamma(x: float) -> Any:
+        if x == -inf or (x < 0 and x == int(x)):
+            return nan
+        if x == 0:
+            return inf if str(x) == "0.0" else -inf
+        return bounded(mp.gamma, -300, 200, 0.0, inf)(x)
 
     def slope(y: Any) -> Any:
         """Return the slope of the error function."""
         return 2 / mp.sqrt(mp.pi) * mp.exp(-y * y)
 
     return {
-        "cyl_bessel_i0": modified(0),
-        "cyl_bessel_i1": modified(1),
+        "cyl_bessel_i0": bounded(lambda x: mp.besseli(0, x), -800, 800, inf, inf),
+        "cyl_bessel_i1": bounded(lambda x: mp.besseli(1, x), -800, 800, -inf, inf),
         "erf": bounded(mp.erf, -7, 7, -1.0, 1.0),
         "erfc": bounded(mp.erfc, -7, 30, 2.0, 0.0),
-        "erfcx": erfcx,
-        "erfinv": inverse("erfinv", mp.erf, slope, {-1: -inf, 1: inf, 0: 0.0}, (-1, 1)),
-        "erfcinv": inverse("erfcinv", mp.erfc, lambda y: -slope(y), {0: inf, 2: -inf, 1: 0.0}, (0, 2)),
+        "erfcx": bounded(far_erfcx, -30, sys.float_info.max, inf, 0.0),
+        "erfinv": inverse("erfinv", mp.erf, slope, {-1: -inf, 1: inf, 0: 0.0}),
+        "erfcinv": inverse("erfcinv", mp.erfc, lambda y: -slope(y), {0: inf, 2: -inf, 1: 0.0}),
         "normcdf": bounded(mp.ncdf, -40, 9, 0.0, 1.0),
-        "normcdfinv": inverse("ndtri", mp.ncdf, mp.npdf, {0: -inf, 1: inf, 0.5: 0.0}, (0, 1)),
-        "j0": bessel(mp.besselj, 0, False),
-        "j1": bessel(mp.besselj, 1, False),
-        "jn": bessel(mp.besselj, 128, False),
-        "y0": bessel(mp.bessely, 0, True),
-        "y1": bessel(mp.bessely, 1, True),
-        "yn": bessel(mp.bessely, 3, True),
-        "lgamma": lgamma,
+        "normcdfinv": inverse("ndtri", mp.ncdf, mp.npdf, {0: -inf, 1: inf, 0.5: 0.0}),
+        "j0": bessel(mp.besselj, 0),
+        "j1": bessel(mp.besselj, 1),
+        "jn": bessel(mp.besselj, 128),
+        "y0": second(0),
+        "y1": second(1),
+        "yn": second(3),
+        "lgamma": bounded(lgamma, -1e17, sys.float_info.max, inf, inf),
         "tgamma": tgamma,
     }

@@ -36,33 +36,30 @@ class Arguments:
 def _column(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Array:
     info = np.finfo(kind)
     special = [*SPECIAL, float(info.tiny), float(info.smallest_subnormal), float(info.max), float(info.eps), np.nan]
-    bits = rng.integers(0, 1 << 8 * kind.itemsize, count, f"u{kind.itemsize}")
+    bits = rng.integers(0, 1 << 8 * kind.itemsize, count, f"u{kind.itemsize}").view(kind)
     size = 2.0 ** rng.uniform(-40, 40, count)
     groups = [
-        rng.choice([*special, *(-value for value in special)], count).astype(kind),
-        bits.view(kind),
-        bits.view(kind),
+        rng.choice([*special, *(-value for value in special)], count),
+        bits,
+        bits,
         rng.uniform(-1, 1, count),
         rng.uniform(0, 2, count),
         rng.uniform(-10, 10, count),
         rng.normal(0, 100, count),
         size * rng.choice([-1, 1], count),
     ]
-    chosen = rng.integers(0, len(groups), count)
-    with np.errstate(all="ignore"):
-        return np.choose(chosen, [np.asarray(group, kind) for group in groups])
+    return np.choose(rng.integers(0, len(groups), count), [group.astype(kind) for group in groups])
 
 
+@np.errstate(all="ignore")
 def arguments(kind: Any, count: int, seed: int) -> Arguments:
     """Return so many arguments of each kind, always the same for one seed."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(kind)
-    columns = [_column(rng, kind, count) for _ in range(4)]
+    x, y, z, w = (_column(rng, kind, count) for _ in range(4))
     # Neighbours, equals and multiples are rare among numbers that know nothing of each other.
     ties = rng.integers(0, 16, count)
-    x, y = columns[0], columns[1]
-    with np.errstate(all="ignore"):
-        columns[1] = np.select([ties == 0, ties == 1, ties == 2], [x, np.nextafter(x, y), x * kind.type(1.5)], y)
-        columns[2] = np.where(ties == 3, -(x * columns[1]), columns[2])
+    y = np.select([ties == 0, ties == 1, ties == 2], [x, np.nextafter(x, y), x * kind.type(1.5)], y)
+    z = np.where(ties == 3, -(x * y), z)
     n = np.where(rng.random(count) < 0.8, rng.integers(-330, 331, count), rng.integers(-(1 << 31), 1 << 31, count))
-    return Arguments(*columns, n.astype(np.int32))
+    return Arguments(x, y, z, w, n.astype(np.int32))

@@ -1,8 +1,8 @@
 """The single- and double-precision functions of CUDA's math API, with their bounds and references.
 
-`x`, `y`, `z` and `w` are floating-point arguments of a body and `n` an integer one; a body assigns to `result`, and an
-integer result to `whole`. `{f}` is the suffix of single-precision functions. The bounds are those of the mathematical
-functions' appendix of the CUDA C++ Programming Guide for CUDA 13.
+`x`, `y`, `z` and `w` are floating-point arguments of a body, `p` is an array of them, and `n` is an integer one; a body
+assigns to `result`, and an integer result to `whole`. `{f}` is the suffix of single-precision functions. The bounds are
+those of the mathematical functions' appendix of the CUDA C++ Programming Guide for CUDA 13.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from tests.simulator.ptx.operations.references import ieee_product, ieee_quotient, ieee_root, ieee_sum
+
 from . import exact, wide
 from .bounds import EXACT, Bound
 from .precise import FARTHEST
 from .samples import Arguments
 
-__all__ = ["DOUBLE", "SINGLE", "Function", "functions"]
+__all__ = ["DOUBLE", "SINGLE", "Function"]
 
 Reference = Callable[[Arguments], Any]
 
@@ -43,22 +45,25 @@ class Function:
         return found
 
 
+def _row(name: str, body: str, single: float | Bound | None, double: float | Bound | None, of: Reference) -> Function:
+    """Return a row; a number is a bound of ulps."""
+    bounds = (Bound(bound) if isinstance(bound, int | float) else bound for bound in (single, double))
+    return Function(name, body, *bounds, of)
+
+
+def _of(name: str, call: str, single: float | Bound, double: float | Bound, reference: Reference) -> Function:
+    """Return a row for a function whose call has these arguments."""
+    return _row(name, f"result = {name}{{f}}({call});", single, double, reference)
+
+
 def _unary(name: str, single: float | Bound, double: float | Bound, reference: Any) -> Function:
     """Return a row for a function of x, with a reference that maps x."""
-    bounds = (bound if isinstance(bound, Bound) else Bound(bound) for bound in (single, double))
-    return Function(name, f"result = {name}{{f}}(x);", *bounds, lambda a: reference(a.x))
+    return _of(name, "x", single, double, lambda a: reference(a.x))
 
 
-def _special(name: str, single: float | Bound, double: float | Bound, call: str = "(x)") -> Function:
+def _special(name: str, single: float | Bound, double: float | Bound) -> Function:
     """Return a row for a function of x that NumPy lacks."""
-    bounds = (bound if isinstance(bound, Bound) else Bound(bound) for bound in (single, double))
-    shown = name if call == "(x)" else f"{name}{call}"
-    return Function(shown, f"result = {name}{{f}}{call};", *bounds, wide.special(name))
-
-
-def _of(name: str, call: str, single: float, double: float, reference: Reference) -> Function:
-    """Return a row for a function of several arguments."""
-    return Function(name, f"result = {name}{{f}}({call});", Bound(single), Bound(double), reference)
+    return _of(name, "x", single, double, wide.special(name))
 
 
 def _exactly(name: str, body: str, reference: Reference) -> Function:
@@ -66,8 +71,8 @@ def _exactly(name: str, body: str, reference: Reference) -> Function:
     return Function(name, body, EXACT, EXACT, reference)
 
 
-def _bessel(ulps: float, absolute: float) -> Bound:
-    return Bound(ulps, absolute, lambda a: np.abs(a.x) < 8, lambda a: ~(np.abs(a.x) > FARTHEST))
+def _bessel(ulps: float, absolute: float, near: float = 8) -> Bound:
+    return Bound(ulps, absolute, lambda a: np.abs(a.x) < near, lambda a: ~(np.abs(a.x) > FARTHEST))
 
 
 def _far(absolute: float) -> Bound:
@@ -79,35 +84,29 @@ def _outside(low: float, high: float, ulps: float) -> Bound:
     return Bound(ulps, known=lambda a: ~((a.x > low) & (a.x < high)))
 
 
-def _norms() -> list[Function]:
-    three, four = ("x", "y", "z"), ("x", "y", "z", "w")
+def _norm(name: str, call: str, columns: str, single: float, double: float) -> Function:
+    """Return a row for the size of a vector of some of the arguments, or for its reciprocal."""
 
-    def of(names: tuple[str, ...], inverse: bool) -> Reference:
-        def reference(a: Arguments) -> Any:
-            size = wide.norm(*(getattr(a, name) for name in names))
-            return 1 / size if inverse else size
+    def reference(a: Arguments) -> Any:
+        size = wide.norm(*(getattr(a, column) for column in columns))
+        return 1 / size if name[0] == "r" else size
 
-        return reference
-
-    vector = "{T} p[4] = {{x, y, z, w}}; "
-    return [
-        _of("hypot", "x, y", 3, 2, of(("x", "y"), False)),
-        _of("rhypot", "x, y", 2, 1, of(("x", "y"), True)),
-        _of("norm3d", "x, y, z", 3, 2, of(three, False)),
-        _of("rnorm3d", "x, y, z", 2, 1, of(three, True)),
-        _of("norm4d", "x, y, z, w", 3, 2, of(four, False)),
-        _of("rnorm4d", "x, y, z, w", 2, 1, of(four, True)),
-        # The guide gives no bound, because a sum of any length has none; these are its former ones.
-        Function("norm", vector + "result = norm{f}(4, p);", Bound(4), Bound(3), of(four, False)),
-        Function("rnorm", vector + "result = rnorm{f}(4, p);", Bound(3), Bound(2), of(four, True)),
-    ]
+    return _of(name, call, single, double, reference)
 
 
 APPROXIMATE = [
     _unary("rsqrt", 2, 1, lambda x: 1 / np.sqrt(x)),
     _unary("cbrt", 1, 1, np.cbrt),
     _unary("rcbrt", 1, 1, lambda x: 1 / np.cbrt(x)),
-    *_norms(),
+    _norm("hypot", "x, y", "xy", 3, 2),
+    _norm("rhypot", "x, y", "xy", 2, 1),
+    _norm("norm3d", "x, y, z", "xyz", 3, 2),
+    _norm("rnorm3d", "x, y, z", "xyz", 2, 1),
+    _norm("norm4d", "x, y, z, w", "xyzw", 3, 2),
+    _norm("rnorm4d", "x, y, z, w", "xyzw", 2, 1),
+    # The guide gives no bound, because a sum of any length has none; these are its former ones.
+    _norm("norm", "4, p", "xyzw", 4, 3),
+    _norm("rnorm", "4, p", "xyzw", 3, 2),
     _unary("exp", 2, 1, np.exp),
     _unary("exp2", 2, 1, np.exp2),
     _unary("exp10", 2, 1, wide.power_of_ten),
@@ -119,16 +118,12 @@ APPROXIMATE = [
     _unary("sin", 2, 2, np.sin),
     _unary("cos", 2, 2, np.cos),
     _unary("tan", 4, 2, np.tan),
-    Function("sincos, sine", "{T} c; sincos{f}(x, &result, &c);", Bound(2), Bound(2), lambda a: np.sin(a.x)),
-    Function("sincos, cosine", "{T} s; sincos{f}(x, &s, &result);", Bound(2), Bound(2), lambda a: np.cos(a.x)),
+    _row("sincos, sine", "{T} c; sincos{f}(x, &result, &c);", 2, 2, lambda a: np.sin(a.x)),
+    _row("sincos, cosine", "{T} s; sincos{f}(x, &s, &result);", 2, 2, lambda a: np.cos(a.x)),
     _unary("sinpi", 1, 2, wide.sine_of_pi),
     _unary("cospi", 1, 2, wide.cosine_of_pi),
-    Function(
-        "sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", Bound(1), Bound(2), lambda a: wide.sine_of_pi(a.x)
-    ),
-    Function(
-        "sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", Bound(1), Bound(2), lambda a: wide.cosine_of_pi(a.x)
-    ),
+    _row("sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", 1, 2, lambda a: wide.sine_of_pi(a.x)),
+    _row("sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", 1, 2, lambda a: wide.cosine_of_pi(a.x)),
     _unary("asin", 2, 2, np.arcsin),
     _unary("acos", 2, 2, np.arccos),
     _unary("atan", 2, 2, np.arctan),
@@ -151,18 +146,16 @@ APPROXIMATE = [
     _special("tgamma", 5, 10),
     _special("j0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _special("j1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
-    _special("jn", _far(2.2e-6), _far(5e-12), "(128, x)"),
+    _row("jn(128, x)", "result = jn{f}(128, x);", _far(2.2e-6), _far(5e-12), wide.special("jn")),
     _special("y0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _special("y1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
-    _special(
-        "yn",
-        Bound(10, 2.2e-6, lambda a: np.abs(a.x) < 3, lambda a: ~(np.abs(a.x) > FARTHEST)),
-        Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)),
-        "(3, x)",
+    _row(
+        "yn(3, x)", "result = yn{f}(3, x);", _bessel(10, 2.2e-6, 3),
+        Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)), wide.special("yn"),
     ),
     _special("cyl_bessel_i0", 6, 6),
     _special("cyl_bessel_i1", 6, 6),
-]
+]  # fmt: skip  # rows of a table
 
 
 def _maximum(a: Arguments, least: bool) -> Any:
@@ -233,23 +226,25 @@ def _remquo(a: Arguments) -> Any:
 
 def _rounded(direction: str) -> list[Function]:
     """Return rows for the operations with a direction of rounding, each an instruction of its own."""
+    rows = []
+    for stem, arguments, reference, operands in (
+        ("add", "x, y", ieee_sum, lambda a: (a.x, np.ones_like(a.x), a.y)),
+        ("sub", "x, y", ieee_sum, lambda a: (a.x, np.ones_like(a.x), -a.y)),
+        ("mul", "x, y", ieee_product, lambda a: (a.x, a.y)),
+        ("div", "x, y", ieee_quotient, lambda a: (a.x, a.y)),
+        ("rcp", "x", ieee_quotient, lambda a: (np.ones_like(a.x), a.x)),
+        ("sqrt", "x", ieee_root, lambda a: (a.x,)),
+        ("ma", "x, y, z", ieee_sum, lambda a: (a.x, a.y, a.z)),
+    ):
+        for letter, bounds in (("f", (EXACT, None)), ("d", (None, EXACT))):
+            prefix = "fma" + letter.strip("d") if stem == "ma" else letter + stem
+            name = f"__{prefix}_{direction}"
 
-    def row(stem: str, arguments: str, reference: Reference) -> list[Function]:
-        names = (f"__f{stem}_{direction}", f"__d{stem}_{direction}")
-        if stem == "ma":
-            names = (f"__fmaf_{direction}", f"__fma_{direction}")
-        single, double = (f"result = {name}({arguments});" for name in names)
-        return [Function(names[0], single, EXACT, None, reference), Function(names[1], double, None, EXACT, reference)]
+            def of(a: Arguments, reference: Any = reference, operands: Any = operands) -> Any:
+                return exact.each(reference, direction, *operands(a))
 
-    return [
-        *row("add", "x, y", lambda a: exact.total(a.x, a.y, direction)),
-        *row("sub", "x, y", lambda a: exact.total(a.x, -a.y, direction)),
-        *row("mul", "x, y", lambda a: exact.product(a.x, a.y, direction)),
-        *row("div", "x, y", lambda a: exact.divided(a.x, a.y, direction)),
-        *row("rcp", "x", lambda a: exact.divided(np.ones_like(a.x), a.x, direction)),
-        *row("sqrt", "x", lambda a: exact.root(a.x, direction)),
-        *row("ma", "x, y, z", lambda a: exact.fused(a.x, a.y, a.z, direction)),
-    ]
+            rows.append(Function(name, f"result = {name}({arguments});", *bounds, of))
+    return rows
 
 
 EXACTLY = [
@@ -257,7 +252,7 @@ EXACTLY = [
     _exactly("x * y", "result = x * y;", lambda a: a.x * a.y),
     _exactly("x / y", "result = x / y;", lambda a: a.x / a.y),
     _exactly("sqrt", "result = sqrt{f}(x);", lambda a: np.sqrt(a.x)),
-    _exactly("fma", "result = fma{f}(x, y, z);", lambda a: exact.fused(a.x, a.y, a.z)),
+    _exactly("fma", "result = fma{f}(x, y, z);", lambda a: exact.each(ieee_sum, "rn", a.x, a.y, a.z)),
     _exactly("fabs", "result = fabs{f}(x);", lambda a: np.abs(a.x)),
     _exactly("fmax", "result = fmax{f}(x, y);", lambda a: _maximum(a, False)),
     _exactly("fmin", "result = fmin{f}(x, y);", lambda a: _maximum(a, True)),
@@ -289,8 +284,8 @@ EXACTLY = [
     _integers("llround", _away),
     _exactly("isnan, …", "whole = !!isnan(x) | !!isinf(x) << 1 | !!isfinite(x) << 2 | !!signbit(x) << 3;", _classes),
     *(row for direction in ("rn", "rz", "ru", "rd") for row in _rounded(direction)),
-    Function("__frsqrt_rn", "result = __frsqrt_rn(x);", Bound(0.5), None, lambda a: 1 / np.sqrt(a.x)),
-    Function(
+    _row("__frsqrt_rn", "result = __frsqrt_rn(x);", 0.5, None, lambda a: 1 / np.sqrt(a.x)),
+    _row(
         "__saturatef", "result = __saturatef(x);", EXACT, None,
         lambda a: np.where(a.x > 0, np.minimum(a.x, np.float32(1)), np.float32(0)),
     ),
@@ -336,8 +331,3 @@ FAST = [
 _ALL = [*APPROXIMATE, *EXACTLY, *FAST]
 SINGLE = [function for function in _ALL if function.single is not None]
 DOUBLE = [function for function in _ALL if function.double is not None]
-
-
-def functions(kind: Any) -> list[Function]:
-    """Return the functions of one precision."""
-    return SINGLE if np.dtype(kind) == np.float32 else DOUBLE

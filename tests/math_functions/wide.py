@@ -21,26 +21,20 @@ __all__ = ["cosine_of_pi", "norm", "power_of_ten", "sine_of_pi", "special"]
 Array = NDArray[Any]
 
 
-def _quarters(x: Array) -> tuple[Array, Array]:
-    """Return the quarter turn next to x half turns, from 0 to 3, and the angle from there, which are exact."""
-    finite = np.where(np.isfinite(x), x, 0)
-    turn = np.fmod(finite, x.dtype.type(2))
+def sine_of_pi(x: Array, quarters: int = 0) -> Array:
+    """Return the sine of pi * x, or of so many quarter turns more."""
+    turn = np.fmod(np.where(np.isfinite(x), x, 0), x.dtype.type(2))
     quarter = np.rint(2 * turn)
     pi = x.dtype.type(np.pi) + x.dtype.type(1.2246467991473531772e-16)
-    rest = (turn - quarter / 2) * pi
-    return np.mod(quarter, 4), np.where(np.isfinite(x), rest, np.nan)
-
-
-def sine_of_pi(x: Array) -> Array:
-    """Return the sine of pi * x."""
-    quarter, rest = _quarters(x)
-    return np.choose(quarter.astype(int), [np.sin(rest), np.cos(rest), -np.sin(rest), -np.cos(rest)])
+    # The angle from the quarter turn next to x is exact.
+    rest = np.where(np.isfinite(x), (turn - quarter / 2) * pi, np.nan)
+    sine, cosine = np.sin(rest), np.cos(rest)
+    return np.choose((quarter.astype(int) + quarters) % 4, [sine, cosine, -sine, -cosine])
 
 
 def cosine_of_pi(x: Array) -> Array:
     """Return the cosine of pi * x."""
-    quarter, rest = _quarters(x)
-    return np.choose(quarter.astype(int), [np.cos(rest), -np.sin(rest), -np.cos(rest), np.sin(rest)])
+    return sine_of_pi(x, 1)
 
 
 def power_of_ten(x: Array) -> Array:
@@ -55,16 +49,17 @@ def norm(*columns: Array) -> Array:
 
 
 _SCIPY: dict[str, Callable[..., Any]] = {
-    "erf": scipy.special.erf, "erfc": scipy.special.erfc, "erfcx": scipy.special.erfcx,
-    "erfinv": scipy.special.erfinv, "erfcinv": scipy.special.erfcinv, "normcdf": scipy.special.ndtr,
+    **{name: getattr(scipy.special, name) for name in ("erf", "erfc", "erfcx", "erfinv", "erfcinv")},
+    **{name: getattr(scipy.special, name) for name in ("j0", "j1", "y0", "y1")},
+    "normcdf": scipy.special.ndtr,
     "normcdfinv": scipy.special.ndtri,
     "tgamma": lambda x: np.where((x < 0) & (x == np.floor(x)), np.nan, scipy.special.gamma(x)),
-    "j0": scipy.special.j0, "j1": scipy.special.j1, "y0": scipy.special.y0, "y1": scipy.special.y1,
-    "jn": lambda x: scipy.special.jn(128, x), "yn": lambda x: scipy.special.yn(3, x),
+    "jn": lambda x: scipy.special.jn(128, x),
+    "yn": lambda x: scipy.special.yn(3, x),
     "cyl_bessel_i0": lambda x: np.where(np.isinf(x), np.inf, scipy.special.i0(x)),
     "cyl_bessel_i1": lambda x: np.where(np.isinf(x), x, scipy.special.i1(x)),
     "lgamma": lambda x: np.where(np.isinf(x), np.inf, scipy.special.gammaln(x)),
-}  # fmt: skip  # rows of a table
+}
 
 
 def special(name: str) -> Callable[[Arguments], Array]:
