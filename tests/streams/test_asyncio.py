@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,12 +18,6 @@ SECONDS = 60  # behind which a wait counts as hanging
 
 def run(coroutine):
     return asyncio.run(asyncio.wait_for(coroutine, SECONDS))
-
-
-@pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
 
 
 @pytest.fixture
@@ -56,40 +48,17 @@ def fills(stream, count=20):
     return out
 
 
-def test_awaiting_a_stream_waits_for_its_work(stream):
+@pytest.mark.parametrize("kind", ["stream", "legacy", "per thread"])
+@pytest.mark.parametrize("by_event", [False, True])
+def test_awaiting_a_stream_or_an_event_waits_for_the_work_before(stream, kind, by_event):
+    chosen = {"stream": stream, "legacy": cuda.legacy_default, "per thread": cuda.per_thread_default}[kind]
+
     async def main():
-        out = fills(stream)
-        await stream
+        out = fills(chosen)
+        awaited = chosen.record() if by_event else chosen
+        await awaited
         assert out.tolist() == [19] * 4
-        assert stream.done
-
-    run(main())
-
-
-@pytest.mark.parametrize("default", [cuda.legacy_default, cuda.per_thread_default])
-def test_the_default_streams_can_be_awaited(device, default):
-    async def main():
-        out = fills(default)
-        await default
-        assert out.tolist() == [19] * 4
-
-    run(main())
-
-
-def test_awaiting_an_event_waits_for_the_work_before_it(stream):
-    async def main():
-        out = fills(stream)
-        event = stream.record()
-        await event
-        assert event.done
-        assert out.tolist() == [19] * 4
-
-    run(main())
-
-
-def test_awaiting_an_event_that_was_never_recorded_returns_at_once(device):
-    async def main():
-        await cuda.Event()
+        assert awaited.done
 
     run(main())
 
@@ -98,14 +67,16 @@ def test_several_streams_and_events_are_awaited_together(device):
     async def main():
         streams = [cuda.Stream() for _ in range(3)]
         outs = [fills(each) for each in streams]
-        await asyncio.gather(streams[0], streams[1], streams[2].record())
+        never_recorded = cuda.Event()
+        await asyncio.gather(streams[0], streams[1], streams[2].record(), never_recorded)
         assert [out.tolist() for out in outs] == [[19] * 4] * 3
 
     run(main())
 
 
-def test_the_event_loop_goes_on_meanwhile(stream, never_done):
+def test_the_event_loop_goes_on_meanwhile_and_a_cancelled_wait_leaves_the_stream_as_it_was(stream, never_done):
     async def main():
+        out = fills(stream)
         waiting = asyncio.ensure_future(stream)
         for _ in range(100):
             await asyncio.sleep(0)
@@ -113,20 +84,10 @@ def test_the_event_loop_goes_on_meanwhile(stream, never_done):
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-
-    run(main())
-
-
-def test_a_cancelled_wait_leaves_nothing_and_the_stream_as_it_was(stream, never_done):
-    async def main():
-        out = fills(stream)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(stream, 0.01)
         return out
 
     out = run(main())
-    assert len(never_done) == 1
-    assert never_done[0].closed
+    assert [event.closed for event in never_done] == [True]
     stream.synchronize()
     assert out.tolist() == [19] * 4
 
@@ -149,33 +110,18 @@ def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch)
     x.close(stream=stream)
 
 
-def test_a_closed_stream_cannot_be_awaited(device):
-    async def main(closed):
+@pytest.mark.parametrize("kind", [cuda.Stream, cuda.Event])
+def test_what_is_closed_cannot_be_awaited(device, kind):
+    async def main():
+        with kind() as closed:
+            pass
         with pytest.raises(ValueError, match="is closed"):
             await closed
-
-    stream, event = cuda.Stream(), cuda.Event()
-    stream.close()
-    event.close()
-    run(main(stream))
-    run(main(event))
-
-
-def test_a_stream_cannot_be_awaited_inside_its_capture_which_goes_on(stream):
-    x = cuda.zeros(4, np.int32, stream=stream)
-    stream.synchronize()
-
-    async def main():
-        with stream.capture() as graph:
-            with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
-                await stream
-            cuda.memset(x, 1, stream=stream)
-        assert graph.node_count == 1
 
     run(main())
 
 
-def test_another_stream_is_awaited_in_the_middle_of_a_capture(device, stream):
+def test_in_a_capture_another_stream_is_awaited_and_its_own_refused(stream):
     x = cuda.zeros(4, np.int32, stream=stream)
     stream.synchronize()
 
@@ -183,6 +129,8 @@ def test_another_stream_is_awaited_in_the_middle_of_a_capture(device, stream):
         with cuda.Stream(non_blocking=True) as other:
             out = fills(other)
             with stream.capture("global") as graph:
+                with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
+                    await stream
                 cuda.memset(x, 1, stream=stream)
                 await other
             assert graph.node_count == 1
@@ -214,35 +162,19 @@ def test_awaiting_raises_what_the_work_failed_with(python, awaited):
     assert "broken" in message  # the kernel
 
 
-def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(stream):
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(device, is_closed):
     async def main():
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        out = fills(stream)
-        stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+        with cuda.Stream(non_blocking=True) as stream:
+            out = fills(stream)
+            stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+            if not is_closed:
+                await future
         assert await future == [19] * 4
 
     run(main())
-
-
-def test_a_future_that_a_callback_sets_is_set_though_its_stream_is_closed(device):
-    async def main():
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        with cuda.Stream() as closed:
-            out = fills(closed)
-            closed.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
-        assert await future == [19] * 4
-
-    run(main())
-
-
-def test_the_pages_example_runs(capsys):
-    """docs/asyncio.md"""
-    page = (Path(__file__).parents[2] / "docs" / "asyncio.md").read_text(encoding="utf-8")
-    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
-    exec(compile(example, "asyncio.md", "exec"), {})
-    assert [int(each) for each in re.findall(r"\d+(?=[,)\]])", capsys.readouterr().out)] == [0, 2, 4]
 
 
 def test_what_asks_for_a_callback_is_let_go_with_its_loop(stream, never_done, monkeypatch):

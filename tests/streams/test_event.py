@@ -14,17 +14,13 @@ def test_elapsed_time_is_in_milliseconds_and_not_negative(device):
     assert 0 <= end - start < 10_000
 
 
-def test_an_event_without_timing_has_no_time(device):
+def test_an_event_without_timing_or_never_recorded_has_no_time(device):
     start, end = cuda.Event(timing=False).record(), cuda.Event().record()
     end.synchronize()
     with pytest.raises(cuda.EventTimingError, match="start event was made with timing=False"):
         end - start
-
-
-def test_an_event_never_recorded_has_no_time(device):
-    start = cuda.Event().record()
     with pytest.raises(cuda.EventNotRecordedError, match="end event was never recorded"):
-        cuda.Event() - start
+        cuda.Event() - end
 
 
 # It waits for milliseconds on a GPU, which are no work for a driver in software.
@@ -50,30 +46,13 @@ def test_timed_measures_its_block(device):
     assert t.milliseconds >= 0
 
 
-def test_an_unrecorded_event_is_done_as_in_cuda(device):
-    assert cuda.Event(blocking=True).done
-
-
-def test_use_after_close(device):
-    event = cuda.Event()
+def test_an_unrecorded_event_is_done_as_in_cuda_and_a_closed_one_refused(device):
+    event = cuda.Event(blocking=True)
+    assert event.done
     event.close()
     event.close()
     with pytest.raises(ValueError, match="Event is closed"):
         event.record()
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda stream, event, array: event.record(5),
-        lambda stream, event, array: stream.wait(5),
-        lambda stream, event, array: cuda.empty(4, stream=5),
-        lambda stream, event, array: array.close(stream=5),
-    ],
-)
-def test_what_is_no_stream_is_said_so(device, use):
-    with pytest.raises(TypeError, match=r"[Ss]tream.*not the int 5"):
-        use(cuda.Stream(), cuda.Event(), cuda.zeros(3))
 
 
 ACROSS_DEVICES = """

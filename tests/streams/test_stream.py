@@ -10,12 +10,36 @@ import pytest
 import cudart_py as cuda
 
 
-def test_a_new_stream_is_done(device):
-    with cuda.Stream() as stream:
-        assert stream.done
-        stream.synchronize()
-        assert stream.handle
-        assert stream.device is device
+def test_a_new_stream_is_done(device, stream):
+    assert stream.done
+    stream.synchronize()
+    assert stream.handle
+    assert stream.device is device
+
+
+def test_streams_of_one_handle_are_equal_and_have_one_hash(device):
+    stream, other, event = cuda.Stream(), cuda.Stream(), cuda.Event()
+    again = cuda.Stream.borrow(stream.handle)
+    assert stream == again
+    assert hash(stream) == hash(again)
+    assert {stream: 1}[again] == 1
+    for different in (other, event, stream.handle):
+        assert stream != different
+    assert event == event  # that is the question
+    assert event != cuda.Event()
+    assert cuda.legacy_default == cuda.Stream.borrow(cuda.legacy_default.handle)
+    assert cuda.legacy_default != cuda.per_thread_default
+
+
+def test_what_is_closed_equals_itself_alone_and_keeps_its_hash(device):
+    stream, event = cuda.Stream(), cuda.Event()
+    again = cuda.Stream.borrow(stream.handle)
+    keys = {stream}
+    stream.close()
+    event.close()
+    assert stream in keys
+    assert event in {event}, "it was hashed only when closed"
+    assert stream not in (again, cuda.Stream())
 
 
 def test_priority_outside_the_range_names_it(device):
@@ -79,9 +103,19 @@ def test_waiting_for_an_unrecorded_event_is_an_error(device):
         cuda.legacy_default.wait(cuda.Event())
 
 
-def test_a_stream_of_the_wrong_type_is_named(device):
-    with pytest.raises(TypeError, match="memcpy: argument 'stream' must be a cudart_py Stream or None, not the int 0"):
-        cuda.memcpy(np.zeros(3), cuda.zeros(3), stream=0)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda array: cuda.memcpy(array, array, stream=5),
+        lambda array: cuda.empty(4, stream=5),
+        lambda array: array.close(stream=5),
+        lambda array: cuda.Event().record(5),
+        lambda array: cuda.Stream().wait(5),
+    ],
+)
+def test_what_is_no_stream_is_said_so(device, use):
+    with pytest.raises(TypeError, match=r"[Ss]tream.*not the int 5"):
+        use(cuda.zeros(3))
 
 
 @pytest.mark.parametrize("handle", [1, 2])
