@@ -54,15 +54,17 @@ for _ in range(3):
         """
 import gc
 stream, event, pinned = cuda.Stream(), cuda.Event(), cuda.pinned_empty(8)
+surface = cuda.Surface(cuda.CudaArray((5, 7), np.float32, surface=True))
+texture = cuda.Texture(surface.array)
 with stream.capture() as graph:
     cuda.memset(x, 0, stream=stream)
 cuda.reset()
 used = device.memory_pool.used
 for call in ("cuMemFreeAsync", "cuStreamDestroy", "cuEventDestroy", "cuMemFreeHost", "cuGraphDestroy",
-             "cuModuleUnload"):
+             "cuModuleUnload", "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuArrayDestroy"):
     setattr(cuda.raw, call, None)  # a call would be a TypeError
 x.close(), stream.close(), event.close(), graph.close(), module.close()
-del x, stream, event, graph, module, pinned
+del x, stream, event, graph, module, pinned, surface, texture
 gc.collect()
 print(device.memory_pool.used - used)
 """,

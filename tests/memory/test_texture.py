@@ -1,36 +1,49 @@
-"""Textures: what a kernel reads through them, and which arrays and options they refuse."""
+"""Textures of pitched rows, of arrays of one dimension, and of CUDA arrays of one to three dimensions and of layers."""
 
 from __future__ import annotations
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver import seam
 
 KERNELS = """
-extern "C" __global__ void read_float(cudaTextureObject_t t, const float *x, const float *y, float *out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = tex2D<float>(t, x[i], y[i]);
-}
-extern "C" __global__ void read_byte(cudaTextureObject_t t, const float *x, const float *y, int *out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = tex2D<unsigned char>(t, x[i], y[i]);
-}
-extern "C" __global__ void read_four(cudaTextureObject_t t, const float *x, const float *y, float4 *out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = tex2D<float4>(t, x[i], y[i]);
-}
-extern "C" __global__ void take_int(int t, float *out) { out[0] = t; }
+typedef cudaTextureObject_t Texture;
+#define READ(name, T, expression)                                                                             \\
+    extern "C" __global__ void name(Texture t, const float4 *at, T *out, int n) {                             \\
+        int i = blockIdx.x * blockDim.x + threadIdx.x;                                                        \\
+        if (i >= n) return;                                                                                   \\
+        float4 p = at[i];                                                                                     \\
+        out[i] = expression;                                                                                  \\
+    }
+READ(read_1d, float, tex1D<float>(t, p.x))
+READ(read_2d, float, tex2D<float>(t, p.x, p.y))
+READ(read_3d, float, tex3D<float>(t, p.x, p.y, p.z))
+READ(read_a1d, float, tex1DLayered<float>(t, p.x, (int)p.w))
+READ(read_a2d, float, tex2DLayered<float>(t, p.x, p.y, (int)p.w))
+READ(read_level, float, tex3DLod<float>(t, p.x, p.y, p.z, 0))
+READ(read_byte, unsigned char, tex2D<unsigned char>(t, p.x, p.y))
+READ(read_bytes, uchar4, tex2D<uchar4>(t, p.x, p.y))
+READ(read_floats, float4, tex2D<float4>(t, p.x, p.y))
+READ(read_shorts, short2, tex3D<short2>(t, p.x, p.y, p.z))
+READ(read_words, unsigned, tex1DLayered<unsigned>(t, p.x, (int)p.w))
+READ(fetch, float, tex1Dfetch<float>(t, (int)p.x))
+READ(fetch_int, int, tex1Dfetch<int>(t, (int)p.x))
+READ(fetch_two, float2, tex1Dfetch<float2>(t, (int)p.x))
+extern "C" __global__ void take_int(int t) {}
 """
+# CUDA arrays, and pitched rows in the place of one of two dimensions.
+SHAPES = {"1d": (7,), "2d": (5, 7), "3d": (3, 5, 7), "a1d": (4, 7), "a2d": (4, 5, 7), "rows": (5, 7)}
 
 
 @pytest.fixture(scope="module")
 def kernels():
     with cuda.Device(0):
-        return cuda.compile(KERNELS)
+        found = cuda.compile(KERNELS)
+        return {name: found[name] for name in found} | {"read_rows": found["read_2d"]}
 
 
 def pitched(host):
@@ -42,214 +55,289 @@ def pitched(host):
     return cuda.DeviceArray.borrow(array.pointer, host.shape, host.dtype, strides=strides, owner=array)
 
 
-def read(kernel, texture, x, y, dtype=np.float32, width=1):
-    x, y = (cuda.to_device(np.asarray(v, np.float32)) for v in (x, y))
-    out = cuda.zeros(x.size * width, dtype)
-    kernel[1, 128](texture, x, y, out, x.size)
-    return out.to_host().reshape(-1, width).squeeze()
+def texture_of(host, geometry, **options):
+    if geometry == "rows":
+        return cuda.Texture(pitched(host), **options)
+    channels = 1 if host.ndim == len(SHAPES[geometry]) else host.shape[-1]
+    shape = host.shape if channels == 1 else host.shape[:-1]
+    array = cuda.CudaArray(shape, host.dtype, channels=channels, layered=geometry[0] == "a")
+    return cuda.Texture(array.copy_from(host), **options)
+
+
+def read(kernel, texture, at, dtype=np.float32, channels=1):
+    """Read at rows of (x, y, z, layer)."""
+    at = np.ascontiguousarray(at, np.float32)
+    out = cuda.zeros((len(at), channels), dtype)
+    kernel[-(-len(at) // 128), 128](texture, cuda.to_device(at), out, len(at))
+    return out.to_host().squeeze()
+
+
+def fetched(kernel, texture, places, dtype=np.float32, channels=1):
+    return read(kernel, texture, [[place, 0, 0, 0] for place in places], dtype, channels).tolist()
+
+
+def middles(geometry):
+    """Return the place (x, y, z, layer) of each element's middle, in the order of the elements."""
+    shape = SHAPES[geometry]
+    names = {"1d": "x", "2d": "yx", "3d": "zyx", "a1d": "lx", "a2d": "lyx", "rows": "yx"}[geometry]
+    places = np.indices(shape).reshape(len(shape), -1)
+    at = np.zeros((places.shape[1], 4), np.float32)
+    for name, axis in zip(names, places, strict=True):
+        at[:, "xyzl".index(name)] = axis + (0 if name == "l" else 0.5)
+    return at
+
+
+@pytest.fixture(params=SHAPES)
+def geometry(request):
+    return request.param
 
 
 @pytest.fixture
-def host(rng):
-    return rng.random((5, 7)).astype(np.float32)
+def host(geometry, rng):
+    return rng.random(SHAPES[geometry]).astype(np.float32)
 
 
-def centres(host):
-    y, x = np.indices(host.shape[:2])
-    return x.ravel() + 0.5, y.ravel() + 0.5
+@pytest.mark.parametrize("normalized", [False, True])
+def test_points_are_the_elements_also_by_coordinates_from_0_to_1(device, kernels, geometry, host, normalized):
+    scale = np.array([7, 5, 3, 1] if normalized else [1, 1, 1, 1])
+    texture = texture_of(host, geometry, normalized=normalized)
+    values = read(kernels[f"read_{geometry}"], texture, middles(geometry) / scale)
+    np.testing.assert_array_equal(values, host.ravel())
 
 
-def test_points_are_the_elements(device, kernels, host):
-    x, y = centres(host)
-    np.testing.assert_array_equal(read(kernels["read_float"], cuda.Texture(pitched(host)), x, y), host.ravel())
-
-
-def test_normalized_coordinates_go_from_0_to_1(device, kernels, host):
-    x, y = centres(host)
-    texture = cuda.Texture(pitched(host), normalized=True)
-    np.testing.assert_array_equal(read(kernels["read_float"], texture, x / 7, y / 5), host.ravel())
-
-
-OUTSIDE = {
-    "clamp": lambda host: host[0, 0],
-    "border": lambda host: np.float32(0.25),
-    "wrap": lambda host: host[0, -1],
-    "mirror": lambda host: host[0, 0],
-}
+# What is read one and a half elements before the first, and two and a half behind the last.
+OUTSIDE = {"clamp": (0, -1), "border": None, "wrap": (-2, 2), "mirror": (1, -3)}
 
 
 @pytest.mark.parametrize("address", OUTSIDE)
-def test_what_lies_outside_goes_by_the_address_mode(device, kernels, host, address):
-    texture = cuda.Texture(pitched(host), address=address, normalized=True, border=(0.25, 0, 0, 0))
-    assert read(kernels["read_float"], texture, [-0.5 / 7], [0.5 / 5]) == OUTSIDE[address](host)
+def test_each_axis_goes_on_outside_by_its_address_mode(device, kernels, geometry, host, address):
+    scale = np.array([7, 5, 3, 1])
+    texture = texture_of(host, geometry, address=address, normalized=True, border=(0.25, 0, 0, 0))
+    axes = len(host.shape) - (geometry[0] == "a")
+    for axis in range(axes):
+        at = np.full((2, 4), 0.5, np.float32)
+        at[:, 3] = 1
+        at[0, axis], at[1, axis] = -1.5, scale[axis] + 2.5
+        values = read(kernels[f"read_{geometry}"], texture, at / scale)
+        if OUTSIDE[address] is None:
+            assert values.tolist() == [0.25, 0.25]
+            continue
+        for value, element in zip(values, OUTSIDE[address], strict=True):
+            place = [0] * len(host.shape)
+            place[-1 - axis] = element
+            if geometry[0] == "a":
+                place[0] = 1
+            assert value == host[tuple(place)], (axis, element)
 
 
-def test_each_axis_has_its_address_mode(device, kernels, host):
-    texture = cuda.Texture(pitched(host), address=("border", "clamp"))
-    values = read(kernels["read_float"], texture, [-1, 0.5], [0.5, -1])
-    np.testing.assert_array_equal(values, [0, host[0, 0]])
+def test_each_axis_has_its_address_mode_and_layers_beyond_the_last_are_the_last(device, kernels):
+    host = np.arange(1, 28, dtype=np.float32).reshape(3, 3, 3)
+    texture = texture_of(host, "3d", address=("clamp", "border", "wrap"), normalized=True)
+    assert texture.options.addresses == ("clamp", "border", "wrap")
+    at = np.array([[-0.5, 0.5, 0.5, 0], [0.5, -0.5, 0.5, 0], [0.5, 0.5, -0.5, 0]]) / [3, 3, 3, 1]
+    assert read(kernels["read_3d"], texture, at).tolist() == [1, 0, host[2, 0, 0]]
+    texture = texture_of(host[0], "rows", address=("border", "clamp"))
+    assert read(kernels["read_rows"], texture, [[-1, 0.5, 0, 0], [0.5, -1, 0, 0]]).tolist() == [0, 1]
+    layers = texture_of(np.arange(28, dtype=np.float32).reshape(4, 7), "a1d")
+    assert read(kernels["read_a1d"], layers, [[0.5, 0, 0, 4], [0.5, 0, 0, 99]]).tolist() == [21, 21]
 
 
-def test_linear_filtering_is_halfway_between_two_elements(device, kernels, host):
-    texture = cuda.Texture(pitched(host), filter="linear")
-    value = read(kernels["read_float"], texture, [1.0], [0.5])
-    np.testing.assert_allclose(value, (host[0, 0] + host[0, 1]) / 2, rtol=1e-5)
+def test_linear_filtering_interpolates_along_every_axis(device, kernels, geometry, host, rng):
+    axes = len(host.shape) - (geometry[0] == "a")
+    at = np.zeros((200, 4), np.float32)
+    # Weights have 8 bits: these places need no rounding.
+    sizes = np.array(host.shape[::-1][:axes])
+    at[:, :axes] = rng.integers(0, 256 * (sizes - 1) + 1, (200, axes)) / 256 + 0.5
+    layers = rng.integers(0, 4, 200) if geometry[0] == "a" else np.zeros(200, int)
+    at[:, 3] = layers
+    values = read(kernels[f"read_{geometry}"], texture_of(host, geometry, filter="linear"), at)
+    expected = np.zeros(200)
+    before = np.floor(at[:, :axes] - 0.5).astype(int)
+    behind = at[:, :axes] - 0.5 - before
+    for corner in itertools.product((0, 1), repeat=axes):
+        weight = np.prod(np.where(corner, behind, 1 - behind), axis=1)
+        place = np.minimum(before + corner, sizes - 1)
+        index = tuple(place[:, axis] for axis in reversed(range(axes)))
+        expected += weight * host[(layers, *index) if geometry[0] == "a" else index]
+    # The weights of several axes are rounded to 8 bits.
+    np.testing.assert_allclose(values, expected, atol=1e-5 if axes == 1 else 0.02)
 
 
-def test_bytes_are_read_as_they_are_or_as_floats(device, kernels):
-    host = np.array([[0, 51, 255, 7]], np.uint8)
-    x, y = centres(host)
-    array = pitched(host)
-    np.testing.assert_array_equal(read(kernels["read_byte"], cuda.Texture(array), x, y, np.int32), host[0])
-    texture = cuda.Texture(array, read="normalized_float")
-    np.testing.assert_allclose(read(kernels["read_float"], texture, x, y), host[0] / np.float32(255), rtol=1e-6)
+@pytest.mark.parametrize(
+    ("kernel", "geometry", "shape", "dtype"),
+    [
+        ("read_level", "3d", (3, 5, 7), np.float32),
+        ("read_byte", "rows", (5, 7), np.uint8),
+        ("read_bytes", "2d", (5, 7, 4), np.uint8),
+        ("read_floats", "rows", (5, 7, 4), np.float32),
+        ("read_shorts", "3d", (3, 5, 7, 2), np.int16),
+        ("read_words", "a1d", (4, 7), np.uint32),
+    ],
+)
+def test_elements_have_channels_of_every_width(device, kernels, rng, kernel, geometry, shape, dtype):
+    host = rng.random(shape, np.float32)
+    if dtype != np.float32:
+        host = rng.integers(0, 1 << 8 * np.dtype(dtype).itemsize, shape).astype(dtype)
+    channels = shape[-1] if len(shape) > len(SHAPES[geometry]) else 1
+    values = read(kernels[kernel], texture_of(host, geometry), middles(geometry), dtype, channels)
+    np.testing.assert_array_equal(values, host.reshape(-1, channels).squeeze())
 
 
-def test_four_channels(device, kernels, rng):
-    host = rng.random((3, 5, 4)).astype(np.float32)
-    x, y = centres(host)
-    values = read(kernels["read_four"], cuda.Texture(pitched(host)), x, y, width=4)
-    np.testing.assert_array_equal(values, host.reshape(-1, 4))
+def test_halves_and_integers_are_read_as_floats(device, kernels):
+    halves = np.arange(105).reshape(3, 5, 7).astype(np.float16)
+    np.testing.assert_array_equal(read(kernels["read_3d"], texture_of(halves, "3d"), middles("3d")), halves.ravel())
+    host = np.array([0, 51, 255, 7, 8, 9, 10], np.uint8)
+    texture = texture_of(host, "1d", read="normalized_float", filter="linear")
+    values = read(kernels["read_1d"], texture, [[0.5, 0, 0, 0], [2.0, 0, 0, 0]])
+    np.testing.assert_allclose(values, [0, 153 / 255], rtol=1e-4, atol=1e-6)
+    rows = texture_of(np.resize(host, (5, 7)), "rows", read="normalized_float")
+    values = read(kernels["read_rows"], rows, middles("rows")[:7])
+    np.testing.assert_allclose(values, host / np.float32(255), rtol=1e-6)
 
 
-def test_the_array_is_kept_alive_by_the_texture(device, kernels, host):
-    texture = cuda.Texture(pitched(host))
-    gc.collect()
-    assert read(kernels["read_float"], texture, [0.5], [0.5]) == host[0, 0]
+def test_elements_of_one_dimension_are_read_by_number_and_zeros_outside(device, kernels):
+    texture = cuda.Texture(cuda.to_device(np.arange(1, 101, dtype=np.float32)))
+    assert fetched(kernels["fetch"], texture, [0, 99, 42, 100, -1]) == [1, 100, 43, 0, 0]
+    assert texture.options.addresses == ("border", "border", "border")
+    texture = cuda.Texture(cuda.to_device(np.array([-5, 2**31 - 1], np.int32)))
+    assert fetched(kernels["fetch_int"], texture, [1, 0], np.int32) == [2**31 - 1, -5]
+    texture = cuda.Texture(cuda.to_device(np.array([0, 255], np.uint8)), read="normalized_float")
+    assert fetched(kernels["fetch"], texture, [0, 1]) == [0, 1]
+    texture = cuda.Texture(cuda.to_device(np.arange(10, dtype=np.float32).reshape(5, 2)), dimensions=1)
+    assert fetched(kernels["fetch_two"], texture, [4, 0], channels=2) == [[8, 9], [0, 1]]
 
 
-def test_a_bound_launch_takes_a_texture(device, kernels, host):
-    texture = cuda.Texture(pitched(host))
-    x, y, out = cuda.full(1, 0.5, np.float32), cuda.full(1, 0.5, np.float32), cuda.zeros(1, np.float32)
-    bound = kernels["read_float"][1, 1].bind(texture, x, y, out, 1)
+# -- its end, and that of its array --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("geometry", ["rows", "2d"])
+def test_what_is_closed_is_refused_by_launches_and_bound_launches(device, kernels, geometry):
+    host = np.zeros((5, 7), np.float32)
+    at, out = cuda.zeros((1, 4), np.float32), cuda.zeros(1, np.float32)
+    closed, over_closed = texture_of(host, geometry), texture_of(host, geometry)
+    bound = kernels["read_2d"][1, 1].bind(closed, at, out, 1)
     bound()
-    assert out.to_host()[0] == host[0, 0]
-    texture.close()
-    with pytest.raises(ValueError, match="argument 0 of read_float: the texture is closed"):
-        bound()
-
-
-def test_a_closed_texture_or_one_over_a_closed_array_is_refused(device, kernels, host):
-    arguments = [cuda.zeros(1, np.float32) for _ in range(3)]
-    closed, over_closed = cuda.Texture(pitched(host)), cuda.Texture(pitched(host))
     closed.close()
     over_closed.array.close()
     for texture in (closed, over_closed):
-        with pytest.raises(ValueError, match=r"argument 0 of read_float .*: the texture or its array is closed"):
-            kernels["read_float"][1, 1](texture, *arguments, 1)
-
-
-def test_only_an_unsigned_long_long_takes_a_texture(device, kernels, host):
+        assert texture.closed
+        with pytest.raises(ValueError, match=r"argument 0 of read_2d .*: the texture or its array is closed"):
+            kernels["read_2d"][1, 1](texture, at, out, 1)
+    with pytest.raises(ValueError, match="argument 0 of read_2d: the texture is closed"):
+        bound()
+    with pytest.raises(ValueError, match="argument 'array' must be open"):
+        cuda.Texture(over_closed.array)
     with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) takes no texture"):
-        kernels["take_int"][1, 1](cuda.Texture(pitched(host)), cuda.zeros(1, np.float32))
+        kernels["take_int"][1, 1](texture_of(host, geometry))
 
 
-BAD = [
-    (
-        lambda: np.zeros((4, 4), np.float32),
-        {},
-        TypeError,
-        "'array' must be a DeviceArray or a CudaArray, not a NumPy array",
-    ),
-    (lambda: cuda.empty_pitched((4, 4), np.float64), {}, TypeError, "'array' has elements of float64"),
-    (lambda: cuda.zeros(64, np.float32), {"dimensions": 2}, ValueError, r"the shape \(height, width\)"),
-    (lambda: cuda.zeros((4, 8, 3), np.float32), {}, ValueError, "1, 2 or 4 channels, not 3"),
-    (lambda: cuda.zeros((4, 5), np.float32), {}, ValueError, "not 20: make the array with empty_pitched"),
-    (lambda: cuda.empty_pitched((4, 64), np.float32)[1:], {}, None, ""),
-    (lambda: cuda.empty_pitched((4, 64), np.float32)[:, 8:], {}, ValueError, "use a whole array of empty_pitched"),
-    (lambda: cuda.empty_pitched((4, 64), np.float32)[:, ::2], {}, ValueError, "elements of a row must be contiguous"),
-    (lambda: cuda.zeros((0, 8), np.float32), {}, ValueError, "the height 0"),
-    (lambda: cuda.zeros((1, 1 << 18), np.uint8), {}, ValueError, "the width 262144 of a texture is outside 1 to"),
-    (None, {"address": "wrap"}, ValueError, "address='wrap' needs normalized=True"),
-    (
-        None,
-        {"address": "edge"},
-        ValueError,
-        "'address' must be one of 'wrap', 'clamp', 'mirror', 'border', not the str 'edge'",
-    ),
-    (None, {"address": ("clamp",)}, ValueError, "'address' must be one mode, or one for x and one for y"),
-    (None, {"filter": "cubic"}, ValueError, "'filter' must be one of 'point', 'linear', not the str 'cubic'"),
-    (None, {"read": "float"}, ValueError, "'read' must be one of"),
-    (None, {"read": "normalized_float"}, ValueError, "for integers of 8 and 16 bits, not for float32"),
-    (None, {"border": (0, 0)}, ValueError, "'border' must be four numbers"),
-    (lambda: cuda.empty_pitched((4, 4), np.int32), {"filter": "linear"}, ValueError, "the texture gives int32"),
-]
+def in_the_arguments(launch, texture, at, out):
+    launch(texture(), at, out, out.size)
 
 
-@pytest.mark.parametrize(("make", "options", "error", "words"), BAD)
-def test_what_no_texture_can_have_is_refused(device, make, options, error, words):
-    array = make() if make is not None else cuda.empty_pitched((4, 4), np.float32)
-    if error is None:
-        cuda.Texture(array, **options)
-        return
-    with pytest.raises(error, match=words):
-        cuda.Texture(array, **options)
+def in_a_with_block(launch, texture, at, out):
+    with texture() as closed:
+        launch(closed, at, out, out.size)
 
 
-def test_textures_come_and_go(device):
-    array = cuda.empty_pitched((64, 64), np.float32)
-    for _ in range(2000):
-        cuda.Texture(array)
+def bound(launch, texture, at, out):
+    launch.bind(texture(), at, out, out.size)()
 
 
-# -- its end under kernels that use it ---------------------------------------------------------
-
-
-def in_the_arguments(launch, array, x, y, out):
-    launch(cuda.Texture(array), x, y, out, out.size)
-
-
-def in_a_with_block(launch, array, x, y, out):
-    with cuda.Texture(array) as texture:
-        launch(texture, x, y, out, out.size)
-
-
-def bound(launch, array, x, y, out):
-    launch.bind(cuda.Texture(array), x, y, out, out.size)()
-
-
-def in_a_dropped_graph(launch, array, x, y, out):
-    texture = cuda.Texture(array)
+def in_a_dropped_graph(launch, texture, at, out):
+    captured = texture()
     with launch.stream.capture() as graph:
-        launch(texture, x, y, out, out.size)
-    del texture
+        launch(captured, at, out, out.size)
+    del captured
+    gc.collect()
     with graph.instantiate() as executable:
         executable.launch(launch.stream)
     graph.close()
 
 
 @pytest.mark.parametrize("use", [in_the_arguments, in_a_with_block, bound, in_a_dropped_graph])
-def test_a_texture_outlives_the_kernels_that_use_it(device, kernels, host, use):
-    array = pitched(host)
-    x, y = (cuda.to_device(v.astype(np.float32)) for v in centres(host))
-    with cuda.Stream() as stream:
-        out = cuda.zeros(x.size, np.float32, stream=stream)
-        cuda.legacy_default.synchronize()
-        use(kernels["read_float"][1, 128, 0, stream], array, x, y, out)
+@pytest.mark.parametrize("geometry", ["rows", "2d"])
+def test_a_texture_and_its_array_outlive_the_kernels_that_use_it(device, kernels, host, geometry, use):
+    at, out = cuda.to_device(middles(geometry)), cuda.zeros(35, np.float32)
+    arrays = [texture_of(host, geometry).array]
+    device.synchronize()
+    with cuda.Stream(non_blocking=True) as stream:
+        use(kernels["read_2d"][1, 128, 0, stream], lambda: cuda.Texture(arrays.pop()), at, out)
         gc.collect()
-        np.testing.assert_array_equal(out.to_host(), host.ravel())
+        stream.synchronize()
+    np.testing.assert_array_equal(out.to_host(), host.ravel())
 
 
-def test_a_texture_made_during_a_capture_is_refused_and_the_capture_goes_on(device, host):
-    array = pitched(host)
+def test_a_capture_refuses_a_new_texture_goes_on_and_defers_the_end_of_another(device, driver_calls):
+    array = cuda.empty_pitched((5, 7), np.float32)
+    texture = cuda.Texture(array)
     with cuda.Stream(non_blocking=True) as stream:
         out = cuda.zeros(4, np.int32, stream=stream)
         with stream.capture() as graph:
             cuda.memset(out, 3, stream=stream)
             with pytest.raises(cuda.CaptureError, match="Texture: it cannot be made while a stream is being captured"):
                 cuda.Texture(array)
-        graph.instantiate().launch(stream)
-        assert out.to_host().tolist() == [3] * 4
-
-
-def test_a_texture_that_ends_during_a_capture_is_destroyed_behind_it(device, kernels, host, monkeypatch):
-    destroyed = []
-    destroy = seam.api.cuTexObjectDestroy
-    monkeypatch.setitem(vars(seam.api), "cuTexObjectDestroy", lambda value: (destroyed.append(value), destroy(value)))
-    texture = cuda.Texture(pitched(host))
-    value = texture.handle
-    with cuda.Stream(non_blocking=True) as stream:
-        with stream.capture():
             texture.close()
-            assert not destroyed
-        assert destroyed == [value]
+            assert driver_calls["cuTexObjectDestroy"] == 0
+        assert driver_calls["cuTexObjectDestroy"] == 1
+        graph.instantiate().launch(stream)
+        assert out.to_host(stream=stream).tolist() == [3] * 4
+
+
+# -- what no texture can have --------------------------------------------------------------------
+
+
+def rows(shape=(4, 4), dtype=np.float32):
+    return cuda.empty_pitched(shape, dtype)
+
+
+def line(*shape):
+    return cuda.zeros(shape or 48, np.float32)
+
+
+def cuda_array(*shape):
+    return cuda.CudaArray(shape, np.float32)
+
+
+BAD = [
+    (lambda: np.zeros((4, 4), np.float32), {}, TypeError, "'array' must be a DeviceArray or a CudaArray, not a NumPy"),
+    (lambda: rows(dtype=np.float64), {}, TypeError, "'array' has elements of float64"),
+    (lambda: line(4, 8, 3), {}, ValueError, "1, 2 or 4 channels, not 3"),
+    (lambda: line(4, 5), {}, ValueError, "not 20: make the array with empty_pitched"),
+    (lambda: rows((4, 64))[:, 8:], {}, ValueError, "use a whole array of empty_pitched"),
+    (lambda: rows((4, 64))[:, ::2], {}, ValueError, "elements of a row must be contiguous"),
+    (lambda: line(0, 8), {}, ValueError, "the height 0"),
+    (lambda: cuda.zeros((1, 1 << 18), np.uint8), {}, ValueError, "the width 262144 of a texture is outside 1 to"),
+    (rows, {"address": "wrap"}, ValueError, "address='wrap' needs normalized=True"),
+    (rows, {"address": "edge"}, ValueError, "'wrap', 'clamp', 'mirror', 'border', not the str 'edge'"),
+    (rows, {"address": ("clamp",)}, ValueError, "'address' must be one mode, or one for x and one for y"),
+    (rows, {"filter": "cubic"}, ValueError, "'filter' must be one of 'point', 'linear', not the str 'cubic'"),
+    (rows, {"read": "float"}, ValueError, "'read' must be one of"),
+    (rows, {"read": "normalized_float"}, ValueError, "for integers of 8 and 16 bits, not for float32"),
+    (rows, {"border": (0, 0)}, ValueError, "'border' must be four numbers"),
+    (lambda: rows(dtype=np.int32), {"filter": "linear"}, ValueError, "the texture gives int32"),
+    (lambda: cuda_array(3, 5, 7), {"address": ("clamp", "wrap")}, ValueError, "one mode, or one for each of x, y and"),
+    (lambda: cuda_array(7), {"address": ("clamp", "clamp")}, ValueError, "'address' must be one mode, not"),
+    (lambda: cuda_array(7), {"address": "wrap"}, ValueError, "address='wrap' needs normalized=True"),
+    (lambda: cuda_array(5, 7), {"dimensions": 2}, ValueError, "'dimensions' has no meaning for a CudaArray"),
+    (lambda: cuda_array(5, 7), {"read": "normalized_float"}, ValueError, "for integers of 8 and 16 bits, not for flo"),
+    (line, {"filter": "linear"}, ValueError, "argument 'filter' has no meaning"),
+    (line, {"normalized": True}, ValueError, "argument 'normalized' has no meaning"),
+    (line, {"address": "border"}, ValueError, "argument 'address' has no meaning"),
+    (line, {"dimensions": 3}, ValueError, "argument 'dimensions'"),
+    (line, {"dimensions": 2}, ValueError, r"the shape \(height, width\)"),
+    (lambda: line()[::2], {}, ValueError, "must be contiguous"),
+    (lambda: line()[1:], {}, ValueError, "begins at a multiple of"),
+    (lambda: line(16, 3), {"dimensions": 1}, ValueError, "1, 2 or 4 channels"),
+    (lambda: line(2, 2, 2), {"dimensions": 1}, ValueError, "of one dimension has"),
+]
+
+
+@pytest.mark.parametrize(("make", "options", "error", "words"), BAD)
+def test_what_no_texture_can_have_is_refused(device, make, options, error, words):
+    with pytest.raises(error, match=words):
+        cuda.Texture(make(), **options)
+
+
+def test_a_texture_of_later_rows_is_made(device):
+    cuda.Texture(rows((4, 64))[1:])
