@@ -6,11 +6,10 @@ The texts call what `both.h` defines for the two compilers.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-
-__all__ = ["FLOATS", "INTEGERS", "SCALARS", "WIDE", "Draw", "Expressions", "Place", "Scope", "unsigned"]
 
 WIDE = ("u32", "i32", "u64", "i64")
 INTEGERS = ("i8", "u8", "i16", "u16", *WIDE)
@@ -55,19 +54,10 @@ class Place:
 class Scope:
     """The places that can be read at some point of a function; an inner scope begins with those of the outer one."""
 
-    def __init__(self, outer: Scope | None = None) -> None:
-        self.places: list[Place] = list(outer.places) if outer is not None else []
+    def __init__(self, outer: Scope | None = None, *places: Place) -> None:
+        self.places = [*(outer.places if outer else ()), *places]
         # Structures, by their types, which are copied and passed whole; their members are places too.
-        self.structs: list[Place] = list(outer.structs) if outer is not None else []
-
-    def add(self, *places: Place) -> None:
-        """Make places known."""
-        self.places.extend(places)
-
-
-def unsigned(type: str) -> str:
-    """Return the unsigned type in which the sums of a type wrap."""
-    return "u64" if type.endswith("64") else "u32"
+        self.structs: list[Place] = list(outer.structs) if outer else []
 
 
 # {a} {b} {c} stand for operands of the type {t}, {u} for the unsigned type, {n} for operands of type u32, {w} for the
@@ -133,19 +123,8 @@ _RELATIONS = ("<", "<=", ">", ">=", "==", "!=")
 _OPERANDS = {"n": "u32", "i": "i32", "l": "u64", "f": "f32", "g": "f64"}
 _PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 _FLOAT_LITERALS = (
-    "0.0",
-    "-0.0",
-    "1.0",
-    "-1.0",
-    "0.5",
-    "3.0",
-    "-2.5",
-    "1024.0",
-    "0.0078125",
-    "1e10",
-    "-7.75",
-    "16777217.0",
-)
+    "0.0", "-0.0", "1.0", "-1.0", "0.5", "3.0", "-2.5", "1024.0", "0.0078125", "1e10", "-7.75", "16777217.0",
+)  # fmt: skip  # a list of numbers
 
 
 class Expressions:
@@ -164,7 +143,8 @@ class Expressions:
                 return f"({type})({self.value(scope, draw.pick(SCALARS[4:8]), depth - 1)})"
             return self._filled(draw.pick(_WRAPPING), scope, type, depth)
         if draw.chance(0.12):
-            return self._converted(scope, type, depth - 1)
+            source = draw.pick([other for other in SCALARS if other != type])
+            return _cast(f"({self.value(scope, source, depth - 1)})", source, type)
         if type in FLOATS:
             forms = _RARE[type] if draw.chance(0.004) else _FORMS[type]
         else:
@@ -196,18 +176,13 @@ class Expressions:
         left, right = self.value(scope, type, depth - 1), self.value(scope, type, depth - 2)
         return f"(({left}) {draw.pick(_RELATIONS)} ({right}))"
 
-    def literal(self, type: str) -> str:
-        """Return a constant."""
-        draw = self.draw
-        if type in FLOATS:
-            return f"({type})({draw.pick(_FLOAT_LITERALS)})"
-        value = draw.pick((0, 1, 2, 3, 7, 31, 255, 0x7FFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, draw.below(1 << 32)))
-        return f"({type}){value}u"
-
     def _leaf(self, scope: Scope, type: str, depth: int) -> str:
         draw = self.draw
         if draw.chance(0.12) or not scope.places:
-            return self.literal(type)
+            if type in FLOATS:
+                return f"({type})({draw.pick(_FLOAT_LITERALS)})"
+            numbers = (0, 1, 2, 3, 7, 31, 255, 0x7FFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, draw.below(1 << 32))
+            return f"({type}){draw.pick(numbers)}u"
         of_type = [place for place in scope.places if place.type == type]
         if of_type and draw.chance(0.75):
             return self.read(scope, draw.pick(of_type), depth)
@@ -215,34 +190,20 @@ class Expressions:
         return _cast(self.read(scope, place, depth), place.type, type)
 
     def read(self, scope: Scope, place: Place, depth: int = 0) -> str:
-        """Return a place's text, that of an element if it is an array."""
+        """Return a place's text, that of an element if it is an array, at a constant or computed index."""
         if not place.count:
             return place.text
-        return f"{place.text}[{self.index(scope, place.count, depth - 1)}]"
-
-    def index(self, scope: Scope, count: int, depth: int = 0) -> str:
-        """Return an index below `count`, constant or computed."""
         if self.draw.chance(0.4):
-            return str(self.draw.below(count))
-        return f"({self.value(scope, 'u32', min(depth, 1))}) & {count - 1}"
-
-    def _converted(self, scope: Scope, type: str, depth: int) -> str:
-        source = self.draw.pick([other for other in SCALARS if other != type])
-        return _cast(f"({self.value(scope, source, depth)})", source, type)
+            return f"{place.text}[{self.draw.below(place.count)}]"
+        return f"{place.text}[({self.value(scope, 'u32', min(depth - 1, 1))}) & {place.count - 1}]"
 
     def _filled(self, form: str, scope: Scope, type: str, depth: int) -> str:
         """Put operands in a form."""
-        draw = self.draw
-        parts: list[str] = []
-        position = 0
-        while True:
-            start = form.find("{", position)
-            if start < 0:
-                return "".join([*parts, form[position:]])
-            end = form.index("}", start)
-            parts.append(form[position:start])
-            parts.append(self._operand(form[start + 1 : end], scope, type, depth - 1 - draw.below(2)))
-            position = end + 1
+
+        def operand(found: re.Match[str]) -> str:
+            return self._operand(found[1], scope, type, depth - 1 - self.draw.below(2))
+
+        return re.sub(r"\{(\w)\}", operand, form)
 
     def _operand(self, letter: str, scope: Scope, type: str, depth: int) -> str:
         draw = self.draw
@@ -252,7 +213,7 @@ class Expressions:
             return self.value(scope, _OPERANDS[letter], depth)
         texts = {
             "t": lambda: type,
-            "u": lambda: unsigned(type),
+            "u": lambda: "u64" if type.endswith("64") else "u32",
             "w": lambda: str({"8": 8, "6": 16, "2": 32, "4": 64}[type[-1]] - 1),
             "k": lambda: str(1 + draw.below(7)),
             "p": lambda: self.condition(scope, depth),

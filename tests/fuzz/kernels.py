@@ -13,26 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
+from .expressions import FLOATS, SCALARS, WIDE, Draw, Expressions, Place, Scope
 from .statements import Function, Node, Statements, Struct, render
 from .steps import Steps
-
-__all__ = ["BOTH", "WORDS", "Features", "Kernel", "make", "source"]
 
 BOTH = (Path(__file__).parent / "both.h").read_text()
 # Words that a thread reads: half of them special numbers.
 WORDS = 6
 _MOST_FIELDS = 10
-
-
-@dataclass(frozen=True)
-class Features:
-    """What kernels may have; `size` is how long their functions are, drawn for each kernel where it is 0."""
-
-    padding: bool = True
-    recursion: bool = True
-    steps: bool = True
-    size: int = 0
 
 
 @dataclass
@@ -120,29 +108,27 @@ def source(kernels: Sequence[Kernel]) -> str:
     return BOTH + "".join(kernel.text() for kernel in kernels)
 
 
-def make(seed: int, number: int, features: Features | None = None) -> Kernel:
-    """Return the kernel of a number in the sequence of a seed."""
-    return _Maker(Draw(seed, number), number, features or Features()).kernel()
+def make(seed: int, number: int, size: int = 0) -> Kernel:
+    """Return the kernel of a number in the sequence of a seed; functions of a size are so long, of any if it is 0."""
+    return _Maker(Draw(seed, number), number, size).kernel()
 
 
 class _Maker:
     """Draw the parts of one kernel."""
 
-    def __init__(self, draw: Draw, number: int, features: Features) -> None:
+    def __init__(self, draw: Draw, number: int, size: int) -> None:
         self._draw = draw
         self._number = number
-        self._features = features
-        self._size = features.size or draw.pick((1, 1, 1, 1, 2, 3))
-        self._structs: list[Struct] = []
+        self._size = size or draw.pick((1, 1, 1, 1, 2, 3))
+        self._structs: dict[str, Struct] = {}
         self._functions: list[Function] = []
         self._definitions: list[Node] = []
-        self._threads = 0
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
-        draw, number = self._draw, self._number
-        steps = self._features.steps and draw.chance(0.75)
-        self._threads = threads = 32 * (1 + draw.below(4)) if steps else 33 + draw.below(96)
+        draw = self._draw
+        steps = draw.chance(0.75)
+        threads = 32 * (1 + draw.below(4)) if steps else 33 + draw.below(96)
         types = [draw.pick(SCALARS + WIDE) for _ in range(4 + draw.below(_MOST_FIELDS - 4))]
         # What steps and conditions use is always there.
         types[:4] = ["u32", draw.pick(("i32", "i64")), "f32", draw.pick(("u32", "f64", "u64"))]
@@ -151,67 +137,46 @@ class _Maker:
             self._struct(place)
         for place in range(draw.below(2 + self._size)):
             self._function(place)
-        kernel = Kernel(number, threads, 1 + draw.below(3), fields, self._definitions)
-        kernel.body = self._body(fields, threads, 2 + draw.below(2 + self._size) if steps else 0)
-        return kernel
-
-    def _body(self, fields: tuple[Place, ...], threads: int, steps: int) -> list[Node]:
-        draw = self._draw
-        body = [self._phase(0, fields)]
+        kernel = Kernel(self._number, threads, 1 + draw.below(3), fields, self._definitions)
+        count = 2 + draw.below(2 + self._size) if steps else 0
+        kernel.body.append(self._phase(0, kernel))
         maker = Steps(draw, fields, threads)
-        for place in range(steps):
+        for place in range(1, count + 1):
             step = maker.step()
             if draw.chance(0.12):  # a loop around a step and the phase before it
                 loop = f"for (u32 round = 0; round < {2 + draw.below(3)}; round++) {{"
-                body.append(Node(loop, [self._phase(place + 1, fields), step]))
+                kernel.body.append(Node(loop, [self._phase(place, kernel), step]))
             else:
-                body += [step, self._phase(place + 1, fields)] if draw.chance(0.3) else [step]
-        return body
+                kernel.body += [step, self._phase(place, kernel)] if draw.chance(0.3) else [step]
+        return kernel
 
-    def _phase(self, place: int, fields: tuple[Place, ...]) -> Node:
+    def _phase(self, place: int, kernel: Kernel) -> Node:
         """Define a function that changes the state of a thread, and return its call."""
         draw, number = self._draw, self._number
         name = f"p{number}_{place}"
-        scope = Scope()
-        scope.add(*(Place(f"s.{one.text}", one.type) for one in fields), Place("thread", "u32", False))
-        statements = Statements(draw, self._structs, self._functions, "v")
+        fields = (Place(f"s.{one.text}", one.type) for one in kernel.fields)
+        scope = Scope(None, *fields, Place("thread", "u32", False))
+        statements = Statements(draw, self._structs, self._functions)
         probes = [statements.expressions.probe(scope) for _ in range(1 + draw.below(5))]
         body = [Node(f"s.m0 = s.m0 * 3 + (u32)mixed(thread, word({probe}));") for probe in probes]
         body += statements.block(scope, 1 + draw.below(1 + 2 * self._size), 1 + draw.below(2))
         # What the phase has computed goes into the state.
-        body += self._mixed(scope, "s.m0 += (u32)")
+        body += _mixed(scope)
         kind = draw.pick(("FUNCTION", "INLINE", "SEPARATE"))
         self._definitions.append(Node(f"{kind} void {name}(S{number} &s, u32 thread) {{", body))
-        call = f"{name}(s, thread);\ffor (u32 t = 0; t < {self._threads}; t++) {name}(all[t], first + t);"
-        return Node(call)
-
-    def _mixed(self, scope: Scope, to: str) -> list[Node]:
-        """Return statements that put the local variables of a scope into one number."""
-        local = [place for place in scope.places if place.text[0] in "v("][-6:]
-        nodes = [Node("u64 mix = 1;", fixed=True)]
-        for place in local:
-            element = f"{place.text}[{place.count - 1}]" if place.count else place.text
-            kind = place.type if place.type in (*WIDE, "f32", "f64") else "i32"
-            nodes.append(Node(f"mix = mixed(mix, word(({kind}){element}));"))
-        return [*nodes, Node(f"{to}(mix ^ mix >> 32);", fixed=True)] if local else []
+        return Node(f"{name}(s, thread);\ffor (u32 t = 0; t < {kernel.threads}; t++) {name}(all[t], first + t);")
 
     def _struct(self, place: int) -> None:
         draw = self._draw
         name = f"T{self._number}_{place}"
         members: list[Place] = []
         lines, makes, assignments = [], [], []
-        count = 2 + draw.below(4)
-        types = (
-            [draw.pick(SCALARS) for _ in range(count)]
-            if self._features.padding
-            else [draw.pick(("u64", "i64", "f64"))] * count
-        )
+        types = [draw.pick(SCALARS) for _ in range(2 + draw.below(4))]
         for index, type in enumerate(types):
-            member = f"m{index}"
-            parameter = f"a{index}"
+            member, parameter = f"m{index}", f"a{index}"
             makes.append(type)
             if self._structs and index == 1 and draw.chance(0.5):
-                inner = self._structs[0]
+                inner = next(iter(self._structs.values()))
                 lines.append(f"{inner.name} {member};")
                 members += inner.places(member)
                 makes[-1] = inner.name
@@ -233,7 +198,7 @@ class _Maker:
             [Node(text, fixed=True) for text in (f"{name} r;", *assignments, "return r;")],
         )
         self._definitions += [Node(f"struct {name} {{ {' '.join(lines)} }};"), maker]
-        self._structs.append(Struct(name, "", tuple(members), tuple(makes)))
+        self._structs[name] = Struct(name, tuple(members), tuple(makes))
 
     def _function(self, place: int) -> None:
         """Define a function: it takes scalars, structures and pointers, and returns a scalar or a structure."""
@@ -241,37 +206,29 @@ class _Maker:
         name = f"f{self._number}_{place}"
         kinds = [draw.pick(SCALARS) for _ in range(1 + draw.below(3))]
         if self._structs and draw.chance(0.4):
-            kinds.append(draw.pick(self._structs).name)
+            kinds.append(draw.pick(list(self._structs)))
         if draw.chance(0.3):
             kinds.append(f"{draw.pick(SCALARS)}*{draw.pick((2, 4))}")
-        result = draw.pick(self._structs).name if self._structs and draw.chance(0.3) else draw.pick(SCALARS)
-        scope = Scope()
-        parameters = []
+        result = draw.pick(list(self._structs)) if self._structs and draw.chance(0.3) else draw.pick(SCALARS)
+        scope, parameters = Scope(), []
+        statements = Statements(draw, self._structs, self._functions)
         for index, kind in enumerate(kinds):
             element, _, count = kind.partition("*")
             parameters.append(f"{element} {'*' if count else ''}a{index}")
-            struct = next((one for one in self._structs if one.name == kind), None)
-            if struct is not None:
-                scope.add(*struct.places(f"a{index}"))
-                scope.structs.append(Place(f"a{index}", kind))
-            else:
-                scope.add(Place(f"a{index}", element, True, int(count or 0)))
-        statements = Statements(draw, self._structs, self._functions, "v")
-        recursive = self._features.recursion and draw.chance(0.08)
+            statements.declare(scope, Place(f"a{index}", element, True, int(count or 0)))
+        recursive = draw.chance(0.08)
         body: list[Node] = []
         if recursive:
             parameters.append("u32 depth")
             body.append(Node(f"if (depth == 0) return {statements.argument(scope, result)};", fixed=True))
             arguments = ", ".join(statements.argument(scope, kind) for kind in kinds)
             body.append(Node(f"{result} deeper = {name}({arguments}, depth - 1);"))
-            struct = next((one for one in self._structs if one.name == result), None)
-            scope.add(*(struct.places("deeper") if struct is not None else [Place("deeper", result)]))
+            statements.declare(scope, Place("deeper", result), whole=False)
         body += statements.block(scope, 1 + draw.below(2 * self._size), 1 + draw.below(2), result=result)
         body.append(Node(f"return {self._returned(statements, scope, result)};", fixed=True))
         kind = "SEPARATE" if recursive else draw.pick(("FUNCTION", "SEPARATE", "INLINE"))
         self._definitions.append(Node(f"{kind} {result} {name}({', '.join(parameters)}) {{", body))
-        kinds_of_calls = (*kinds, "u32%4") if recursive else tuple(kinds)
-        self._functions.append(Function(name, kinds_of_calls, result))
+        self._functions.append(Function(name, (*kinds, "u32%4") if recursive else tuple(kinds), result))
 
     def _returned(self, statements: Statements, scope: Scope, result: str) -> str:
         if result not in SCALARS:
@@ -283,3 +240,14 @@ class _Maker:
                 value += f" ^ {place.text}[0]" if place.count else f" ^ {place.text}"
             return f"({result})({value})"
         return value
+
+
+def _mixed(scope: Scope) -> list[Node]:
+    """Return statements that put the local variables of a scope into the state."""
+    local = [place for place in scope.places if place.text[0] in "v("][-6:]
+    nodes = [Node("u64 mix = 1;", fixed=True)]
+    for place in local:
+        element = f"{place.text}[{place.count - 1}]" if place.count else place.text
+        kind = place.type if place.type in (*WIDE, *FLOATS) else "i32"
+        nodes.append(Node(f"mix = mixed(mix, word(({kind}){element}));"))
+    return [*nodes, Node("s.m0 += (u32)(mix ^ mix >> 32);", fixed=True)] if local else []

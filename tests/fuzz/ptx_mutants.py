@@ -3,7 +3,7 @@
     python -m tests.fuzz.ptx_mutants --count 4000 --seed 1
 
 Each mutant is a text of `kernels/`, of the conformance tests or of `tests/launch` with a few bytes, words or lines
-changed, deleted, swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in processes
+changed, deleted, swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in a process
 with a time limit. A module that is refused says the line, or the name of a variable that no module has; what a kernel
 does wrong is a status of the driver's. Anything else, a crash, a hang or an error from inside, is a mistake of the
 simulator's: there must be none, and the exit status says so.
@@ -23,11 +23,9 @@ import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
-from cudart_py.compilation import headers
-from cudart_py.compilation.programs import Program, library_path, library_version
+from tests.simulator.ptx.machine import ptx_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Larger texts only take longer.
@@ -37,28 +35,16 @@ MOST_LAUNCHES = 4
 THREADS = 64
 BUFFER = 1 << 16
 SECONDS = 60
+# What must not come of a mutant.
+MISTAKES = ("no answer", "inscrutable")
+# Statuses of modules that are refused.
+REFUSED = ("INVALID_PTX", "UNSUPPORTED_PTX_VERSION", "NOT_SUPPORTED", "OUT_OF_MEMORY")
 # What a kernel may do wrong, and what a launch refuses.
-FAULTS = {
-    "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED",
-    "CUDA_ERROR_LAUNCH_TIMEOUT", "CUDA_ERROR_INVALID_PC", "CUDA_ERROR_INVALID_ADDRESS_SPACE", "CUDA_ERROR_ASSERT",
-    "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE", "CUDA_ERROR_ILLEGAL_INSTRUCTION", "CUDA_ERROR_NOT_SUPPORTED",
-}  # fmt: skip  # a list of words
-
-
-def compiled(path: pathlib.Path) -> str:
-    """Return the PTX of a file of CUDA C++."""
-    folders = [*headers.find(library_version(), library_path()).folders, path.parent]
-    options = [
-        "--gpu-architecture=compute_90",
-        "-lineinfo",
-        "--std=c++17",
-        "--device-int128",
-        *(f"-I{folder}" for folder in folders),
-    ]
-    with Program(path.read_text(), name=path.name, options=options) as program:
-        program.compile()
-        return program.ptx.decode().rstrip("\0")
+FAULTS = (
+    "ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "LAUNCH_FAILED", "LAUNCH_TIMEOUT", "INVALID_PC", "INVALID_ADDRESS_SPACE",
+    "ASSERT", "OUT_OF_MEMORY", "INVALID_VALUE", "LAUNCH_OUT_OF_RESOURCES", "INVALID_CLUSTER_SIZE",
+    "ILLEGAL_INSTRUCTION", "NOT_SUPPORTED",
+)  # fmt: skip  # a list of words
 
 
 def texts() -> list[str]:
@@ -66,8 +52,9 @@ def texts() -> list[str]:
     tests = ROOT / "tests"
     folders = (ROOT / "kernels", tests / "conformance" / "kernels", tests / "launch")
     files = sorted(path for folder in folders for path in folder.glob("*.cu"))
+    compiled = [ptx_of(path.read_text(), ("--device-int128", f"-I{path.parent}")) for path in files]
     recorded = [path.read_text() for path in sorted((tests / "launch" / "data").glob("*.ptx"))]
-    return [text for text in [*map(compiled, files), *recorded] if len(text) < LARGEST]
+    return [text for text in compiled + recorded if len(text) < LARGEST]
 
 
 def mutant(text: str, rng: random.Random) -> str:
@@ -101,21 +88,8 @@ def _word(text: str, rng: random.Random) -> str:
 
 
 def _number(text: str, rng: random.Random) -> str:
-    numbers = (
-        "0",
-        "1",
-        "-1",
-        "3",
-        "7",
-        "255",
-        "65536",
-        "2147483648",
-        "99999999999",
-        "18446744073709551616",
-        "0x",
-        "1e9",
-    )
-    return _replaced(r"\b\d+\b", text, rng, lambda found, word: rng.choice(numbers))
+    numbers = (0, 1, -1, 3, 7, 255, 65536, 2147483648, 99999999999, 18446744073709551616, "0x", "1e9")
+    return _replaced(r"\b\d+\b", text, rng, lambda found, word: str(rng.choice(numbers)))
 
 
 def _line(text: str, rng: random.Random) -> str:
@@ -134,6 +108,16 @@ def _line(text: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
+def _begin() -> None:
+    """Prepare a process, in which kernels print nothing and end soon."""
+    from cudart_py.simulator import driver
+
+    os.environ.setdefault("CUDART_PY_SIMULATOR_STEPS", "50000")
+    warnings.simplefilter("ignore")  # the checks report what damaged kernels do, which is not counted
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the process lasts
+    driver.cuInit(0)
+
+
 def outcome(text: str) -> tuple[str, str]:
     """Load a text and launch its kernels in a context of its own; return what came of it, and the report."""
     from cudart_py.simulator import driver
@@ -146,16 +130,8 @@ def outcome(text: str) -> tuple[str, str]:
     if status:
         report = driver.take_report() or ""
         sentences = ("line", "PTX: it has no .version", " bytes of constant ", "is external, and no module has it")
-        named = any(sentence in report for sentence in sentences)
-        if status.name == "CUDA_ERROR_INVALID_PTX" and not named:
-            return "inscrutable", report
-        expected = (
-            "CUDA_ERROR_INVALID_PTX",
-            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-            "CUDA_ERROR_NOT_SUPPORTED",
-            "CUDA_ERROR_OUT_OF_MEMORY",
-        )
-        return (f"refused, {status.name}" if status.name in expected else "inscrutable"), report
+        named = status.name != "CUDA_ERROR_INVALID_PTX" or any(sentence in report for sentence in sentences)
+        return _judged("refused", status, REFUSED if named else (), report)
     _, count = driver.cuModuleGetFunctionCount(module)
     _, kernels = driver.cuModuleEnumerateFunctions(min(count, MOST_LAUNCHES), module)
     _, buffer = driver.cuMemAlloc(BUFFER)
@@ -163,9 +139,13 @@ def outcome(text: str) -> tuple[str, str]:
     for kernel in kernels[:count]:
         status = _launched(driver, kernel, int(buffer))
         if status:
-            report = driver.take_report() or ""
-            return (f"fault, {status.name}" if status.name in FAULTS else "inscrutable"), f"{status.name}: {report}"
+            return _judged("fault", status, FAULTS, driver.take_report() or "")
     return "loaded and ran", ""
+
+
+def _judged(what: str, status: Any, expected: Sequence[str], report: str) -> tuple[str, str]:
+    known = status.name.removeprefix("CUDA_ERROR_") in expected
+    return f"{what}, {status.name}" if known else "inscrutable", f"{status.name}: {report}"
 
 
 def _launched(driver: Any, kernel: Any, buffer: int) -> Any:
@@ -182,68 +162,21 @@ def _launched(driver: Any, kernel: Any, buffer: int) -> Any:
     return status or driver.cuCtxSynchronize()[0]
 
 
-def _worker(connection: Connection) -> None:
-    os.environ.setdefault("CUDART_PY_SIMULATOR_STEPS", "50000")
-    warnings.simplefilter("ignore")  # the checks report what damaged kernels do, which is not counted
-    with open(os.devnull, "w") as sink:
-        sys.stdout = sink
-        from cudart_py.simulator import driver
-
-        driver.cuInit(0)
-        while True:
-            text = connection.recv()
-            try:
-                result = outcome(text)
-            except Exception as error:
-                result = "inscrutable", f"{type(error).__name__}: {error}"
-            connection.send(result)
-
-
-class _Process:
-    """A process that runs mutants one after the other, replaced when it dies or takes too long."""
-
-    def __init__(self) -> None:
-        self._start()
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, child = context.Pipe()
-        self._process = context.Process(target=_worker, args=(child,), daemon=True)
-        self._process.start()
-        child.close()
-
-    def run(self, text: str) -> tuple[str, str]:
-        """Return what comes of a text."""
-        try:
-            self._connection.send(text)
-            if self._connection.poll(SECONDS):
-                result: tuple[str, str] = self._connection.recv()
-                return result
-            result = "hang", f"no end after {SECONDS} s"
-        except (EOFError, OSError):
-            self._process.join()
-            result = "crash", f"exit status {self._process.exitcode}"
-        self.close()
-        self._start()
-        return result
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.join()
-        self._connection.close()
-
-
 def run(sources: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the outcome, the report and the text of each mutant."""
+    """Yield the outcome, the report and the text of each mutant; after a crash or a hang there is no answer."""
     rng = random.Random(seed)
-    process = _Process()
-    try:
-        for _ in range(count):
-            text = mutant(rng.choice(sources), rng)
-            yield *process.run(text), text
-    finally:
-        process.close()
+    while count:
+        with multiprocessing.get_context("spawn").Pool(1, _begin) as pool:
+            while count:
+                count -= 1
+                text = mutant(rng.choice(sources), rng)
+                try:
+                    yield *pool.apply_async(outcome, (text,)).get(SECONDS), text
+                except multiprocessing.TimeoutError:
+                    yield "no answer", f"crashed, or no end after {SECONDS} s", text
+                    break
+                except Exception as error:
+                    yield "inscrutable", f"{type(error).__name__}: {error}", text
 
 
 def main() -> int:
@@ -251,21 +184,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=4000, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="which mutants")
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the texts of those that must not be")
+    parser.add_argument("--keep", type=pathlib.Path, default=".", help="a folder for those that must not be")
     arguments = parser.parse_args()
-    counts: collections.Counter[str] = collections.Counter()
+    counts = collections.Counter(dict.fromkeys(MISTAKES, 0))
     for result, report, text in run(texts(), arguments.count, arguments.seed):
         counts[result] += 1
-        if result in ("crash", "hang", "inscrutable"):
-            print(f"{result}: {report}", flush=True)
-            if arguments.keep:
-                arguments.keep.mkdir(parents=True, exist_ok=True)
-                (arguments.keep / f"{result}-{counts[result]}.ptx").write_text(text)
-    for result in ("crash", "hang", "inscrutable"):
-        counts.setdefault(result, 0)
+        if result in MISTAKES:
+            path = arguments.keep / f"mutant_{arguments.seed}_{counts.total()}.ptx"
+            path.write_text(text)
+            print(f"{path}: {result}: {report}", flush=True)
     for result, number in sorted(counts.items()):
         print(f"{number:6}  {result}")
-    return 1 if counts["crash"] + counts["hang"] + counts["inscrutable"] else 0
+    return int(any(counts[result] for result in MISTAKES))
 
 
 if __name__ == "__main__":

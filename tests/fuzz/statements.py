@@ -6,12 +6,10 @@ out: what still compiles is as well defined as before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
-
-__all__ = ["Function", "Node", "Statements", "Struct", "render"]
 
 # How often the statements of a function may run in all, because of the loops around them.
 _MOST_ITERATIONS = 24
@@ -42,11 +40,10 @@ def render(nodes: Sequence[Node], indent: str = "") -> str:
 class Struct:
     """A structure: its members are places relative to it, those of structures inside of it included.
 
-    ``make_NAME`` makes one of values of the types `makes`; `text` defines both.
+    ``make_NAME`` makes one of values of the types `makes`.
     """
 
     name: str
-    text: str
     members: tuple[Place, ...]
     makes: tuple[str, ...]
 
@@ -71,19 +68,18 @@ class Function:
 class Statements:
     """Draw the statements of one function."""
 
-    def __init__(self, draw: Draw, structs: Sequence[Struct], functions: Sequence[Function], prefix: str) -> None:
+    def __init__(self, draw: Draw, structs: Mapping[str, Struct], functions: Sequence[Function]) -> None:
         self.draw = draw
         self.expressions = Expressions(draw)
         self._structs = structs
         self._functions = functions
-        self._prefix = prefix
         self._names = 0
         self._calls = 0
 
     def name(self) -> str:
         """Return a new name."""
         self._names += 1
-        return f"{self._prefix}{self._names}"
+        return f"v{self._names}"
 
     def block(self, scope: Scope, count: int, depth: int, iterations: int = 1, result: str = "") -> list[Node]:
         """Return about `count` statements; ``result`` is the type that an early return gives."""
@@ -110,7 +106,7 @@ class Statements:
         type = self.draw.pick(SCALARS + WIDE)
         name = self.name()
         node = Node(f"{type} {name} = {self.expressions.value(scope, type, 3)};")
-        scope.add(Place(name, type))
+        scope.places.append(Place(name, type))
         return [node]
 
     def _assignment(self, scope: Scope) -> list[Node]:
@@ -129,13 +125,11 @@ class Statements:
         array = Place(name, type, True, count)
         if count <= 4:
             values = ", ".join(self.expressions.value(scope, type, 1) for _ in range(count))
-            scope.add(array)
+            scope.places.append(array)
             return [Node(f"{type} {name}[{count}] = {{{values}}};")]
-        inner = Scope(scope)
-        inner.add(Place(index, "u32", False))
-        value = self.expressions.value(inner, type, 2)
+        value = self.expressions.value(Scope(scope, Place(index, "u32", False)), type, 2)
         filling = Node(f"for (u32 {index} = 0; {index} < {count}; {index}++) {name}[{index}] = {value};")
-        scope.add(array)
+        scope.places.append(array)
         return [Node(f"{type} {name}[{count}] = {{}};"), filling]
 
     def _pointer(self, scope: Scope) -> list[Node]:
@@ -148,24 +142,26 @@ class Statements:
         one, other = (self.expressions.read(scope, place, 1) for place in (first, second))
         name = self.name()
         node = Node(f"{first.type} *{name} = {self.expressions.condition(scope, 1)} ? &{one} : &{other};")
-        scope.add(Place(f"(*{name})", first.type))
+        scope.places.append(Place(f"(*{name})", first.type))
         return [node]
 
     def _struct(self, scope: Scope) -> list[Node]:
         draw = self.draw
-        struct = draw.pick(self._structs)
-        name = self.name()
-        node = Node(f"{struct.name} {name} = {self.argument(scope, struct.name)};")
-        self._add_struct(scope, name, struct)
-        others = [place for place in scope.structs if place.type == struct.name and place.text != name]
+        type, name = draw.pick(list(self._structs)), self.name()
+        node = Node(f"{type} {name} = {self.argument(scope, type)};")
+        others = [place for place in scope.structs if place.type == type]
+        self.declare(scope, Place(name, type))
         if others and draw.chance(0.4):  # copied back on a condition
             copy = Node(f"if ({self.expressions.condition(scope, 2)}) {draw.pick(others).text} = {name};")
             return [node, *self._assignment(scope), copy]
         return [node]
 
-    def _add_struct(self, scope: Scope, name: str, struct: Struct) -> None:
-        scope.add(*struct.places(name))
-        scope.structs.append(Place(name, struct.name))
+    def declare(self, scope: Scope, place: Place, whole: bool = True) -> None:
+        """Make a variable known: a scalar, an array, or a structure with its members, which is copied as a `whole`."""
+        struct = self._structs.get(place.type)
+        scope.places.extend(struct.places(place.text) if struct else [place])
+        if struct and whole:
+            scope.structs.append(place)
 
     def argument(self, scope: Scope, type: str) -> str:
         """Return an argument for a parameter: a scalar, a structure, or a pointer to elements of the scope."""
@@ -177,13 +173,12 @@ class Statements:
         if count:
             arrays = [p.text for p in scope.places if p.type == element and p.count >= int(count) and p.assignable]
             return draw.pick(arrays) if arrays else ""
-        struct = next((one for one in self._structs if one.name == type), None)
-        if struct is None:
+        if type not in self._structs:
             return self.expressions.value(scope, type, 2)
         others = [place.text for place in scope.structs if place.type == type]
         if others and draw.chance(0.5):
             return draw.pick(others)
-        return f"make_{type}({', '.join(self.argument(scope, made) for made in struct.makes)})"
+        return f"make_{type}({', '.join(self.argument(scope, made) for made in self._structs[type].makes)})"
 
     # --- control flow
 
@@ -206,8 +201,7 @@ class Statements:
             return self._assignment(scope)
         counter = self.name()
         bound = str(most) if draw.chance(0.4) else f"(({self.expressions.value(scope, 'u32', 2)}) % {most + 1}u)"
-        inner = Scope(scope)
-        inner.add(Place(counter, "u32", False))
+        inner = Scope(scope, Place(counter, "u32", False))
         if draw.chance(0.5):
             head = f"for (u32 {counter} = 0, {counter}_end = {bound}; {counter} < {counter}_end; {counter}++) {{"
         else:
@@ -222,8 +216,7 @@ class Statements:
             return self._assignment(scope)
         counter = self.name()
         condition = self.expressions.condition(scope, 2)
-        inner = Scope(scope)
-        inner.add(Place(counter, "u32", False))
+        inner = Scope(scope, Place(counter, "u32", False))
         if draw.chance(0.5):
             head = f"for (u32 {counter} = 0; {counter} < {most} && {condition}; {counter}++) {{"
             return [Node(head, self._repeated(inner, depth, iterations * most))]
@@ -265,10 +258,5 @@ class Statements:
             return self._array(scope)
         self._calls += 1
         name = self.name()
-        node = Node(f"{function.result} {name} = {function.name}({', '.join(arguments)});")
-        struct = next((one for one in self._structs if one.name == function.result), None)
-        if struct is None:
-            scope.add(Place(name, function.result))
-        else:
-            self._add_struct(scope, name, struct)
-        return [node]
+        self.declare(scope, Place(name, function.result))
+        return [Node(f"{function.result} {name} = {function.name}({', '.join(arguments)});")]

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from .expressions import FLOATS, WIDE, Draw, Expressions, Place, Scope
 from .statements import Node
 
-__all__ = ["Steps"]
-
 
 class Steps:
     """Draw steps of threads with these members of a state, the first of which is of type u32."""
@@ -21,8 +19,8 @@ class Steps:
         self._expressions = Expressions(draw)
         self._fields = [one for one in fields if one.type in (*WIDE, *FLOATS)]
         self._threads = threads
-        self._scope = Scope()
-        self._scope.add(*(Place(f"s.{one.text}", one.type) for one in fields), Place("lane", "u32", False))
+        self._each = f"for (u32 t = 0; t < {threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
+        self._scope = Scope(None, *(Place(f"s.{one.text}", one.type) for one in fields), Place("lane", "u32", False))
 
     def step(self) -> Node:
         """Return a step."""
@@ -43,18 +41,22 @@ class Steps:
             f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gives} }} }}"
         )
 
+    def _two_fields(self) -> tuple[Place, Place]:
+        """Return a field to read and one of its type to write."""
+        source = self._draw.pick(self._fields)
+        return source, self._draw.pick([one for one in self._fields if one.type == source.type])
+
     def _shuffle(self) -> Node:
         draw = self._draw
-        source = draw.pick(self._fields)
-        to = draw.pick([one for one in self._fields if one.type == source.type]).text
+        source, to = self._two_fields()
         mode, width = draw.pick(("idx", "up", "down", "xor")), draw.pick((32, 32, 32, 16, 8, 4, 2))
         amount = str(draw.below(32)) if draw.chance(0.5) else f"({self._number()}) & 31"
         name = "__shfl_sync" if mode == "idx" else f"__shfl_{mode}_sync"
-        device = f"s.{to} = {name}(FULL, s.{source.text}, {amount}, {width});"
+        device = f"s.{to.text} = {name}(FULL, s.{source.text}, {amount}, {width});"
         host = self._warps(
             f"{source.type} x[32]; u32 n[32];",
             f"x[lane] = s.{source.text}; n[lane] = {amount};",
-            f"s.{to} = x[source_{mode}(lane, n[lane], {width})];",
+            f"s.{to.text} = x[source_{mode}(lane, n[lane], {width})];",
         )
         return Node(f"{device}\f{host}")
 
@@ -80,10 +82,8 @@ class Steps:
 
     def _parts(self) -> Node:
         """Let the lanes of two branches work together, those of each branch among themselves."""
-        draw = self._draw
         parted, vote = self._condition(), self._condition()
-        kind = draw.pick(("add", "min", "max", "and", "or", "xor"))
-        mode = draw.pick(("lowest", "highest"))
+        kind, mode = self._draw.pick(("add", "min", "max", "and", "or", "xor")), self._draw.pick(("lowest", "highest"))
         device = (
             f"{{ const bool c = {parted}; const u32 part = __ballot_sync(FULL, c);\n"
             f"      if (c) {{ s.m0 += __shfl_sync(part, s.m0, {mode}(part)); s.m0 ^= __ballot_sync(part, {vote}); }}\n"
@@ -103,53 +103,40 @@ class Steps:
 
     def _exchange(self) -> Node:
         """Give each thread the element of another one, through shared memory."""
-        draw = self._draw
-        source = draw.pick(self._fields)
-        to = draw.pick([one for one in self._fields if one.type == source.type]).text
+        source, to = self._two_fields()
         index = f"({self._number()}) % {self._threads}u"
         device = (
             f"{{ __shared__ {source.type} tile[{self._threads}]; tile[t] = s.{source.text}; __syncthreads();\n"
-            f"      s.{to} = tile[{index}]; __syncthreads(); }}"
+            f"      s.{to.text} = tile[{index}]; __syncthreads(); }}"
         )
-        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
         host = (
-            f"{{ {source.type} tile[{self._threads}]; {each} tile[t] = s.{source.text}; }} "
-            f"{each} s.{to} = tile[{index}]; }} }}"
+            f"{{ {source.type} tile[{self._threads}]; {self._each} tile[t] = s.{source.text}; }} "
+            f"{self._each} s.{to.text} = tile[{index}]; }} }}"
         )
         return Node(f"{device}\f{host}")
 
     def _atomics(self) -> Node:
         """Combine numbers of all threads in shared memory, where the order of the threads makes no difference."""
-        draw = self._draw
         index, value, read = self._number(), self._number(), self._number()
-        name, combined = draw.pick(
-            (
-                ("Add", "o + v"),
-                ("Max", "max(o, v)"),
-                ("Min", "min(o, v)"),
-                ("Xor", "o ^ v"),
-                ("Or", "o | v"),
-                ("And", "o & v"),
-            )
-        )
+        name = self._draw.pick(("Add", "Max", "Min", "Xor", "Or", "And"))
+        sign = {"Add": "+", "Xor": "^", "Or": "|", "And": "&"}.get(name)
+        combined = f"o {sign} v" if sign else f"{name.lower()}(o, v)"
         device = (
             f"{{ __shared__ u32 tile[8]; if (t < 8) tile[t] = 77 * t; __syncthreads();\n"
             f"      atomic{name}(&tile[({index}) & 7], {value}); __syncthreads();\n"
             f"      s.m0 ^= tile[({read}) & 7]; __syncthreads(); }}"
         )
-        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
         host = (
-            f"{{ u32 tile[8]; for (u32 t = 0; t < 8; t++) tile[t] = 77 * t; {each} const u32 v = {value}; "
-            f"u32 &o = tile[({index}) & 7]; o = {combined}; }} {each} s.m0 ^= tile[({read}) & 7]; }} }}"
+            f"{{ u32 tile[8]; for (u32 t = 0; t < 8; t++) tile[t] = 77 * t; {self._each} const u32 v = {value}; "
+            f"u32 &o = tile[({index}) & 7]; o = {combined}; }} {self._each} s.m0 ^= tile[({read}) & 7]; }} }}"
         )
         return Node(f"{device}\f{host}")
 
     def _block_vote(self) -> Node:
         kind, condition = self._draw.pick(("count", "and", "or")), self._condition()
         results = {"count": "n", "and": f"(n == {self._threads})", "or": "(n != 0)"}
-        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
         # Barriers reduce to the number 1, or to another one that is not 0.
         truth = "" if kind == "count" else " != 0"
         device = f"s.m0 += (u32)(__syncthreads_{kind}({condition}){truth});"
-        host = f"{{ u32 n = 0; {each} n += {condition}; }} {each} s.m0 += (u32){results[kind]}; }} }}"
+        host = f"{{ u32 n = 0; {self._each} n += {condition}; }} {self._each} s.m0 += (u32){results[kind]}; }} }}"
         return Node(f"{device}\f{host}")

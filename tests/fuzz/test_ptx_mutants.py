@@ -1,7 +1,4 @@
-"""Damaged PTX is refused with its line or does what kernels may do: it ends neither the process nor the context.
-
-`python -m tests.fuzz.ptx_mutants` runs as many as are wanted; here a few of them run as a test.
-"""
+"""Damaged PTX is refused with its line or does what kernels may do: it ends neither the process nor the context."""
 
 from __future__ import annotations
 
@@ -32,6 +29,6 @@ def test_damaged_ptx_is_refused_or_runs() -> None:
     counts: collections.Counter[str] = collections.Counter()
     for result, report, _ in ptx_mutants.run([ptx_of(SOURCE)], 120, seed=14):
         counts[result] += 1
-        assert result not in ("crash", "hang", "inscrutable"), report
+        assert result not in ptx_mutants.MISTAKES, report
     assert counts["refused, CUDA_ERROR_INVALID_PTX"] > 20
     assert counts["loaded and ran"] > 20
