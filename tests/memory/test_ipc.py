@@ -26,7 +26,7 @@ INTERPROCESS = 4  # CU_EVENT_INTERPROCESS
 class StandIn:
     """The driver, of which some functions are others; every call is noted by its name and first argument."""
 
-    def __init__(self, driver, noted, **others):
+    def __init__(self, driver, noted, others):
         self.driver, self.noted, self.others = driver, noted, others
 
     def __getattr__(self, name):
@@ -54,32 +54,18 @@ def calls(monkeypatch, device):
     """The calls so far, of a driver that can share: a handle has the address itself, and opening it returns that."""
     noted = []
     success = enums.CUresult.CUDA_SUCCESS
+    others = {
+        "cuIpcOpenMemHandle": lambda handle, flags: (success, number_in(handle)),
+        "cuIpcOpenEventHandle": lambda handle: (success, api.cuEventCreate(2)),
+        "cuIpcGetMemHandle": lambda address: filled(enums.CUipcMemHandle, address),
+        "cuIpcGetEventHandle": lambda native: filled(enums.CUipcEventHandle, native),
+        "cuIpcCloseMemHandle": lambda address: None,
+        "cuEventCreate": lambda flags: api.cuEventCreate(flags & ~INTERPROCESS),
+    }
     monkeypatch.setattr(sharing, "capabilities", lambda: frozenset({"ipc"}))
-    monkeypatch.setattr(
-        ipc,
-        "raw",
-        StandIn(
-            raw,
-            noted,
-            cuIpcOpenMemHandle=lambda handle, flags: (success, number_in(handle)),
-            cuIpcOpenEventHandle=lambda handle: (success, api.cuEventCreate(2)),
-        ),
-    )
-    monkeypatch.setattr(
-        ipc,
-        "api",
-        StandIn(
-            api,
-            noted,
-            cuIpcGetMemHandle=lambda address: filled(enums.CUipcMemHandle, address),
-            cuIpcGetEventHandle=lambda native: filled(enums.CUipcEventHandle, native),
-            cuIpcCloseMemHandle=lambda address: None,
-        ),
-    )
-    monkeypatch.setattr(waiting, "api", StandIn(api, noted))
-    monkeypatch.setattr(
-        events, "api", StandIn(api, noted, cuEventCreate=lambda flags: api.cuEventCreate(flags & ~INTERPROCESS))
-    )
+    monkeypatch.setattr(ipc, "raw", StandIn(raw, noted, others))
+    for module in (ipc, waiting, events):
+        monkeypatch.setattr(module, "api", StandIn(api, noted, others))
     return noted
 
 
@@ -122,25 +108,17 @@ def test_the_memory_is_whole_pieces_that_nothing_else_lies_in(calls):
     assert calls[0] == ("cuMemAlloc", 2 * PIECE)
 
 
-def test_what_is_opened_has_the_content_the_shape_and_the_dtype(calls, sent):
+def test_what_is_opened_has_the_content_the_shape_and_the_dtype_of_its_view(calls, sent):
     kind = np.dtype([("a", np.int32), ("b", np.float64)])
-    x = cuda.ipc_empty(5, kind)
-    content = np.array([(i, i / 2) for i in range(5)], kind)
+    content = np.zeros((6, 8), kind)
+    content["a"] = np.arange(48).reshape(6, 8)
+    x = cuda.ipc_empty((6, 8), kind)
     x.copy_from(content)
-    handle = sent(cuda.ipc_handle(x))
-    assert (handle.shape, handle.dtype) == ((5,), kind)
+    handle = sent(cuda.ipc_handle(x[2:5, 3:]))
+    assert (handle.shape, handle.dtype) == ((3, 5), kind)
     with handle.open() as opened:
-        assert (opened.to_host() == content).all()
-        assert opened.device is x.device
-
-
-def test_a_view_is_opened_where_it_lies(calls, sent):
-    x = cuda.ipc_empty((6, 8), np.float32)
-    content = np.arange(48, dtype=np.float32).reshape(6, 8)
-    x.copy_from(content)
-    with sent(cuda.ipc_handle(x[2:5, 3:])).open() as opened:
-        assert opened.strides == (32, 4)
         assert (opened.to_host() == content[2:5, 3:]).all()
+        assert (opened.strides, opened.device) == ((96, 12), x.device)
 
 
 def test_memory_that_nobody_refers_to_is_given_up(calls, sent):
@@ -165,48 +143,36 @@ def test_memory_of_another_process_that_is_dropped_in_a_capture_is_given_up_at_i
 
 
 def test_an_empty_array_needs_no_memory_of_another_process(calls, sent):
-    x = cuda.ipc_empty((0, 3), np.int8)
-    with sent(cuda.ipc_handle(x)).open() as opened:
+    with sent(cuda.ipc_handle(cuda.ipc_empty((0, 3), np.int8))).open() as opened:
         assert (opened.shape, opened.dtype) == ((0, 3), np.int8)
     assert calls == []
 
 
-def test_a_handle_that_the_driver_refuses_says_what_must_be_open(calls, sent, monkeypatch):
-    handles = [cuda.ipc_handle(cuda.ipc_empty(3)), cuda.ipc_handle(shared_event())]
+@pytest.mark.parametrize(("noun", "make"), [("array", lambda: cuda.ipc_empty(3)), ("event", shared_event)])
+def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
+    thing = make()
+    handle = pickle.loads(pickle.dumps(cuda.ipc_handle(thing)))
+    with pytest.raises(ValueError, match="this process made what the handle names"):
+        handle.open()
+    handle, unseen = sent(handle), uuid.uuid4()
+    with pytest.raises(ValueError, match=f"a device that this process does not see, with the UUID {unseen}"):
+        dataclasses.replace(handle, device_uuid=unseen).open()
     refused = enums.CUresult.CUDA_ERROR_INVALID_VALUE, None
-    ipc.raw.others |= {"cuIpcOpenMemHandle": lambda *_: refused, "cuIpcOpenEventHandle": lambda *_: refused}
-    for handle, noun in zip(handles, ("array", "event"), strict=True):
-        with pytest.raises(cuda.InvalidValueError, match=f"The {noun} must be open in the process that made it"):
-            sent(handle).open()
+    ipc.raw.others.update(cuIpcOpenMemHandle=lambda *_: refused, cuIpcOpenEventHandle=lambda *_: refused)
+    with pytest.raises(cuda.InvalidValueError, match=f"The {noun} must be open in the process that made it"):
+        handle.open()
+    thing.close()
+    with pytest.raises(ValueError, match="argument 'thing' must be open"):
+        cuda.ipc_handle(thing)
 
 
-def test_the_process_that_made_something_does_not_open_it(calls):
-    for thing in (cuda.ipc_empty(3), shared_event()):
-        with pytest.raises(ValueError, match="this process made what the handle names"):
-            pickle.loads(pickle.dumps(cuda.ipc_handle(thing))).open()
-
-
-def test_a_device_that_a_process_does_not_see_is_named(calls, sent):
-    wanted = uuid.uuid4()
-    for handle in [cuda.ipc_handle(thing) for thing in (cuda.ipc_empty(3), shared_event())]:
-        handle = dataclasses.replace(sent(handle), device_uuid=wanted)
-        with pytest.raises(ValueError, match=f"a device that this process does not see, with the UUID {wanted}"):
-            handle.open()
-
-
-def test_only_memory_that_was_made_for_it_is_shared(calls, sent):
+def test_only_what_was_made_for_it_is_shared(calls, sent):
     opened = sent(cuda.ipc_handle(cuda.ipc_empty(3))).open()
     for array in (cuda.zeros(3), cuda.zeros(3)[1:], cuda.empty_pitched((2, 2)), opened):
         with pytest.raises(ValueError, match="argument 'thing' .* allocate it by ipc_empty"):
             cuda.ipc_handle(array)
-
-
-def test_what_is_closed_or_of_another_type_is_refused(calls):
-    closed = [cuda.ipc_empty(3), shared_event()]
-    for thing in closed:
-        thing.close()
-        with pytest.raises(ValueError, match="argument 'thing' must be open"):
-            cuda.ipc_handle(thing)
+    with pytest.raises(ValueError, match=r"make it by Event\(timing=False, interprocess=True\)"):
+        cuda.ipc_handle(cuda.Event(timing=False))
     with pytest.raises(TypeError, match=r"argument 'thing' must be an array of ipc_empty or an Event"):
         cuda.ipc_handle(np.zeros(3))
 
@@ -218,17 +184,13 @@ def test_more_bytes_than_there_are_is_an_error_with_the_size(calls):
         cuda.ipc_empty(2**62, np.float64)
 
 
-def test_an_event_for_other_processes_is_made_with_both_flags(calls):
+def test_an_event_for_other_processes_is_made_with_both_flags_and_has_no_times(calls):
+    with pytest.raises(ValueError, match="argument 'timing' must be False with interprocess=True"):
+        cuda.Event(interprocess=True)
     event = shared_event()
     assert calls == [("cuEventCreate", 2 | INTERPROCESS)]
     assert event.interprocess
     assert not cuda.Event().interprocess
-
-
-def test_an_event_for_other_processes_has_no_times(calls):
-    with pytest.raises(ValueError, match="argument 'timing' must be False with interprocess=True"):
-        cuda.Event(interprocess=True)
-    assert calls == []
 
 
 def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, sent, device):
@@ -236,6 +198,10 @@ def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, se
     native = event.handle
     with sent(cuda.ipc_handle(event)).open() as opened, cuda.Stream() as stream:
         assert opened.device is device
+        stream.wait(event)  # another process may have recorded it
+        stream.wait(opened)
+        assert event.recorded
+        assert opened.recorded
         opened.record(stream)
         stream.wait(opened)
         opened.synchronize()
@@ -249,32 +215,12 @@ def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, se
     assert calls[-1] == ("cuEventDestroy", number)
 
 
-def test_a_stream_waits_for_an_event_that_only_another_process_has_recorded(calls, sent):
-    event = shared_event()
-    with sent(cuda.ipc_handle(event)).open() as opened, cuda.Stream() as stream:
-        stream.wait(event)
-        stream.wait(opened)
-        assert event.recorded
-        assert opened.recorded
-
-
-def test_an_event_that_was_made_for_one_process_is_not_shared(calls):
-    with pytest.raises(ValueError, match=r"make it by Event\(timing=False, interprocess=True\)"):
-        cuda.ipc_handle(cuda.Event(timing=False))
-
-
 def test_a_driver_that_cannot_share_names_the_capability(calls, sent, monkeypatch):
     x, event = cuda.ipc_empty(3), shared_event()
     handles = [cuda.ipc_handle(x), cuda.ipc_handle(event)]
     monkeypatch.setattr(sharing, "capabilities", frozenset)
-    attempts = [
-        lambda: cuda.ipc_empty(3),
-        shared_event,
-        lambda: cuda.ipc_handle(x),
-        lambda: cuda.ipc_handle(event),
-        *(handle.open for handle in handles),
-    ]
-    for attempt in attempts:
+    ask = [lambda: cuda.ipc_empty(3), shared_event, lambda: cuda.ipc_handle(x), lambda: cuda.ipc_handle(event)]
+    for attempt in (*ask, *(handle.open for handle in handles)):
         with pytest.raises(cuda.NotSupportedError, match="lacks the capability 'ipc'"):
             attempt()
 
