@@ -42,7 +42,7 @@ def launched(executable, stream, array):
     return array.to_host(stream=stream)
 
 
-def test_a_copy_gets_another_source_and_destination(stream):
+def test_a_copy_gets_another_source_and_destination_size_and_dtype(stream):
     x, y, z = made(stream, 1), made(stream, 2), made(stream, 3)
     graph = copy_graph(stream, y, x)
     executable = graph.instantiate()
@@ -53,14 +53,8 @@ def test_a_copy_gets_another_source_and_destination(stream):
     assert not y.to_host(stream=stream).any()
     executable.set_node(graph.nodes[0], cuda.NodeCopy(x, y))
     assert not launched(executable, stream, x).any()
-
-
-def test_a_copy_may_have_another_size_and_dtype(stream):
-    x, y = made(stream, 1), made(stream, 2)
-    graph = copy_graph(stream, y, x)
-    executable = graph.instantiate()
-    executable.set_node(graph.nodes[0], cuda.NodeCopy(y.view(np.int16)[:6], x.view(np.int16)[:6]))
-    assert launched(executable, stream, y).tolist() == [1] * 3 + [2] * (N - 3)
+    executable.set_node(graph.nodes[0], cuda.NodeCopy(y.view(np.int16)[:6], z.view(np.int16)[:6]))
+    assert launched(executable, stream, y).tolist() == [1] * 3 + [0] * (N - 3)
 
 
 def test_copies_from_and_to_page_locked_memory_get_other_memory(stream):
@@ -102,33 +96,20 @@ def test_a_fill_of_rows_gets_other_rows_of_the_same_shape(stream):
         executable.set_node(graph.nodes[0], cuda.NodeFill(other[:3], 4))
 
 
-def test_a_fill_of_one_row_becomes_no_fill_of_rows(stream):
-    x, padded = made(stream, 1, np.uint8), made(stream, 1, np.uint8, (5, 16))[:, :7]
-    graph = fill_graph(stream, x, 9)
-    with pytest.raises(cuda.InvalidValueError, match="cuGraphExecMemsetNodeSetParams"):
-        graph.instantiate().set_node(graph.nodes[0], cuda.NodeFill(padded, 4))
-
-
-def test_a_copy_of_rows_stays_as_it_is(stream):
-    padded, x = made(stream, 1, np.uint8, (5, 16))[:, :7], made(stream, 1, np.uint8, (5, 7))
-    graph = copy_graph(stream, padded, x)
-    with pytest.raises(cuda.InvalidValueError, match="only where both copies are of contiguous arrays"):
-        graph.instantiate().set_node(graph.nodes[0], cuda.NodeCopy(x, x))
-
-
-def test_a_copy_stays_in_the_same_kinds_of_memory(stream):
-    x, pinned = made(stream, 1), cuda.pinned_empty(N, np.float32)
-    graph = copy_graph(stream, x, made(stream, 2))
-    with pytest.raises(cuda.InvalidValueError, match="other memory of the same kinds and devices"):
-        graph.instantiate().set_node(graph.nodes[0], cuda.NodeCopy(x, pinned))
-
-
-def test_a_copy_of_a_cuda_array_becomes_none_of_memory(stream):
-    x, y, array = made(stream, 1), made(stream, 2), cuda.CudaArray(N, np.float32)
-    with stream.capture() as graph:
+def test_work_stays_in_its_kind_of_memory_and_of_rows(stream):
+    x, y, pinned = made(stream, 1), made(stream, 2), cuda.pinned_empty(N, np.float32)
+    padded, packed = made(stream, 1, np.uint8, (5, 16))[:, :7], made(stream, 1, np.uint8, (5, 7))
+    array = cuda.CudaArray(N, np.float32)
+    with stream.capture() as into_array:
         array.copy_from(x, stream=stream)
-    with pytest.raises(cuda.InvalidValueError, match="other memory of the same kinds and devices"):
-        graph.instantiate().set_node(graph.nodes[0], cuda.NodeCopy(y, x))
+    for graph, work, words in (
+        (fill_graph(stream, packed, 9), cuda.NodeFill(padded, 4), "cuGraphExecMemsetNodeSetParams"),
+        (copy_graph(stream, padded, packed), cuda.NodeCopy(x, y), "only where both copies are of contiguous arrays"),
+        (copy_graph(stream, x, y), cuda.NodeCopy(x, pinned), "other memory of the same kinds and devices"),
+        (into_array, cuda.NodeCopy(y, x), "other memory of the same kinds and devices"),
+    ):
+        with pytest.raises(cuda.InvalidValueError, match=words):
+            graph.instantiate().set_node(graph.nodes[0], work)
 
 
 def test_a_node_keeps_its_new_arrays_alone(stream):
@@ -170,48 +151,36 @@ def test_a_node_keeps_the_page_locked_memory_of_its_copy(stream):
     assert launched(executable, stream, x).tolist() == [6] * (N // 2)
 
 
-def test_what_a_node_cannot_do_is_refused_when_it_is_made(stream):
-    x = made(stream, 1, np.float32, (4, 4, 4))
-    host = np.zeros((4, 4, 4), np.float32)
-    pinned = cuda.pinned_empty((4, 4, 4), np.float32)
-    with pytest.raises(ValueError, match="NodeCopy: argument 'src' lies in pageable memory"):
-        cuda.NodeCopy(x, host)
-    with pytest.raises(ValueError, match="NodeCopy: argument 'dst' is not contiguous; capture the work again"):
-        cuda.NodeCopy(x[:, :2], x[:, 2:])
-    with pytest.raises(ValueError, match="NodeCopy: argument 'dst' is empty"):
-        cuda.NodeCopy(x[:0], x[:0])
-    with pytest.raises(TypeError, match="NodeCopy: dst is float32 and src int32"):
-        cuda.NodeCopy(x, x.view(np.int32))
-    with pytest.raises(TypeError, match="NodeCopy: argument 'src' must be a DeviceArray or a NumPy array"):
-        cuda.NodeCopy(x, b"abc")
-    with pytest.raises(TypeError, match="NodeFill: argument 'dst' must be a DeviceArray"):
-        cuda.NodeFill(pinned, 1)
-    with pytest.raises(ValueError, match="NodeFill: argument 'value' must be a value that fits float32"):
-        cuda.NodeFill(x, 1e300)
-    with pytest.raises(ValueError, match="does not repeat after 32; capture the work again"):
-        cuda.NodeFill(x.view(np.float64), 1.1)
-    with pytest.raises(ValueError, match="NodeFill: argument 'dst' is empty"):
-        cuda.NodeFill(x[:0], 1)
-    with pytest.raises(ValueError, match="takes several fills, and a node is one"):
-        cuda.NodeFill(x[:, :2, :2], 1)
+BAD = [
+    (lambda x, host: cuda.NodeCopy(x, host), "NodeCopy: argument 'src' lies in pageable memory"),
+    (lambda x, host: cuda.NodeCopy(x[:, :2], x[:, 2:]), "NodeCopy: argument 'dst' is not contiguous; capture the work"),
+    (lambda x, host: cuda.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' is empty"),
+    (lambda x, host: cuda.NodeCopy(x, x.view(np.int32)), "NodeCopy: dst is float32 and src int32"),
+    (lambda x, host: cuda.NodeCopy(x, b"abc"), "NodeCopy: argument 'src' must be a DeviceArray or a NumPy array"),
+    (lambda x, host: cuda.NodeFill(host, 1), "NodeFill: argument 'dst' must be a DeviceArray"),
+    (lambda x, host: cuda.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
+    (lambda x, host: cuda.NodeFill(x.view(np.float64), 1.1), "does not repeat after 32; capture the work again"),
+    (lambda x, host: cuda.NodeFill(x[:0], 1), "NodeFill: argument 'dst' is empty"),
+    (lambda x, host: cuda.NodeFill(x[:, :2, :2], 1), "takes several fills, and a node is one"),
+]
 
 
-def test_a_node_takes_work_of_its_own_kind_alone(stream):
-    x, y = made(stream, 1), made(stream, 2)
-    copying, filling = copy_graph(stream, y, x), fill_graph(stream, y, 3.0)
-    with pytest.raises(ValueError, match="argument 'node' is a memset, and argument 'work' is for a memcpy"):
-        filling.instantiate().set_node(filling.nodes[0], cuda.NodeCopy(x, y))
-    with pytest.raises(ValueError, match="argument 'node' is a memcpy, and argument 'work' is for a memset"):
-        copying.instantiate().set_node(copying.nodes[0], cuda.NodeFill(x, 3.0))
+@pytest.mark.parametrize(("make", "words"), BAD)
+def test_what_a_node_cannot_do_is_refused_when_it_is_made(stream, make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make(made(stream, 1, np.float32, (4, 4, 4)), np.zeros((4, 4, 4), np.float32))
 
 
-def test_a_closed_array_is_refused_when_the_node_is_changed(stream):
+def test_a_node_takes_work_of_its_own_kind_with_open_arrays_alone(stream):
     x, y = made(stream, 1), made(stream, 2)
     copying, filling = copy_graph(stream, y, x), fill_graph(stream, y, 3.0)
     copy, fill = cuda.NodeCopy(x, y), cuda.NodeFill(y, 3.0)
-    assert repr(copy) == "<NodeCopy of 256 bytes>"
-    assert repr(fill) == "<NodeFill of 256 bytes>"
+    assert (repr(copy), repr(fill)) == ("<NodeCopy of 256 bytes>", "<NodeFill of 256 bytes>")
     copies, fills = copying.instantiate(), filling.instantiate()
+    with pytest.raises(ValueError, match="argument 'node' is a memset, and argument 'work' is for a memcpy"):
+        fills.set_node(filling.nodes[0], copy)
+    with pytest.raises(ValueError, match="argument 'node' is a memcpy, and argument 'work' is for a memset"):
+        copies.set_node(copying.nodes[0], fill)
     y.close()
     with pytest.raises(ValueError, match="argument 1 of a copy: the array is closed"):
         copies.set_node(copying.nodes[0], copy)
