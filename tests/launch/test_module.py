@@ -128,6 +128,24 @@ def test_symbols_are_arrays_over_the_variables(device):
         module.symbol("coefficients", np.float32, 5)
 
 
+def test_each_module_of_an_image_has_variables_of_its_own(device):
+    source = """
+    __device__ int count = 5;
+    extern "C" __global__ void add(int* seen) { count += 1; *seen = count; }
+    """
+    seen = cuda.zeros(1, np.int32)
+    image = cuda.compile(source).ptx
+    first, second = cuda.load(image), cuda.load(image)
+    for expected, module in [(6, first), (7, first), (6, second)]:
+        module["add"][1, 1](seen)
+        assert seen.to_host()[0] == expected
+    first.close()
+    second["add"][1, 1](seen)
+    assert seen.to_host()[0] == 7
+    cuda.load(image)["add"][1, 1](seen)
+    assert seen.to_host()[0] == 6
+
+
 def test_a_closed_module_is_refused(device):
     module = cuda.compile('extern "C" __global__ void k(int *p) { *p = 1; }')
     kernel = module["k"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from ..faults import PtxError, UnsupportedError
 from ..syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
@@ -35,10 +36,15 @@ _MOST_BARRIERS = 16
 _WARP = 32
 # How many of the unsupported instructions a report lists.
 _MOST_LISTED = 20
+# How many modules are kept with what was compiled of them, for programs that load one image again and again.
+_KEPT_MODULES = 32
 
 
+@lru_cache(_KEPT_MODULES)
 def load_module(text: str, source: SourceText | None = None) -> Module:
     """Return the module of a PTX text, all of it parsed and checked; `source` is what it was compiled from.
+
+    A text that was loaded before gives the same module, since nothing of it belongs to one context.
 
     Raises PtxError for text that isn't PTX, and UnsupportedError, which names all of them, for instructions that
     aren't simulated.
