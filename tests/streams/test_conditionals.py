@@ -40,12 +40,6 @@ def kernels():
 
 
 @pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
-@pytest.fixture
 def number(stream):
     """Return an array of one number, of which kernels make the condition."""
     with cuda.zeros(1, np.uint32, stream=stream) as array:
@@ -71,20 +65,20 @@ def results(executable, stream, number, x, values):
     return found
 
 
-def test_a_part_runs_if_its_condition_is_not_zero(kernels, stream, number, x):
+def test_a_part_runs_if_its_condition_is_not_zero_and_the_other_if_it_is(kernels, stream, number, x):
     with stream.capture() as graph:
-        condition = stream.condition()
-        kernels["choose"][1, 1, 0, stream](condition, number)
-        with stream.if_then(condition) as then:
+        one, other = stream.condition(), stream.condition()
+        kernels["choose"][1, 1, 0, stream](one, number)
+        kernels["choose"][1, 1, 0, stream](other, number)
+        with stream.if_then(one) as then:
             kernels["add"][1, 1, 0, then](x, 5)
+        with stream.if_else(other) as (then, otherwise):
+            kernels["add"][1, 1, 0, then](x, 10)
+            kernels["add"][1, 2, 0, otherwise](x, 20)
         kernels["add"][1, 1, 0, stream](x, 100)
-    assert [node.kind for node in graph.nodes] == ["kernel", "conditional", "kernel"]
-    assert results(graph.instantiate(), stream, number, x, [0, 1, 7, 0]) == [
-        [100, 0, 0, 0],
-        [105, 0, 0, 0],
-        [105, 0, 0, 0],
-        [100, 0, 0, 0],
-    ]
+    assert [node.kind for node in graph.nodes] == ["kernel", "kernel", "conditional", "conditional", "kernel"]
+    found = results(graph.instantiate(), stream, number, x, [0, 1, 7, 0])
+    assert found == [[120, 20, 0, 0], [115, 0, 0, 0], [115, 0, 0, 0], [120, 20, 0, 0]]
 
 
 @pytest.mark.parametrize("where", ["", "body", "second body", "nested body", "child graph of a body"])
@@ -115,16 +109,6 @@ def test_no_node_is_left_out_of_a_graph_with_a_fill_in_a_body(kernels, stream, x
     assert executable.is_enabled(graph.nodes[0])
 
 
-def test_the_other_part_runs_if_it_is_zero(kernels, stream, number, x):
-    with stream.capture() as graph:
-        condition = stream.condition()
-        kernels["choose"][1, 1, 0, stream](condition, number)
-        with stream.if_else(condition) as (then, otherwise):
-            kernels["add"][1, 1, 0, then](x, 5)
-            kernels["add"][1, 2, 0, otherwise](x, 6)
-    assert results(graph.instantiate(), stream, number, x, [1, 0]) == [[5, 0, 0, 0], [6, 6, 0, 0]]
-
-
 def test_a_switch_runs_the_part_of_the_conditions_number(kernels, stream, number, x):
     with stream.capture() as graph:
         condition = stream.condition()
@@ -138,24 +122,17 @@ def test_a_switch_runs_the_part_of_the_conditions_number(kernels, stream, number
 
 def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
     with stream.capture() as graph:
-        again = stream.condition(default=1)
+        again, never = stream.condition(default=1), stream.condition()
         with stream.while_loop(again) as body:
             kernels["count"][1, 1, 0, body](x, 10, again)
+        with stream.while_loop(never) as body:
+            kernels["count"][1, 1, 0, body](x, 50, never)
         kernels["add"][1, 1, 0, stream](x, 100)
     executable = graph.instantiate()
     executable.launch(stream)
     assert x.to_host(stream=stream)[0] == 110
     executable.launch(stream)  # the default is assigned anew
     assert x.to_host(stream=stream)[0] == 211
-
-
-def test_a_loop_of_a_condition_that_is_zero_does_not_run(kernels, stream, x):
-    with stream.capture() as graph:
-        again = stream.condition()
-        with stream.while_loop(again) as body:
-            kernels["count"][1, 1, 0, body](x, 10, again)
-    graph.instantiate().launch(stream)
-    assert not x.to_host(stream=stream).any()
 
 
 def test_parts_nest(kernels, stream, x):
@@ -182,61 +159,41 @@ def test_a_condition_of_the_whole_graph_serves_inside(kernels, stream, x):
     assert x.to_host(stream=stream)[0] == 3
 
 
-def test_parts_have_copies_fills_and_graphs(kernels, stream, x):
+def test_parts_have_copies_fills_graphs_and_streams_that_join(kernels, stream, x):
     with stream.capture() as step:
         kernels["add"][1, 1, 0, stream](x[:1], 5)
-    with stream.capture() as graph:
-        condition = stream.condition(default=1)
-        with stream.if_then(condition) as then:
-            cuda.memset(x, 2, stream=then)
-            then.add_graph(step)
-            cuda.memcpy(x[3:], x[:1], stream=then)
+    with (
+        cuda.Stream(non_blocking=True) as side,
+        stream.capture() as graph,
+        stream.if_then(stream.condition(default=1)) as then,
+    ):
+        cuda.memset(x, 2, stream=then)
+        side.wait(then.record(cuda.Event(timing=False)))
+        kernels["add"][1, 1, 0, side](x[1:], 1)
+        then.add_graph(step)
+        then.wait(side.record(cuda.Event(timing=False)))
+        cuda.memcpy(x[3:], x[:1], stream=then)
     graph.instantiate().launch(stream)
-    assert x.to_host(stream=stream).tolist() == [7, 2, 2, 7]
-
-
-def test_streams_join_a_part(kernels, stream, x):
-    with stream.capture() as graph, cuda.Stream(non_blocking=True) as side:
-        condition = stream.condition(default=1)
-        with stream.if_then(condition) as then:
-            side.wait(then.record(cuda.Event(timing=False)))
-            kernels["add"][1, 1, 0, side](x, 1)
-            kernels["add"][1, 1, 0, then](x[1:], 2)
-            then.wait(side.record(cuda.Event(timing=False)))
-    graph.instantiate().launch(stream)
-    assert x.to_host(stream=stream).tolist() == [1, 2, 0, 0]
-
-
-def test_an_unjoined_stream_of_a_part_is_an_error_at_its_end(kernels, stream, x):
-    with cuda.Stream(non_blocking=True) as side:
-
-        def fork():
-            with stream.capture():
-                condition = stream.condition()
-                with stream.if_then(condition) as then:
-                    side.wait(then.record(cuda.Event(timing=False)))
-                    kernels["add"][1, 1, 0, side](x, 1)
-
-        with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
-            fork()
-        assert not stream.is_capturing
-        assert not side.is_capturing
+    assert x.to_host(stream=stream).tolist() == [7, 3, 2, 7]
 
 
 def test_a_graph_is_lost_with_the_body_of_a_node(kernels, stream, x):
+    unjoined = "STREAM_CAPTURE_UNJOINED"
     with cuda.Stream(non_blocking=True) as side:
 
-        def fork(condition):
-            with stream.if_then(condition) as then:
+        def fork():
+            with stream.if_then(stream.condition()) as then:
                 side.wait(then.record(cuda.Event(timing=False)))
                 kernels["add"][1, 1, 0, side](x, 1)
 
-        def capture():
-            with stream.capture(), pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
-                fork(stream.condition())
-
-        with pytest.raises(cuda.CaptureError, match="the body of a conditional node could not be captured"):
-            capture()
+        with pytest.raises(cuda.CaptureError, match=unjoined), stream.capture():
+            fork()
+        assert not stream.is_capturing
+        assert not side.is_capturing
+        words = "the body of a conditional node could not be captured"
+        lost, inside = (pytest.raises(cuda.CaptureError, match=match) for match in (words, unjoined))
+        with lost, stream.capture(), inside:
+            fork()
         assert not stream.is_capturing
 
 
@@ -276,35 +233,22 @@ def test_a_condition_keeps_nothing_of_its_graph_alive(kernels, stream):
     assert kept() is None
 
 
-def test_a_graph_with_parts_is_updated(kernels, stream, number, x):
-    def make(value):
-        with stream.capture() as graph:
-            condition = stream.condition(default=value)
-            with stream.switch(condition, 2) as (first, second):
-                kernels["add"][1, 1, 0, first](x, 1)
-                kernels["add"][1, 1, 0, second](x, 2)
+def test_a_graph_with_parts_is_updated_by_one_of_the_same_shape(kernels, stream, x):
+    def make(default, *values):
+        with stream.capture() as graph, stream.switch(stream.condition(default=default), 2) as (first, second):
+            kernels["add"][1, 1, 0, first](x, 1)
+            for value in values:
+                kernels["add"][1, 1, 0, second](x, value)
         return graph
 
-    executable = make(0).instantiate()
+    executable = make(0, 2).instantiate()
     executable.launch(stream)
     assert x.to_host(stream=stream)[0] == 1
-    executable.update(make(1))
+    executable.update(make(1, 2))
     executable.launch(stream)
     assert x.to_host(stream=stream)[0] == 3
-
-
-def test_a_graph_of_other_parts_is_no_update(kernels, stream, x):
-    def make(*values):
-        with stream.capture() as graph:
-            condition = stream.condition(default=1)
-            with stream.if_then(condition) as then:
-                for value in values:
-                    kernels["add"][1, 1, 0, then](x, value)
-        return graph
-
-    executable = make(1).instantiate()
     with pytest.raises(cuda.CudaError, match="GRAPH_EXEC_UPDATE_FAILURE"):
-        executable.update(make(1, 2))
+        executable.update(make(1, 2, 2))
 
 
 def test_a_graph_with_parts_has_one_executable_and_is_no_part(kernels, stream, x):
@@ -386,44 +330,25 @@ def test_a_kernel_takes_a_condition_as_a_handle_alone(kernels, stream, x):
 def test_an_error_inside_a_part_ends_its_capture_and_the_whole(kernels, stream, x):
     bodies = []
 
-    def raise_inside():
-        with stream.capture():
-            condition = stream.condition()
-            with stream.if_then(condition) as then:
-                bodies.append(then)
-                raise KeyError("inside")
+    def use(act):
+        with stream.capture(), stream.if_then(stream.condition()) as then:
+            bodies.append(then)
+            kernels["add"][1, 1, 0, then](x, 1)
+            yield act(then)
 
-    with pytest.raises(KeyError, match="inside"):
-        raise_inside()
+    with pytest.raises(ZeroDivisionError):
+        next(use(lambda then: 1 / 0))
     assert not stream.is_capturing
     assert bodies[0].closed
-
-
-def test_a_part_that_is_dropped_half_way_ends(kernels, stream, x):
-    def use():
-        with stream.capture():
-            condition = stream.condition()
-            with stream.if_then(condition) as then:
-                kernels["add"][1, 1, 0, then](x, 1)
-                yield
-
-    half = use()
+    half = use(lambda then: None)
     next(half)
     assert stream.is_capturing
     del half
     gc.collect()
     assert not stream.is_capturing
-
-
-def test_to_close_the_stream_of_a_part_is_an_error_at_its_end(stream):
-    def close_inside():
-        with stream.capture():
-            condition = stream.condition()
-            with stream.if_then(condition) as then:
-                then.close()
-
-    with pytest.raises(cuda.CaptureError, match="Stream.if_then: the stream of a body was closed while it was"):
-        close_inside()
+    words = "Stream.if_then: the stream of a body was closed while it was"
+    with pytest.raises(cuda.CaptureError, match=words):
+        list(use(cuda.Stream.close))
     assert not stream.is_capturing
 
 
