@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,53 +12,40 @@ from cudart_py.context.lifetimes import unfinished
 from cudart_py.driver import enums, seam
 from tests.memory import close_pools
 
-ORDERS = set(close_pools.ORDERS) - {"left_alive", "reset"}
-
 
 @pytest.fixture
-def destroyed(device, monkeypatch):
-    """Note the pools that the driver is asked to destroy, once those of earlier tests are gone."""
+def destroyed(device, driver_calls):
+    """Return the number of pools that the driver was asked to destroy, once those of earlier tests are gone."""
     gc.collect()
     device.synchronize()
-    found = []
-    destroy = seam.api.cuMemPoolDestroy
-
-    def noting(pool):
-        found.append(pool)
-        destroy(pool)
-
-    monkeypatch.setitem(vars(seam.api), "cuMemPoolDestroy", noting)
-    return found
+    driver_calls.clear()
+    return lambda: driver_calls["cuMemPoolDestroy"]
 
 
-@pytest.mark.parametrize("order", sorted(ORDERS))
+@pytest.mark.parametrize("order", [order.__name__ for order in close_pools.COMPLETE])
 def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order):
     # The fixture `pools_end_empty` looks at each.
     close_pools.run(order, 3)
     gc.collect()
     device.synchronize()
-    assert len(destroyed) == 3
+    assert destroyed() == 3
 
 
 @pytest.mark.parametrize("order", ["array_first", "left_alive", "reset"])
-def test_a_process_that_closes_pools_lives(device, order):
-    command = [sys.executable, close_pools.__file__, "--order", order, "--pools", "10"]
-    environment = os.environ | {"CUDART_PY_DRIVER": seam._selected}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_a_process_that_closes_pools_lives(device, monkeypatch, order):
+    monkeypatch.setenv("CUDART_PY_DRIVER", seam._selected)
+    assert close_pools.ended(order, 10) == ""
 
 
 def test_a_pool_with_a_free_in_flight_ends_after_the_next_synchronization(device, destroyed):
     # The free waits for the event, which is recorded after work in the other stream.
     with cuda.Stream(non_blocking=True) as stream, cuda.Stream(non_blocking=True) as other:
         pool = cuda.MemoryPool()
-        handle = pool.handle
-        array = cuda.zeros(1000, np.uint8, stream=stream, pool=pool)
-        array.close()
+        cuda.zeros(1000, np.uint8, stream=stream, pool=pool).close()
         pool.close()
         other.synchronize()
         stream.synchronize()
-        assert destroyed == [handle]
+        assert destroyed() == 1
 
 
 @pytest.mark.needs("in_process")
@@ -71,9 +55,9 @@ def test_closing_waits_for_nothing(device, destroyed):
         cuda.zeros(1000, np.uint8, stream=stream, pool=pool).close()
         pool.close()
         assert not stream.done
-        assert destroyed == []
+        assert destroyed() == 0
         device.synchronize()
-        assert len(destroyed) == 1
+        assert destroyed() == 1
 
 
 def test_a_pool_that_is_found_before_its_array_waits_for_it(device, destroyed):
@@ -82,16 +66,16 @@ def test_a_pool_that_is_found_before_its_array_waits_for_it(device, destroyed):
     array = cuda.empty(1000, np.uint8, pool=pool)
     pool.memory.close()
     device.synchronize()
-    assert destroyed == []
+    assert destroyed() == 0
     array.close()
     device.synchronize()
-    assert len(destroyed) == 1
+    assert destroyed() == 1
     pool.close()
 
 
 def test_an_empty_pool_ends_at_once(device, destroyed):
     cuda.MemoryPool().close()
-    assert len(destroyed) == 1
+    assert destroyed() == 1
 
 
 def test_an_allocation_gets_the_memory_of_closed_pools(device, destroyed, monkeypatch):
@@ -106,4 +90,4 @@ def test_an_allocation_gets_the_memory_of_closed_pools(device, destroyed, monkey
     with cuda.MemoryPool() as other:
         monkeypatch.setitem(vars(seam.raw), "cuMemAllocFromPoolAsync", short_of_memory)
         cuda.zeros(1000, np.uint8, pool=other).close()
-        assert len(destroyed) == 1
+        assert destroyed() == 1
