@@ -30,7 +30,11 @@ from cudart_py.driver.seam import api, raw
 from cudart_py.memory import pools
 from tests import processors
 from tests.browser import Browser
-from tests.durations import pytest_runtest_call, pytest_terminal_summary  # noqa: F401  # hooks, which pytest finds here
+from tests.durations import (  # noqa: F401  # hooks, which pytest finds here
+    pytest_runtest_call,
+    pytest_runtest_setup,
+    pytest_terminal_summary,
+)
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 
-__all__ = ["LIMIT_S", "pytest_runtest_call", "pytest_terminal_summary"]
+__all__ = ["LIMIT_S", "pytest_runtest_call", "pytest_runtest_setup", "pytest_terminal_summary"]
 
 # What a test of the default level may take. Longer ones are marked `exhaustive`.
 LIMIT_S = 10
@@ -22,15 +22,24 @@ def _processor_seconds() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
+_began = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note when a test began, before its fixtures."""
+    item.stash[_began] = _processor_seconds()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that takes more than LIMIT_S of processor time, which the load of the machine does not change.
+    """Fail a test that takes, with its fixtures, more than LIMIT_S of processor time.
 
-    Where kernels run elsewhere, as on a GPU under compute-sanitizer, the time says nothing of the test.
+    Other load of the machine does not change that much. Where kernels run elsewhere, as on a GPU under
+    compute-sanitizer, the time says nothing of the test.
     """
-    before = _processor_seconds()
     result = yield
-    seconds = _processor_seconds() - before
+    seconds = _processor_seconds() - item.stash[_began]
     if seconds > LIMIT_S and "in_process" in cuda.capabilities() and not item.get_closest_marker("exhaustive"):
         pytest.fail(f"{seconds:.1f} s of processor time; a test of the default level may take {LIMIT_S} s")
     return result
