@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cudart_py.driver.seam import library
@@ -31,3 +32,16 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Calls]]:
 
     yield record_calls
     release()  # what holds the recording functions
+
+
+@pytest.fixture
+def numbers(rng: np.random.Generator) -> Callable[..., Any]:
+    """A function that draws an array of normal numbers, real or complex."""
+
+    def draw(shape: Any, dtype: Any = np.float64) -> Any:
+        values = rng.standard_normal(shape)
+        if np.dtype(dtype).kind == "c":
+            values = values + 1j * rng.standard_normal(shape)
+        return values.astype(dtype)
+
+    return draw
