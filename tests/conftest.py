@@ -28,13 +28,8 @@ from cudart_py.compilation import compiler, programs
 from cudart_py.driver import enums, seam
 from cudart_py.driver.seam import api, raw
 from cudart_py.memory import pools
-from tests import processors
+from tests import durations, processors
 from tests.browser import Browser
-from tests.durations import (  # noqa: F401  # hooks, which pytest finds here
-    pytest_runtest_call,
-    pytest_runtest_setup,
-    pytest_terminal_summary,
-)
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -63,7 +58,13 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     patch.undo()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch how long tests take."""
+    config.pluginmanager.register(durations)
+    let_children_be_interrupted()
+
+
+def let_children_be_interrupted() -> None:
     """Let Ctrl-C interrupt the processes that tests start, also where a shell started this one in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,7 +8,7 @@ import pytest
 
 import cudart_py as cuda
 from tests import durations
-from tests.conftest import pytest_configure
+from tests.conftest import let_children_be_interrupted
 
 
 @pytest.mark.skipif("in_process" not in cuda.capabilities(), reason="kernels take no time of this process")
@@ -25,7 +25,7 @@ def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(pyth
     """A shell lets its background jobs ignore SIGINT, which their children would inherit."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        pytest_configure()
+        let_children_be_interrupted()
         child = python("import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")
     finally:
         signal.signal(signal.SIGINT, before)
