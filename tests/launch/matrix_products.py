@@ -11,7 +11,6 @@ import datetime
 import json
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,38 +120,30 @@ extern "C" __global__ void k_{name_of(spelling)}({types[0]}* D, const {types[1]}
 }}"""
 
 
-def patterns(rng: np.random.Generator, kind: str, count: int) -> tuple[Array, list[Fraction]]:
-    """Draw numbers of a type, as different as it allows: their patterns, and their exact values."""
+def patterns(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
+    """Draw numbers of a type, as different as it allows; return their patterns."""
+    count = shape[0] * shape[1]
     if kind in BYTES:
-        drawn = rng.permutation(np.arange(count) % 256).astype(np.uint8)
-        return drawn, [Fraction(int(value)) for value in drawn.view({"s8": np.int8, "u8": np.uint8}[kind])]
+        return rng.permutation(np.arange(count) % 256).astype(np.uint8).reshape(shape)
     if kind == "s32":
-        # Some are next to the ends of the range, where sums wrap or saturate.
-        ends = np.array([2**31 - 1, -(2**31), 2**31 - 1000, 1000 - 2**31])
-        drawn = rng.integers(-100_000, 100_000, count)
-        drawn[rng.permutation(count)[: count // 2]] = rng.choice(ends, count // 2)
-        return drawn.astype(np.int32), [Fraction(int(value)) for value in drawn]
+        # Half of them are next to the ends of the range, where sums wrap or saturate.
+        ends = rng.choice([2**31 - 1, -(2**31), 2**31 - 1000, 1000 - 2**31], shape)
+        return np.where(rng.integers(0, 2, shape), ends, rng.integers(-100_000, 100_000, shape)).astype(np.int32)
     if kind in ("e4m3", "e5m2"):
         # Patterns of the numbers from 1/4 to 4, of either sign.
         bits, bias = (3, 7) if kind == "e4m3" else (2, 15)
-        field = rng.integers((bias - 2) << bits, (bias + 2) << bits, count)
-        sign = rng.integers(0, 2, count)
-        size = [Fraction((1 << bits) + (f & ((1 << bits) - 1)), 1 << bits) * Fraction(2) ** ((f >> bits) - bias)
-                for f in map(int, field)]  # fmt: skip  # one formula
-        return (field | sign << 7).astype(np.uint8), [-x if s else x for x, s in zip(size, sign, strict=True)]
-    numbers = rng.uniform(-2, 2, count)
+        field = rng.integers((bias - 2) << bits, (bias + 2) << bits, shape)
+        return (field | rng.integers(0, 2, shape) << 7).astype(np.uint8)
+    numbers = rng.uniform(-2, 2, shape)
     if kind == "f64":
-        return numbers, [Fraction(value) for value in numbers.tolist()]
+        return numbers
     if kind == "f16":
-        half = numbers.astype(np.float16)
-        return half.view(np.uint16), [Fraction(value) for value in half.astype(np.float64).tolist()]
+        return numbers.astype(np.float16).view(np.uint16)
     single = numbers.astype(np.float32)
     if kind == "f32":
-        return single, [Fraction(value) for value in single.astype(np.float64).tolist()]
-    dropped = 16 if kind == "bf16" else 13
-    cut = single.view(np.uint32) >> dropped << dropped
-    exact = [Fraction(value) for value in cut.view(np.float32).astype(np.float64).tolist()]
-    return ((cut >> 16).astype(np.uint16) if kind == "bf16" else cut), exact
+        return single
+    cut = single.view(np.uint32) >> 13 << 13  # the bits of tf32
+    return (cut >> 16).astype(np.uint16) if kind == "bf16" else cut
 
 
 def place_of(layout: Layout, lane: int, item: int) -> tuple[int, int]:
@@ -216,8 +207,7 @@ def record(path: Path) -> None:
         kinds = spelling.split(".")[-3:]
         trials = []
         for trial in range(TRIALS):
-            shapes = ((m, k), (n, k), (m, n))
-            given = [patterns(rng, kind, x * y)[0].reshape(x, y) for kind, (x, y) in zip(kinds, shapes, strict=True)]
+            given = [patterns(rng, kind, shape) for kind, shape in zip(kinds, ((m, k), (n, k), (m, n)), strict=True)]
             if trial == TRIALS - 1:
                 given[2] = np.zeros_like(given[2])
             trials.append((*given, multiplied(module, spelling, layouts_of(spelling), given)))
