@@ -1,4 +1,4 @@
-"""Races between streams: work on one array in two or three streams, each hazard beside its correctly ordered twin.
+"""Races between streams and between nodes of graphs, each hazard beside its correctly ordered twin.
 
 The hazards are computed here, only from which operations write and from the waits between the streams.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import WRONG_ON_PURPOSE, reports
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
 
 pytestmark = WRONG_ON_PURPOSE
 
@@ -28,6 +29,13 @@ KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
 KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
 KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
 extern "C" __global__ void get(int* a, int* out, int n) { if (I < n) out[I] = a[I]; }
+__constant__ int gain[4];
+extern "C" __global__ void scale(int* x) { x[threadIdx.x] = gain[threadIdx.x % 4]; }
+extern "C" __device__ __cudart_builtin__ void CUDARTAPI
+cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+extern "C" __global__ void turn(int *rounds, int most, cudaGraphConditionalHandle again) {
+    cudaGraphSetConditional(again, ++*rounds < most);
+}
 """
 
 
@@ -123,19 +131,24 @@ class Step(NamedTuple):
     how: str = ""
 
 
+def separate(count: int = 2) -> list[Any]:
+    return [cuda.Stream(non_blocking=True) for _ in range(count)]
+
+
 def wait_by_third(waiting: Any, other: Any) -> None:
-    third = cuda.Stream(non_blocking=True)
+    (third,) = separate(1)
     third.wait(other)
     waiting.wait(third)
 
 
-# For the last two the host itself waits, so everything that it queues later comes after.
+# For the last three the host itself waits, so everything that it queues later comes after.
 WAITS: dict[str, Callable[[Any, Any], None]] = {
     "event": lambda waiting, other: waiting.wait(other.record()),
     "stream": lambda waiting, other: waiting.wait(other),
     "third stream": wait_by_third,
     "host": lambda waiting, other: other.synchronize(),
     "host by event": lambda waiting, other: other.record().synchronize(),
+    "host for all": lambda waiting, other: cuda.current_device().synchronize(),
 }
 
 
@@ -149,7 +162,7 @@ def is_hazard(steps: Sequence[Step]) -> bool:
         if step.wait >= 0:
             waited = before.setdefault(step.wait, set())
             if step.how.startswith("host"):
-                by_host |= waited
+                by_host |= waited if step.how != "host for all" else set(range(number))
             known |= waited
             continue
         known |= by_host
@@ -171,12 +184,12 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-def races(module: Any, steps: Sequence[Step]) -> list[str]:
-    """Run a program; return the races that are reported."""
+def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
+    """Run a program in new streams or those given; return the races that are reported."""
     buffers = Buffers(module, len(steps))
     x = cuda.zeros(N, np.int32)
     cuda.current_device().synchronize()
-    lanes = [cuda.Stream(non_blocking=True) for _ in range(3)]
+    lanes = streams or separate(3)
     with reports() as texts:
         for step in steps:
             if step.wait >= 0:
@@ -187,16 +200,88 @@ def races(module: Any, steps: Sequence[Step]) -> list[str]:
     return texts
 
 
+# What a report says of two works. The stream that was used last runs first.
+TEXTS = {
+    ("read", "store"): r"kernel get at \S+:\d+: race: it reads .* kernel put in another stream, block .* wrote",
+    ("copy to the host", "store"): "race: a copy reads global memory .* kernel put in another stream.* wrote at",
+    ("read", "fill"): "kernel get at .*: race: it reads .* which a fill in another stream wrote",
+    ("copy to the device", "read"): "race: a copy writes global memory .* kernel get in another stream.* read at",
+    ("fill", "read"): "race: a fill writes global memory .* kernel get in another stream.* read at",
+    ("copy to the device", "copy to the host"): "race: a copy writes .* which a copy in another stream read",
+    ("fill", "copy to the host"): "race: a fill writes .* which a copy in another stream read",
+}
+
+
 @pytest.mark.parametrize("first", OPERATIONS)
 def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engine: None, first: str) -> None:
     waits = itertools.cycle(WAITS)
     for second in OPERATIONS:
         steps = [Step(0, first), Step(1, second)]
-        assert bool(races(module, steps)) is is_hazard(steps), second
+        texts = races(module, steps)
+        assert bool(texts) is is_hazard(steps), second
+        if (first, second) in TEXTS:
+            (text,) = texts
+            assert re.match(TEXTS[first, second], text)
+            assert "the 1024-byte allocation" in text
         ordered = [steps[0], Step(1, wait=0, how=next(waits)), steps[1]]
         assert races(module, ordered) == [], second
         apart = [Step(0, first, "first"), Step(1, second, "second")]
         assert races(module, apart) == [], second
+
+
+def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:
+    steps = [Step(0, "store"), Step(1, "read")]
+    assert races(module, steps, cuda.Stream(), cuda.legacy_default) == []
+    assert races(module, steps, cuda.legacy_default, cuda.Stream()) == []
+    assert races(module, steps, *separate(1), cuda.legacy_default)
+
+
+def test_an_event_recorded_too_early_orders_nothing(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = separate()
+    event = streams[0].record()
+    monkeypatch.setitem(WAITS, "early", lambda waiting, other: waiting.wait(event))
+    assert races(module, [Step(0, "store"), Step(1, wait=0, how="early"), Step(1, "read")], *streams)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module: Any, order: int) -> None:
+    out = cuda.zeros(64, np.int32)
+    cuda.current_device().synchronize()
+    works = (
+        lambda stream: module.symbol("gain").copy_from(np.ones(4, np.int32), stream=stream),
+        lambda stream: module["scale"][1, 64, 0, stream](out),
+    )
+    (text,) = found(lambda: [work(stream) for work, stream in zip(works[::order], separate(), strict=True)])
+    assert "in another stream" in text
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds: int, joined: bool) -> None:
+    """The rounds of a loop come one after the other."""
+    (one, other), (x, out, counter) = separate(), (cuda.zeros(N, np.int32) for _ in range(3))
+
+    def fork_and_join(stream: Any) -> None:
+        fork = stream.record()
+        module["put"][4, 64, 0, stream](x, 1, N)
+        other.wait(stream.record() if joined else fork)
+        module["get"][4, 64, 0, other](x, out, N)
+        stream.wait(other.record())
+
+    cuda.current_device().synchronize()
+    with one.capture() as graph:
+        if rounds == 1:
+            fork_and_join(one)
+        else:
+            again = one.condition(default=1)
+            with one.while_loop(again) as body:
+                fork_and_join(body)
+                module["turn"][1, 1, 0, body](counter, rounds, again)
+    executable = graph.instantiate()
+    texts = found(executable.launch, one)
+    assert all(re.search("race: .*in another stream", text) for text in texts)
+    assert bool(texts) is not joined
+    assert counter.to_host()[0] == (rounds if rounds > 1 else 0)
 
 
 @pytest.mark.parametrize("second", ["read", "atomic add", "copy to the host"])

@@ -8,28 +8,28 @@ import pytest
 from cudart_py.simulator.checks.races.warp_clocks import WarpClocks
 from cudart_py.simulator.ptx.operations import mbarriers
 
-# One barrier, in the second word of shared memory, for a block of three warps.
-PLACE = 8
+# Barriers are words of shared memory, of a block of three warps.
 LANES = np.arange(96)
 
 
 class Block:
-    """Warps that arrive and wait at one barrier of some arrivals."""
+    """Warps that arrive and wait at barriers of some arrivals."""
 
     def __init__(self, count: int) -> None:
         self.words = np.zeros(4, np.uint64)
-        mbarriers.apply("init", self.words, np.array([1]), [np.array([count])], False)
+        for barrier in (1, 2):
+            mbarriers.apply("init", self.words, np.array([barrier]), [np.array([count])], False)
         self.clocks = WarpClocks(1, 96, self.words)
 
-    def arrive(self, warp: int, now: int, lanes: int = 32, times: int = 1) -> None:
+    def arrive(self, warp: int, now: int, lanes: int = 32, times: int = 1, barrier: int = 1) -> None:
         """Let lanes arrive at a time, each so many times, from the first of a warp on."""
         who, arrivals = LANES[32 * warp : 32 * warp + lanes], np.full(lanes, times)
-        self.clocks.arrive(who, np.full(lanes, PLACE), np.zeros(lanes, np.int64), now, arrivals)
-        mbarriers.apply("arrive", self.words, np.ones(lanes, np.int64), [arrivals], False, who // 32)
+        self.clocks.arrive(who, np.full(lanes, 8 * barrier), np.zeros(lanes, np.int64), now, arrivals)
+        mbarriers.apply("arrive", self.words, np.full(lanes, barrier), [arrivals], False, who // 32)
 
-    def wait(self, warp: int) -> None:
+    def wait(self, warp: int, barrier: int = 1) -> None:
         """Let a warp wait."""
-        self.clocks.wait(LANES[32 * warp : 32 * warp + 32], np.full(32, PLACE))
+        self.clocks.wait(LANES[32 * warp : 32 * warp + 32], np.full(32, 8 * barrier))
 
     def knows(self, warp: int, of: int, when: int) -> bool:
         """Return whether an access of a warp happens before what another warp does now."""
@@ -37,7 +37,7 @@ class Block:
         return bool(known)
 
 
-def test_a_wait_receives_what_the_arriving_warps_did_and_received_before() -> None:
+def test_a_wait_receives_what_the_arriving_warps_did_and_received_before_if_they_release_it() -> None:
     block = Block(32)
     block.arrive(0, 5)
     assert not block.knows(1, of=0, when=4)
@@ -45,23 +45,27 @@ def test_a_wait_receives_what_the_arriving_warps_did_and_received_before() -> No
     assert block.knows(1, of=0, when=4)
     assert not block.knows(1, of=0, when=5)
     assert not block.knows(2, of=0, when=4)
-    # What an arriving warp has received is passed on.
+    block.arrive(1, 0, barrier=2)  # releases nothing
+    block.wait(2, barrier=2)
+    assert not block.knows(2, of=0, when=4)
     block.arrive(1, 9)
     block.wait(2)
     assert block.knows(2, of=0, when=4)
     assert block.knows(2, of=1, when=8)
 
 
-def test_arrivals_of_a_phase_under_way_are_not_received() -> None:
+@pytest.mark.parametrize("second", [6, 0])
+def test_arrivals_of_a_phase_under_way_are_not_received(second: int) -> None:
+    """The second arrival completes the phase, also if it releases nothing."""
     block = Block(64)
     block.arrive(0, 5)
     block.wait(1)
     assert not block.knows(1, of=0, when=4)
-    block.arrive(2, 6)
+    block.arrive(2, second)
     block.arrive(2, 8)
     block.wait(1)
     assert block.knows(1, of=0, when=4)
-    assert block.knows(1, of=2, when=5)
+    assert block.knows(1, of=2, when=5) == bool(second)
     assert not block.knows(1, of=2, when=7)
 
 
@@ -74,25 +78,3 @@ def test_phases_that_end_between_warps_of_one_instruction_are_complete(count: in
     assert int(block.words[1]) == before
     block.wait(1)
     assert block.knows(1, of=0, when=4)
-
-
-def test_an_arrival_that_releases_nothing_may_complete_a_phase() -> None:
-    block = Block(64)
-    block.arrive(0, 5)
-    block.arrive(2, 0)
-    block.wait(1)
-    assert block.knows(1, of=0, when=4)
-    assert not block.knows(1, of=2, when=0)
-
-
-def test_an_arrival_that_releases_nothing_passes_nothing_on() -> None:
-    block = Block(32)
-    block.arrive(0, 5)
-    block.wait(1)
-    # The second barrier is another word of the same shared memory.
-    lanes, place = LANES[32:64], np.full(32, 2 * PLACE)
-    mbarriers.apply("init", block.words, np.array([2]), [np.array([32])], False)
-    block.clocks.arrive(lanes, place, np.zeros(32, np.int64), 0, np.ones(32, np.int64))
-    mbarriers.apply("arrive", block.words, np.full(32, 2), [np.ones(32, np.int64)], False)
-    block.clocks.wait(LANES[64:], place)
-    assert not block.knows(2, of=0, when=4)
