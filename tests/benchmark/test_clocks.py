@@ -15,34 +15,11 @@ class NvmlError(Exception):
     pass
 
 
-def bindings(*readings):
-    """NVML's bindings, whose clock has these readings in turn; an exception is raised."""
-    left = iter(readings)
+def raising(error):
+    def fail(*_):
+        raise error
 
-    def read(handle, kind):
-        value = next(left)
-        if isinstance(value, Exception):
-            raise value
-        return value
-
-    return SimpleNamespace(
-        NvmlError=NvmlError,
-        ClockType=SimpleNamespace(CLOCK_SM=1),
-        device_get_handle_by_pci_bus_id_v2=lambda bus: bus,
-        device_get_clock_info=read,
-    )
-
-
-@pytest.fixture
-def reader(monkeypatch):
-    """Make the reader of a device's clock with these bindings, past the memory of earlier ones."""
-    device = SimpleNamespace(properties=SimpleNamespace(pci_bus_id="0000:01:00.0"))
-
-    def make(found):
-        monkeypatch.setattr(clocks, "nvml", lambda: found)
-        return clocks.clock_reader.__wrapped__(device)
-
-    return make
+    return fail
 
 
 @pytest.mark.parametrize(
@@ -53,23 +30,27 @@ def reader(monkeypatch):
         ([345, NvmlError("busy"), 1980], [None, 1980.0]),
     ],
 )
-def test_the_clock_is_that_of_the_multiprocessors_in_megahertz_where_it_can_be_read(reader, readings, found):
-    read = reader(bindings(*readings))
-    assert [read() for _ in found] == found
+def test_the_clock_is_that_of_the_multiprocessors_in_megahertz_where_it_can_be_read(monkeypatch, readings, found):
+    left = iter(readings)
+
+    def read(handle, kind):
+        value = next(left)
+        return raising(value)() if isinstance(value, Exception) else value
+
+    bindings = SimpleNamespace(
+        NvmlError=NvmlError,
+        ClockType=SimpleNamespace(CLOCK_SM=1),
+        device_get_handle_by_pci_bus_id_v2=lambda bus: bus,
+        device_get_clock_info=read,
+    )
+    monkeypatch.setattr(clocks, "nvml", lambda: bindings)
+    device = SimpleNamespace(properties=SimpleNamespace(pci_bus_id="0000:01:00.0"))
+    clock = clocks.clock_reader.__wrapped__(device)
+    assert [clock() for _ in found] == found
 
 
-def test_without_nvml_no_clock_is_known(monkeypatch):
-    def none():
-        raise cuda.NotSupportedError("no library")
-
-    monkeypatch.setattr(clocks, "nvml", none)
-    assert clocks.clock_reader.__wrapped__(None)() is None
-
-
-def test_what_keeps_nvml_away_is_said(monkeypatch):
-    def fail():
-        raise NvmlError("no library")
-
-    monkeypatch.setattr("cuda.bindings.nvml", SimpleNamespace(init_v2=fail), raising=False)
+def test_without_nvml_no_clock_is_known_and_the_reason_is_kept(monkeypatch):
+    monkeypatch.setattr("cuda.bindings.nvml", SimpleNamespace(init_v2=raising(NvmlError("no library"))), raising=False)
     with pytest.raises(cuda.NotSupportedError, match="^no library$"):
         nvml()
+    assert clocks.clock_reader.__wrapped__(None)() is None

@@ -39,7 +39,9 @@ class Page(HTMLParser):
             self.around.append(f"{tag} {known.get('class', '')}".strip())
 
     def handle_startendtag(self, tag, attributes):
-        self.texts.append(("/".join([*self.around, f"{tag} {dict(attributes).get('class', '')}".strip()]), ""))
+        self.handle_starttag(tag, attributes)
+        self.handle_data("")
+        self.handle_endtag(tag)
 
     def handle_endtag(self, tag):
         if tag not in VOID:
@@ -58,12 +60,10 @@ class Page(HTMLParser):
 
     def rows(self, kind):
         """Return the rows of the tables of a class, each as the texts of its cells."""
-        html = re.findall(rf'<table class="{kind}">(.*?)</table>', self.html, re.DOTALL)
-        return [
-            [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row)]
-            for table in html
-            for row in re.findall(r"<tr>(.*?)</tr>", table)
-        ]
+        tables = re.findall(rf'<table class="{kind}">(.*?)</table>', self.html, re.DOTALL)
+        rows = re.findall(r"<tr>(.*?)</tr>", "".join(tables), re.DOTALL)
+        cells = (re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row) for row in rows)
+        return [[re.sub(r"<.*?>", "", cell) for cell in row] for row in cells]
 
 
 @pytest.fixture
@@ -74,25 +74,13 @@ def report(store, tmp_path, capsys):
         path = tmp_path / "page.html"
         assert main(["report", str(store.folder), "-o", str(path)]) == 0
         assert capsys.readouterr().out.endswith(f"written: {path}\n")
-        html = path.read_text(encoding="utf-8")
-        return Page(html)
+        return Page(path.read_text(encoding="utf-8"))
 
     return make
 
 
 def launch(sectors):
     return {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], SECTORS: sectors}
-
-
-def rates(seconds, moved, computed, ceiling, peak):
-    """Return the time and the extra_info of a benchmark that moves and computes so much."""
-    amount = computed if ceiling.startswith("fp") else moved
-    return seconds, {
-        "GB/s": moved / seconds / 1e9,
-        "TFLOP/s": computed / seconds / 1e12,
-        "ceiling": ceiling,
-        "of ceiling": amount / seconds / peak,
-    }
 
 
 def test_a_step_is_marked_with_its_commit(store, report):
@@ -161,26 +149,22 @@ def test_ratios_to_others_are_in_the_table_and_have_trends(store, report):
 
 
 def test_counts_have_a_table_trends_and_their_steps(store, report):
-    for sectors in (100, 100, 150):
-        store.add(counted={"t.py::a": [launch(sectors)], "t.py::b": [launch(7)]})
+    for sectors, added in ((100, 0), (100, 0), (150, 12)):
+        store.add(counted={"t.py::a": [launch(sectors)], "t.py::b": [launch(7)], "t.py::zero": [launch(added)]})
     page = report()
     assert page.all("h2/?") == ["Counts of a simulator", "Runs"]
     assert page.rows("latest") == [
         ["benchmark", "sectors"],
         ["t.py::a", "150 (+50.0 % since run 0002_run, worse)"],
         ["t.py::b", "7"],
+        ["t.py::zero", "12 (+12 since run 0002_run, worse)"],
     ]
-    assert page.rows("steps")[1][:3] == ["t.py::a", "+50.0 % worse", "sectors"]
-    assert page.all("figcaption") == ["sectors, at last 150"]
+    assert [row[:3] for row in page.rows("steps")[1:]] == [
+        ["t.py::a", "+50.0 % worse", "sectors"],
+        ["t.py::zero", "+12 worse", "sectors"],
+    ]
+    assert page.all("figcaption") == ["sectors, at last 150", "sectors, at last 12"]
     assert page.all("article/p") == ["The same in every run: sectors 7."]
-
-
-def test_a_count_that_was_zero_shows_how_much_was_added_and_since_which_run(store, report):
-    for sectors in (0, 12):
-        store.add(counted={"t.py::a": [launch(sectors)]})
-    page = report()
-    assert page.rows("latest")[1] == ["t.py::a", "12 (+12 since run 0001_run, worse)"]
-    assert page.rows("steps")[1][:3] == ["t.py::a", "+12 worse", "sectors"]
 
 
 def test_a_step_of_counts_names_the_versions_of_nvrtc_where_they_differ(store, report):
@@ -216,15 +200,15 @@ def test_what_the_plugin_stores_can_be_reported(run, pytester, store, report):
 
 @pytest.mark.parametrize("ceilings", [True, False])
 def test_the_roofline_has_the_kernels_whose_rates_are_known_and_the_ceilings(store, report, ceilings):
-    timed = {
-        "t.py::sum": rates(1e-3, 4e9, 1e9, "copy", 4.2e12),
-        "t.py::matmul": rates(1e-2, 1e9, 4e11, "fp32", 6e13),
-        "t.py::plain": (1.0, {}),
-    }
-    for _, info in timed.values() if not ceilings else ():
-        info.pop("ceiling", None)
-        info.pop("of ceiling", None)
-    store.add(timed)
+    known = {"ceiling": "copy", "of ceiling": 4 / 4.2}, {"ceiling": "fp32", "of ceiling": 40 / 60}
+    of_sum, of_matmul = known if ceilings else ({}, {})
+    store.add(
+        {
+            "t.py::sum": (1e-3, {"GB/s": 4000, "TFLOP/s": 1, **of_sum}),
+            "t.py::matmul": (1e-2, {"GB/s": 100, "TFLOP/s": 40, **of_matmul}),
+            "t.py::plain": (1.0, {}),
+        }
+    )
     page = report()
     assert page.all("div roofline/ol/li") == [
         "t.py::sum: 0.25 operations for each byte, 1 TFLOP/s",
@@ -236,23 +220,18 @@ def test_the_roofline_has_the_kernels_whose_rates_are_known_and_the_ceilings(sto
     assert page.all("path roof") == ["", ""] * ceilings
 
 
-def test_runs_of_dirty_work_trees_are_marked(store, report):
-    store.add({"t.py::a": 1.0})
-    store.add({"t.py::a": 1.0}, dirty=True)
+def test_runs_of_dirty_work_trees_are_marked_and_other_drivers_have_a_section_of_their_own(store, report):
+    for driver, dirty in (("570.1", False), ("580.2", False), ("580.2", True)):
+        gpu = {"devices": ["NVIDIA H200"], "driver": driver}
+        store.add({"t.py::a": 1.0}, machine=store.machine | {"gpu": gpu}, dirty=dirty)
     page = report()
     assert "Roofline" not in page.text
-    assert page.rows("runs")[1:] == [
-        ["0002_run", "2026-03-03 12:00 UTC", "00000020+", "uncommitted changes", "1"],
-        ["0001_run", "2026-03-02 12:00 UTC", "00000010", "", "1"],
+    assert page.rows("runs")[1:3] == [
+        ["0003_run", "2026-03-04 12:00 UTC", "00000030+", "uncommitted changes", "1"],
+        ["0002_run", "2026-03-03 12:00 UTC", "00000020", "", "1"],
     ]
     assert len(page.all("circle point dirty/title")) == 1
-    assert "The latest is 0002_run (2026-03-03, commit 00000020+, uncommitted changes)." in page.text
-
-
-def test_other_drivers_have_a_section_of_their_own(store, report):
-    for driver in ("570.1", "580.2"):
-        store.add({"t.py::a": 1.0}, machine=store.machine | {"gpu": {"devices": ["NVIDIA H200"], "driver": driver}})
-    page = report()
+    assert "The latest is 0003_run (2026-03-04, commit 00000030+, uncommitted changes)." in page.text
     assert page.all("section setup/h2") == ["Times on NVIDIA H200"] * 2
     facts = [text for text in page.all("section setup/p") if text.startswith("driver")]
     assert facts == [f"driver {driver}, A processor, CPython 3.12" for driver in ("580.2", "570.1")]
