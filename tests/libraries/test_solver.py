@@ -1,4 +1,4 @@
-"""Dense solvers on the device: every result against LAPACK, residuals, and what is refused."""
+"""Dense and tridiagonal solvers on the device: every result against LAPACK, and residuals."""
 
 from __future__ import annotations
 
@@ -6,185 +6,170 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.libraries.failures import NotPositiveDefiniteError, SingularMatrixError
-from cudart_py.libraries.solvers.factors import eigh, lstsq, qr, svd
-from cudart_py.libraries.solvers.linear import cholesky, solve, solve_triangular
+from cudart_py import libraries as lib
 
 pytestmark = pytest.mark.needs("libraries")
 
-DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 
 
-def numbers(rng, shape, dtype):
-    values = rng.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(dtype)
+@pytest.fixture
+def positive(numbers):
+    """A function that makes a positive definite matrix."""
 
+    def make(n, dtype):
+        a = numbers((n, n), dtype)
+        return a @ a.conj().T + n * np.eye(n, dtype=dtype)
 
-def positive(rng, n, dtype):
-    a = numbers(rng, (n, n), dtype)
-    return a @ a.conj().T + n * np.eye(n, dtype=dtype)
+    return make
 
 
 def same(got, expected, dtype):
     return np.linalg.norm(got - expected) <= 200 * np.finfo(dtype).eps * max(np.linalg.norm(expected), 1)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("columns", [None, 1, 3])
-def test_solve_is_numpys(device, rng, dtype, columns):
-    a = positive(rng, 6, dtype) + numbers(rng, (6, 6), dtype)
-    b = numbers(rng, 6 if columns is None else (6, columns), dtype)
-    x = solve(cuda.to_device(a), cuda.to_device(b)).to_host()
+@every_dtype
+@pytest.mark.parametrize("columns", [(), (1,), (3,)])
+def test_solve_is_numpys_and_changes_neither_operand(device, numbers, positive, dtype, columns):
+    a = positive(6, dtype) + numbers((6, 6), dtype)
+    b = numbers((6, *columns), dtype)
+    operands = cuda.to_device(a), cuda.to_device(b)
+    x = lib.solve(*operands).to_host()
     assert x.shape == b.shape
     assert same(a @ x, b, dtype)
+    assert all(np.array_equal(array.to_host(), host) for array, host in zip(operands, (a, b), strict=True))
 
 
-def test_solve_changes_neither_operand(device, rng):
-    a, b = numbers(rng, (5, 5), np.float64), numbers(rng, (5, 2), np.float64)
-    operands = cuda.to_device(a), cuda.to_device(b)
-    solve(*operands)
-    assert np.array_equal(operands[0].to_host(), a)
-    assert np.array_equal(operands[1].to_host(), b)
-
-
-def test_solve_takes_a_window(device, rng):
-    a = numbers(rng, (9, 9), np.float64)
-    b = numbers(rng, (9, 9), np.float64)
-    x = solve(cuda.to_device(a)[2:7, 1:6], cuda.to_device(b)[:5, 3:5])
+def test_solve_takes_a_window(device, numbers):
+    a, b = numbers((2, 9, 9))
+    x = lib.solve(cuda.to_device(a)[2:7, 1:6], cuda.to_device(b)[:5, 3:5])
     assert np.allclose(a[2:7, 1:6] @ x.to_host(), b[:5, 3:5])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_solve_of_a_positive_matrix_reads_its_lower_triangle(device, rng, dtype):
-    a, b = positive(rng, 6, dtype), numbers(rng, (6, 2), dtype)
-    x = solve(cuda.to_device(np.tril(a)), cuda.to_device(b), positive=True).to_host()
+@every_dtype
+def test_cholesky_is_numpys_and_solve_of_a_positive_matrix_reads_its_lower_triangle(device, numbers, positive, dtype):
+    a, b = positive(6, dtype), numbers((6, 2), dtype)
+    x = lib.solve(cuda.to_device(np.tril(a)), cuda.to_device(b), positive=True).to_host()
     assert same(a @ x, b, dtype)
-
-
-def test_a_singular_matrix_is_named_with_its_pivot(device):
-    a = np.diag([1.0, 2.0, 0.0, 4.0])
-    with pytest.raises(SingularMatrixError, match="a is singular: pivot 2 of its elimination is zero") as error:
-        solve(cuda.to_device(a), cuda.zeros(4))
-    assert error.value.pivot == 2
-    assert isinstance(error.value, cuda.CudaError)
-    assert isinstance(error.value, np.linalg.LinAlgError)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_cholesky_is_numpys(device, rng, dtype):
-    a = positive(rng, 7, dtype)
-    factor = cholesky(cuda.to_device(a)).to_host()
+    factor = lib.cholesky(cuda.to_device(a)).to_host()
     assert same(factor, np.linalg.cholesky(a), dtype)
     assert not np.triu(factor, 1).any()
 
 
-def test_a_matrix_that_is_not_positive_definite_is_named_with_its_minor(device):
-    a = np.diag([1.0, 2.0, -1.0, 4.0])
-    with pytest.raises(NotPositiveDefiniteError, match="its leading minor of order 3 is not positive") as error:
-        cholesky(cuda.to_device(a))
+def test_a_matrix_that_has_no_solution_is_named_with_the_place(device, numbers):
+    with pytest.raises(lib.SingularMatrixError, match="a is singular: pivot 2 of its elimination is zero") as error:
+        lib.solve(cuda.to_device(np.diag([1.0, 2.0, 0.0, 4.0])), cuda.zeros(4))
+    assert error.value.pivot == 2
+    assert isinstance(error.value, cuda.CudaError)
+    assert isinstance(error.value, np.linalg.LinAlgError)
+    with pytest.raises(lib.SingularMatrixError, match="its diagonal is zero in row 1"):
+        lib.solve_triangular(cuda.to_device(np.diag([1.0, 0.0, 2.0])), cuda.zeros(3))
+    a = numbers((9, 4))
+    a[:, 2] = a[:, 0] + a[:, 1]
+    with pytest.raises(lib.SingularMatrixError, match="a has not full rank: column 2") as error:
+        lib.lstsq(cuda.to_device(a), cuda.zeros(9))
+    assert error.value.pivot == 2
+    with pytest.raises(lib.NotPositiveDefiniteError, match="its leading minor of order 3 is not positive") as error:
+        lib.cholesky(cuda.to_device(np.diag([1.0, 2.0, -1.0, 4.0])))
     assert error.value.minor == 3
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@every_dtype
 @pytest.mark.parametrize("op", "NTC")
 @pytest.mark.parametrize("lower", [True, False])
-def test_triangular_systems_are_solved_both_ways(device, rng, dtype, op, lower):
-    a = numbers(rng, (5, 5), dtype) + 5 * np.eye(5, dtype=dtype)
+def test_triangular_systems_are_solved_both_ways(device, numbers, dtype, op, lower):
+    a, b = numbers((5, 5), dtype) + 5 * np.eye(5, dtype=dtype), numbers((5, 2), dtype)
     triangle = np.tril(a) if lower else np.triu(a)
     turned = {"N": triangle, "T": triangle.T, "C": triangle.conj().T}[op]
-    b = numbers(rng, (5, 2), dtype)
-    x = solve_triangular(cuda.to_device(a), cuda.to_device(b), lower=lower, op=op).to_host()
+    x = lib.solve_triangular(cuda.to_device(a), cuda.to_device(b), lower=lower, op=op).to_host()
     assert same(turned @ x, b, dtype)
 
 
-def test_a_unit_triangle_does_not_read_its_diagonal(device, rng):
-    a = np.tril(numbers(rng, (5, 5), np.float64), -1)
-    b = numbers(rng, 5, np.float64)
-    x = solve_triangular(cuda.to_device(a), cuda.to_device(b), unit=True).to_host()
+def test_a_unit_triangle_does_not_read_its_diagonal(device, numbers):
+    a, b = np.tril(numbers((5, 5)), -1), numbers(5)
+    x = lib.solve_triangular(cuda.to_device(a), cuda.to_device(b), unit=True).to_host()
     assert np.allclose((a + np.eye(5)) @ x, b)
 
 
-def test_a_triangle_with_a_zero_on_its_diagonal_is_singular(device):
-    with pytest.raises(SingularMatrixError, match="its diagonal is zero in row 1"):
-        solve_triangular(cuda.to_device(np.diag([1.0, 0.0, 2.0])), cuda.zeros(3))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_qr_multiplies_back(device, rng, dtype):
-    a = numbers(rng, (8, 5), dtype)
-    q, r = (part.to_host() for part in qr(cuda.to_device(a)))
+@every_dtype
+def test_qr_multiplies_back(device, numbers, dtype):
+    a = numbers((8, 5), dtype)
+    q, r = (part.to_host() for part in lib.qr(cuda.to_device(a)))
     assert q.shape == (8, 5)
     assert same(q @ r, a, dtype)
     assert same(q.conj().T @ q, np.eye(5), dtype)
     assert not np.tril(r, -1).any()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("columns", [None, 3])
-def test_lstsq_is_numpys(device, rng, dtype, columns):
-    a = numbers(rng, (9, 4), dtype)
-    b = numbers(rng, 9 if columns is None else (9, columns), dtype)
-    x = lstsq(cuda.to_device(a), cuda.to_device(b)).to_host()
+@every_dtype
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_lstsq_is_numpys(device, numbers, dtype, columns):
+    a, b = numbers((9, 4), dtype), numbers((9, *columns), dtype)
+    x = lib.lstsq(cuda.to_device(a), cuda.to_device(b)).to_host()
     assert same(x, np.linalg.lstsq(a, b)[0], dtype)
 
 
-def test_lstsq_names_the_column_that_depends_on_others(device, rng):
-    a = numbers(rng, (9, 4), np.float64)
-    a[:, 2] = a[:, 0] + a[:, 1]
-    with pytest.raises(SingularMatrixError, match="a has not full rank: column 2") as error:
-        lstsq(cuda.to_device(a), cuda.zeros(9))
-    assert error.value.pivot == 2
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
+@every_dtype
 @pytest.mark.parametrize("method", ["qr", "polar"])
 @pytest.mark.parametrize("shape", [(8, 5), (5, 8), (6, 6)])
-def test_svd_is_numpys(device, rng, dtype, method, shape):
-    a = numbers(rng, shape, dtype)
-    u, s, vh = (part.to_host() for part in svd(cuda.to_device(a), method=method))
+def test_svd_is_numpys(device, numbers, dtype, method, shape):
+    a = numbers(shape, dtype)
+    u, s, vh = (part.to_host() for part in lib.svd(cuda.to_device(a), method=method))
     assert (u.shape, s.shape, vh.shape) == ((shape[0], min(shape)), (min(shape),), (min(shape), shape[1]))
     assert same(u * s @ vh, a, dtype)
     assert same(s, np.linalg.svd(a, compute_uv=False), dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_eigh_is_numpys(device, rng, dtype):
-    a = positive(rng, 6, dtype)
-    values, vectors = (part.to_host() for part in eigh(cuda.to_device(np.tril(a))))
+@every_dtype
+def test_eigh_is_numpys(device, positive, dtype):
+    a = positive(6, dtype)
+    values, vectors = (part.to_host() for part in lib.eigh(cuda.to_device(np.tril(a))))
     assert same(values, np.linalg.eigvalsh(a), dtype)
     assert same(a @ vectors, vectors * values, dtype)
 
 
-def matrix(*shape, dtype=np.float64):
-    return cuda.zeros(shape, dtype)
+@pytest.fixture
+def systems(numbers):
+    """A function that makes the diagonals of matrices with dominant diagonals, and right sides."""
+
+    def make(unknowns, dtype=np.float64):
+        lower, middle, upper, b = numbers((4, 5, unknowns), dtype)
+        lower[:, 0] = upper[:, -1] = 0
+        return lower, middle + 8, upper, b
+
+    return make
 
 
-BAD = {
-    "not square": (lambda: solve(matrix(3, 4), matrix(3)), r"a has shape \(3, 4\); it must be square"),
-    "empty": (lambda: solve(matrix(0, 0), matrix(0)), r"a has shape \(0, 0\)"),
-    "right-hand side": (lambda: solve(matrix(3, 3), matrix(4)), r"b has shape \(4,\); a of shape \(3, 3\) makes it"),
-    "dtypes": (lambda: solve(matrix(3, 3), matrix(3, dtype=np.float32)), "b has dtype float32, and a float64"),
-    "half": (lambda: solve(matrix(3, 3, dtype=np.float16), matrix(3)), "a has dtype float16"),
-    "gaps": (lambda: cholesky(matrix(3, 6)[:, ::2]), "a has 16 bytes from column to column"),
-    "wide": (lambda: qr(matrix(3, 4)), r"a has shape \(3, 4\); it must have"),
-    "wide fit": (lambda: lstsq(matrix(3, 4), matrix(3)), r"a has shape \(3, 4\)"),
-    "method": (lambda: svd(matrix(3, 3), method="jacobi"), "argument 'method' must be one of"),
-    "nothing": (lambda: svd(matrix(0, 3)), r"a has shape \(0, 3\)"),
-    "operation": (
-        lambda: solve_triangular(matrix(3, 3), matrix(3), op="X"),
-        "op is one of 'N', 'T', 'C'",
-    ),
-    "positive": (lambda: solve(matrix(3, 3), matrix(3), positive="no"), "positive must be a bool, not str"),
-    "lower": (lambda: solve_triangular(matrix(3, 3), matrix(3), lower="U"), "lower must be a bool, not str"),
-    "unit": (lambda: solve_triangular(matrix(3, 3), matrix(3), unit=1), "unit must be a bool, not int"),
-    "host": (lambda: eigh(np.eye(3)), "a must be a DeviceArray, not ndarray"),
-}
+def residual(lower, middle, upper, b, x):
+    """Return the largest difference of a row's sides."""
+    x = np.pad(x.astype(np.clongdouble), ((0, 0), (1, 1)))
+    return np.abs(lower * x[:, :-2] + middle * x[:, 1:-1] + upper * x[:, 2:] - b).max()
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_named(device, case):
-    call, text = BAD[case]
-    with pytest.raises((TypeError, ValueError), match=text):
-        call()
+@every_dtype
+@pytest.mark.parametrize("unknowns", [3, 37, 255])
+def test_every_row_of_every_tridiagonal_system_holds(device, systems, dtype, unknowns):
+    hosts = systems(unknowns, dtype)
+    lower, middle, upper, b = arrays = [cuda.to_device(host) for host in hosts]
+    x = lib.solve_tridiagonal(*arrays).to_host()
+    assert residual(*hosts, x) < (1e-5 if np.finfo(dtype).bits == 32 else 1e-13)
+    assert all(np.array_equal(array.to_host(), host) for array, host in zip(arrays, hosts, strict=True))
+    assert lib.solve_tridiagonal(lower, middle, upper, b, b) is b
+    assert np.array_equal(b.to_host(), x)
+
+
+def test_a_graph_solves_tridiagonal_systems_for_what_its_arrays_hold_now(device, systems):
+    lower, middle, upper, b = systems(37)
+    arrays = [cuda.to_device(host) for host in (lower, middle, upper, b)]
+    stream = cuda.Stream()
+    out = lib.solve_tridiagonal(*arrays, stream=stream)  # once outside, as every function of a library
+    with stream.capture() as graph:
+        lib.solve_tridiagonal(*arrays, out, stream=stream)
+    arrays[3].copy_from(2 * b)
+    graph.instantiate().launch(stream)
+    stream.synchronize()
+    assert residual(lower, middle, upper, 2 * b, out.to_host()) < 1e-13
+
+
+def test_no_systems_are_solved_at_once(device):
+    assert lib.solve_tridiagonal(*[cuda.empty((0, 5), np.float32) for _ in range(4)]).shape == (0, 5)
