@@ -1,0 +1,175 @@
+"""Memory of the host that kernels use: pinned, managed, and arrays of NumPy's that are page-locked for a while."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.memory.host_memory import is_pinned, pinned_owner
+
+MAKERS = {
+    "pinned": cuda.pinned_empty,
+    "mapped": lambda shape, dtype=np.float64: cuda.pinned_empty(shape, dtype, mapped=True),
+    "write-combined": lambda shape, dtype=np.float64: cuda.pinned_empty(shape, dtype, write_combined=True),
+    "managed": cuda.managed_empty,
+}
+
+
+@pytest.fixture(params=MAKERS.values(), ids=MAKERS)
+def make(request):
+    return request.param
+
+
+def test_it_is_a_real_numpy_array_that_is_freed_with_the_last_view(device, make, rng):
+    host, array = rng.random((3, 5)).astype(np.float32), make((3, 5), np.float32)
+    assert (type(array), array.shape, array.dtype) == (np.ndarray, (3, 5), np.float32)
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
+    assert is_pinned(array)
+    assert not is_pinned(array.copy())
+    view, owner = array.reshape(-1)[::2], pinned_owner(array)
+    assert is_pinned(view)
+    cuda.memcpy(array, host)
+    on_device = cuda.to_device(array)
+    array[:] = 0
+    np.testing.assert_array_equal(on_device.to_host(array), host)
+    del array
+    gc.collect()
+    view[:] = 1
+    assert not owner.closed
+    gone = weakref.ref(owner)
+    del view, owner
+    gc.collect()
+    assert gone() is None
+    assert make((0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("kind", ["mapped", "managed", "registered"])
+def test_kernels_take_it_and_it_has_a_device_pointer_in_a_thread_without_a_context_too(device, module, kind):
+    x, y = (MAKERS.get(kind, np.empty)(100, np.float32) for _ in range(2))
+    if kind == "registered":
+        registered = [cuda.register_host(array) for array in (x, y)]
+    pointer = cuda.device_pointer(x)
+    assert int(cuda.device_pointer(x[4:])) == int(pointer) + 16
+    if kind == "managed":  # host and device have one address
+        assert int(pointer) == x.ctypes.data
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(cuda.device_pointer, x).result() == pointer
+    x[:], y[:] = 2, 1
+    module["saxpy"][1, 128](3.0, x, y, 100)
+    device.synchronize()
+    np.testing.assert_array_equal(y, np.full(100, 7, np.float32))
+    with pytest.raises(TypeError, match="float32"):
+        module["saxpy"][1, 128](3.0, cuda.managed_empty(100), None, 100)
+    if kind == "registered":
+        registered[0].close()
+        with pytest.raises(ValueError, match="pageable"):
+            cuda.device_pointer(x)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: cuda.device_pointer(cuda.pinned_empty(3)), ValueError, "pinned but not mapped"),
+        (lambda: cuda.device_pointer(np.empty(3)), ValueError, "pageable"),
+        (lambda: cuda.device_pointer(cuda.zeros(3)), TypeError, "DeviceArray"),
+        (lambda: cuda.pinned_empty(1 << 50, np.uint8), cuda.OutOfMemoryError, "memory"),
+        (lambda: cuda.managed_empty(-1), ValueError, "negative"),
+        (lambda: cuda.managed_empty(1, object), TypeError, "Python objects"),
+        (lambda: cuda.register_host([1.0]), TypeError, "list"),
+        (lambda: cuda.register_host(np.zeros(0)), ValueError, "no elements"),
+        (lambda: cuda.register_host(np.zeros((4, 4))[:, :2]), ValueError, "not in one piece"),
+        (lambda: cuda.register_host(np.broadcast_to(np.zeros(1), 1)), ValueError, "read-only"),
+    ],
+)
+def test_what_cannot_be_is_named(device, make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "?", "c16", "M8[ns]", [("a", "u1"), ("b", "f8")], "S3"])
+def test_arrays_of_any_dtype_go_there_and_back(device, rng, dtype):
+    host, back = cuda.pinned_empty(37, dtype), cuda.pinned_empty(37, dtype)
+    assert host.dtype == np.dtype(dtype)
+    host.view(np.uint8)[:] = rng.integers(0, 2, host.nbytes)
+    array, stream = cuda.empty(37, dtype), cuda.Stream()
+    cuda.memcpy(array, host, stream=stream)
+    cuda.memcpy(back, array, stream=stream)
+    stream.synchronize()
+    assert back.tobytes() == host.tobytes()
+
+
+def test_the_dtype_is_kept_whole(device):
+    dtype = np.dtype(np.float64, metadata={"unit": "m"})
+    assert cuda.pinned_empty(5, dtype).dtype.metadata == {"unit": "m"}
+
+
+# -- registered ----------------------------------------------------------------------------------
+
+
+def test_an_array_is_pinned_inside_the_block_and_not_after(device):
+    array = np.zeros(1000)
+    with cuda.register_host(array) as memory:
+        assert is_pinned(array)
+        assert is_pinned(array[10:20])
+        assert memory.array is array
+        assert np.asarray(memory).view(np.float64).tolist() == [0] * 1000  # to NumPy it is an array of bytes
+        with pytest.raises(cuda.InvalidValueError):
+            cuda.register_host(array)
+        assert is_pinned(array)
+    assert memory.closed
+    assert not is_pinned(array)
+
+
+def test_only_what_lies_wholly_inside_is_pinned(device):
+    array = np.zeros(1000)
+    with cuda.register_host(array[100:200]):
+        assert is_pinned(array[100:200:7])
+        assert is_pinned(array[150:100:-1])
+        assert not is_pinned(array)
+        assert not is_pinned(array[199:201])
+        assert not is_pinned(array[:50])
+
+
+def test_the_array_stays_alive_while_it_is_locked_and_dropping_the_result_unlocks(device):
+    array = np.zeros(1000).view(type("Kept", (np.ndarray,), {}))
+    gone = weakref.ref(array)
+    memory = cuda.register_host(array)
+    del array
+    gc.collect()
+    assert gone() is not None
+    del memory
+    gc.collect()
+    assert gone() is None
+    array = np.zeros(1000)
+    cuda.register_host(array)
+    gc.collect()
+    assert not is_pinned(array)
+    with cuda.register_host(array):
+        pass
+
+
+def test_copies_with_a_stream_run_beside_the_host(device):
+    array, out = np.full(1000, 5.0), np.zeros(1000)
+    with cuda.register_host(array), cuda.register_host(out), cuda.Stream() as stream:
+        there = cuda.empty(1000, stream=stream)
+        there.copy_from(array, stream=stream)
+        there.to_host(out, stream=stream)
+        stream.synchronize()
+        np.testing.assert_array_equal(out, array)
+        there.close()
+
+
+def test_many_come_and_go(device):
+    arrays = [np.zeros(10_000) for _ in range(50)]
+    for _ in range(4):
+        held = [cuda.register_host(array) for array in arrays]
+        assert all(is_pinned(array) for array in arrays)
+        for memory in held[::-1]:
+            memory.close()
+        assert not any(is_pinned(array) for array in arrays)
