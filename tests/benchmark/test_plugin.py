@@ -123,15 +123,14 @@ def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, measured
     output.no_fnmatch_line("*TFLOP/s*")
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_sample_is_one_round_whether_of_one_call_or_of_a_batch(run, pytester, finds, batch):
-    """pytest-benchmark times rounds of one iteration and of several by different code."""
-    found = Measurement((0.002, 0.003, 0.007), batch=batch, cache="warm", blocked=True)
+def test_a_sample_of_one_call_is_one_round(run, pytester, finds):
+    """pytest-benchmark times rounds of one iteration and of several, as above, by different code."""
+    found = Measurement((0.002, 0.003, 0.007), cache="warm", blocked=True)
     finds(found)
     run(TEST, "--benchmark-json=out.json", "--benchmark-quiet").stdout.no_fnmatch_line("*GPU benchmarks*")
     stats = saved(pytester)["benchmarks"][0]["stats"]
     assert stats["data"] == pytest.approx(found.samples)
-    assert (stats["median"], stats["iterations"]) == (pytest.approx(0.003), batch)
+    assert (stats["median"], stats["iterations"]) == (pytest.approx(0.003), 1)
 
 
 def test_a_run_is_compared_with_one_of_another_machine(run, pytester, measured):
@@ -203,6 +202,7 @@ def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester,
     ("test", "found", "line"),
     [
         (TEST, {"cache": "warm", "blocked": False}, "test_work*warm, launch latency included"),
+        (TEST, {"streams": 5}, "test_work*5 streams*"),
         (HOST, {"cache": "", "batch": 60}, "test_host*host's time ×60"),
     ],
 )
