@@ -7,14 +7,9 @@ import pytest
 
 import cudart_py as cuda
 
-KERNELS = """
-#include <cooperative_groups.h>
+# By the classes of libcu++, whose header takes seconds to compile.
+OF_BARRIERS = """
 #include <cuda/barrier>
-#include <cuda/ptx>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-namespace cg = cooperative_groups;
-namespace ptx = cuda::ptx;
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
 // One thread fetches 64 numbers, and the block reverses them.
@@ -29,46 +24,40 @@ extern "C" __global__ void fetch(int *out, const int *in) {
     out[blockIdx.x * 64 + threadIdx.x] = s[63 - threadIdx.x];
 }
 
-// A ring of three buffers: warp 0 fetches rows, the other warps add them up.
-extern "C" __global__ void ring(int *out, const int *in, int rows) {
-    __shared__ alignas(16) int s[3][96];
-    __shared__ block_barrier full[3], empty[3];
-    if (threadIdx.x == 0)
-        for (int stage = 0; stage < 3; stage++) {
-            init(full + stage, 1);
-            init(empty + stage, 96);
-        }
-    ptx::fence_proxy_async(ptx::space_shared);
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        for (int row = 0; row < rows && threadIdx.x == 0; row++) {
-            if (row >= 3) empty[row % 3].wait_parity((row / 3 - 1) & 1);
-            cuda::device::memcpy_async_tx(s[row % 3], in + row * 96, cuda::aligned_size_t<16>(384), full[row % 3]);
-            (void)cuda::device::barrier_arrive_tx(full[row % 3], 1, 384);
-        }
-        return;
-    }
-    int sum = 0;
-    for (int row = 0; row < rows; row++) {
-        full[row % 3].wait_parity((row / 3) & 1);
-        sum += s[row % 3][threadIdx.x - 32];
-        (void)empty[row % 3].arrive();
-    }
-    out[threadIdx.x - 32] = sum;
-}
-
 // Each of 32 threads fetches a piece of its own length to its own place.
 extern "C" __global__ void pieces(int *out, const int *in, const int *lengths) {
     __shared__ alignas(16) int s[32 * 16];
     __shared__ block_barrier bar;
     for (int i = threadIdx.x; i < 32 * 16; i += 32) s[i] = -1;
     if (threadIdx.x == 0) init(&bar, 32);
-    ptx::fence_proxy_async(ptx::space_shared);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     int bytes = 4 * lengths[threadIdx.x];
     cuda::device::memcpy_async_tx(s + 16 * threadIdx.x, in + 16 * threadIdx.x, cuda::aligned_size_t<16>(bytes), bar);
     bar.wait(cuda::device::barrier_arrive_tx(bar, 1, bytes));
     for (int i = threadIdx.x; i < 32 * 16; i += 32) out[i] = s[i];
+}
+"""
+KERNELS = """
+#include <cuda/ptx>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+namespace ptx = cuda::ptx;
+__device__ unsigned in_shared(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void wait(uint64_t *bar) { while (!ptx::mbarrier_try_wait_parity(bar, 0)) {} }
+__device__ void cluster_sync() { __cluster_barrier_arrive(); __cluster_barrier_wait(); }
+// An address in the next block of the cluster.
+template <class T> __device__ T *there(T *here) {
+    unsigned next = (__clusterRelativeBlockRank() + 1) % __clusterSizeInBlocks();
+    return (T *)__cluster_map_shared_rank(here, next);
+}
+// Let the barrier of each block of the cluster count bytes that others send.
+__device__ void expect(uint64_t *bar, int bytes) {
+    if (threadIdx.x == 0) ptx::mbarrier_init(bar, 1);
+    ptx::fence_proxy_async(ptx::space_shared);
+    cluster_sync();
+    if (threadIdx.x == 0)
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, bar, bytes);
 }
 
 // The block doubles numbers in shared memory, and one thread stores them.
@@ -88,23 +77,18 @@ extern "C" __global__ void store(int *out, const int *in) {
     }
 }
 
-// All blocks add their numbers to the same ones; `extremes` takes minima.
-template <class T, class Reduce> __device__ void reduce(T *out, const T *in, Reduce start) {
-    __shared__ alignas(16) T s[64];
-    s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    ptx::fence_proxy_async(ptx::space_shared);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        start(out, s);
-        ptx::cp_async_bulk_commit_group();
-        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
-    }
-}
-#define REDUCTION(NAME, T, OP)                                                                                  \
-    extern "C" __global__ void NAME(T *out, const T *in) {                                                      \
-        reduce(out, in, [](T *to, T *from) {                                                                    \
-            ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, OP, to, from, 64 * sizeof(T));      \
-        });                                                                                                     \
+// All blocks add their numbers to the same ones, or take minima and so on.
+#define REDUCTION(NAME, T, OP)                                                                           \
+    extern "C" __global__ void NAME(T *out, const T *in) {                                               \
+        __shared__ alignas(16) T s[64];                                                                  \
+        s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];                                              \
+        ptx::fence_proxy_async(ptx::space_shared);                                                       \
+        __syncthreads();                                                                                 \
+        if (threadIdx.x == 0) {                                                                          \
+            ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, OP, out, s, 64 * sizeof(T)); \
+            ptx::cp_async_bulk_commit_group();                                                           \
+            ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());                                              \
+        }                                                                                                \
     }
 REDUCTION(add_unsigned, unsigned, ptx::op_add)
 REDUCTION(add_float, float, ptx::op_add)
@@ -115,103 +99,45 @@ REDUCTION(least_half, __half, ptx::op_min)
 REDUCTION(greatest_brain, __nv_bfloat16, ptx::op_max)
 REDUCTION(bits_in_common, unsigned, ptx::op_and_op)
 
-// Each block of a cluster sends its numbers to the next one; the receiver's barrier counts the bytes.
-extern "C" __global__ void pass_on(int *out, const int *in) {
-    __shared__ alignas(16) int mine[64], received[64];
+// Each block sends its numbers to the next one: in bulk, four for each thread, and added up in sums, which are added
+// and stored by generic addresses too. The receiver's barrier counts the bytes.
+extern "C" __global__ void send(int *copied, int *stored, int *added, int *in_numbers, const int *in) {
+    __shared__ alignas(16) int mine[64], received[64], quads[4 * 64];
+    __shared__ int sums[2][4], numbers[64];
     __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
-    mine[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
-    ptx::fence_proxy_async(ptx::space_shared);
-    cluster.sync();
-    if (threadIdx.x == 0) {
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
-        unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, cluster.map_shared_rank(received, next), mine, 256,
-                           cluster.map_shared_rank(&bar, next));
-    }
-    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
-    out[blockIdx.x * 64 + threadIdx.x] = received[threadIdx.x];
-    cluster.sync();
-}
-
-// Each thread stores four numbers in the next block of the cluster.
-extern "C" __global__ void store_there(int *out, const int *in) {
-    __shared__ alignas(16) int received[4 * 64];
-    __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
-    cluster.sync();
+    int i = blockIdx.x * 64 + threadIdx.x, x = in[i], values[] = {x, 2 * x, 3 * x, 4 * x};
+    mine[threadIdx.x] = x;
+    if (threadIdx.x < 8) sums[threadIdx.x / 4][threadIdx.x % 4] = 1;
+    expect(&bar, 256 + 1024 + 256 + 256 + 256);
     if (threadIdx.x == 0)
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 1024);
-    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-    int x = in[blockIdx.x * 64 + threadIdx.x], values[] = {x, 2 * x, 3 * x, 4 * x};
-    ptx::st_async(cluster.map_shared_rank(received + 4 * threadIdx.x, next), values,
-                  cluster.map_shared_rank(&bar, next));
-    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
-    for (int i = threadIdx.x; i < 256; i += 64) out[blockIdx.x * 256 + i] = received[i];
-    cluster.sync();
-}
-
-// Each thread adds its number to sums in the next block.
-extern "C" __global__ void add_there(int *out, const int *in) {
-    __shared__ int sums[4];
-    __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
-    if (threadIdx.x < 4) sums[threadIdx.x] = 1;
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
-    cluster.sync();
-    if (threadIdx.x == 0)
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
-    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-    ptx::red_async(ptx::op_add, cluster.map_shared_rank(sums + threadIdx.x % 4, next),
-                   in[blockIdx.x * 64 + threadIdx.x], cluster.map_shared_rank(&bar, next));
-    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
-    if (threadIdx.x < 4) out[blockIdx.x * 4 + threadIdx.x] = sums[threadIdx.x];
-    cluster.sync();
-}
-
-// The same by generic addresses.
-extern "C" __global__ void add_anywhere(int *out, const int *in) {
-    __shared__ alignas(8) int sums[4], numbers[64];
-    __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
-    if (threadIdx.x < 4) sums[threadIdx.x] = 1;
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
-    cluster.sync();
-    if (threadIdx.x == 0)
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 512);
-    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-    int x = in[blockIdx.x * 64 + threadIdx.x];
+        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, there(received), mine, 256, there(&bar));
+    ptx::st_async(there(quads + 4 * threadIdx.x), values, there(&bar));
+    ptx::red_async(ptx::op_add, there(sums[0] + threadIdx.x % 4), x, there(&bar));
     asm volatile("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.s32 [%0], %1, [%4]; "
                  "st.async.mbarrier::complete_tx::bytes.s32 [%2], %3, [%4];"
                  :
-                 : "l"(cluster.map_shared_rank(sums + threadIdx.x % 4, next)), "r"(x),
-                   "l"(cluster.map_shared_rank(numbers + threadIdx.x, next)), "r"(-x),
-                   "l"(cluster.map_shared_rank(&bar, next))
+                 : "l"(there(sums[1] + threadIdx.x % 4)), "r"(x), "l"(there(numbers + threadIdx.x)), "r"(-x),
+                   "l"(there(&bar))
                  : "memory");
-    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
-    if (threadIdx.x < 4) {
-        int sum = sums[threadIdx.x];
-        for (int i = threadIdx.x; i < 64; i += 4) sum += 2 * numbers[i];
-        out[blockIdx.x * 4 + threadIdx.x] = -sum;
-    }
-    cluster.sync();
+    wait(&bar);
+    copied[i] = received[threadIdx.x];
+    in_numbers[i] = numbers[threadIdx.x];
+    for (int k = 0; k < 4; k++) stored[4 * i + k] = quads[4 * threadIdx.x + k];
+    if (threadIdx.x < 8) added[blockIdx.x * 8 + threadIdx.x] = sums[threadIdx.x / 4][threadIdx.x % 4];
+    cluster_sync();
 }
 
 // Plain stores to the next block, which its barrier announces by the arrivals of other blocks' threads.
 extern "C" __global__ void arrive_there(int *out, const int *in) {
     __shared__ int received[64];
     __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
     if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 64);
-    cluster.sync();
-    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
-    cluster.map_shared_rank(received, next)[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, cluster.map_shared_rank(&bar, next));
+    cluster_sync();
+    there(received)[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, there(&bar));
     while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
     out[blockIdx.x * 64 + threadIdx.x] = received[63 - threadIdx.x];
-    cluster.sync();
+    cluster_sync();
 }
 
 // Some lanes of each warp arrive, and say how many arrivals were missing before: together, or one after the other.
@@ -227,9 +153,7 @@ extern "C" __global__ void count_down(unsigned *out, int needed, int lanes, bool
         // By predicates, so that the lanes stay together and none comes to the next turn before.
         for (int turn = 0; turn < lanes; turn++)
             asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, %3; @p mbarrier.arrive.shared.b64 %0, [%1]; }"
-                         : "+l"(state)
-                         : "r"((unsigned)__cvta_generic_to_shared(&bar)), "r"(lane), "r"(turn)
-                         : "memory");
+                         : "+l"(state) : "r"(in_shared(&bar)), "r"(lane), "r"(turn) : "memory");
     }
     if (lane < lanes) asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[threadIdx.x]) : "l"(state));
     __syncthreads();
@@ -243,12 +167,11 @@ extern "C" __global__ void relaxed(unsigned *out) {
     __syncthreads();
     uint64_t state;
     asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 %0, [%1];"
-                 : "=l"(state) : "r"((unsigned)__cvta_generic_to_shared(&bar)) : "memory");
+                 : "=l"(state) : "r"(in_shared(&bar)) : "memory");
     unsigned passed = 0;
     while (!passed)
         asm volatile("{ .reg .pred p; mbarrier.try_wait.relaxed.cta.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(passed) : "r"((unsigned)__cvta_generic_to_shared(&bar)), "l"(state) : "memory");
+                     "selp.u32 %0, 1, 0, p; }" : "=r"(passed) : "r"(in_shared(&bar)), "l"(state) : "memory");
     out[threadIdx.x] = passed;
 }
 
@@ -256,26 +179,26 @@ extern "C" __global__ void relaxed(unsigned *out) {
 extern "C" __global__ void multicast(int *out, const int *in, int ranks) {
     __shared__ alignas(16) int s[64];
     __shared__ alignas(8) uint64_t bar;
-    cg::cluster_group cluster = cg::this_cluster();
-    bool receives = ranks >> cluster.block_rank() & 1;
     s[threadIdx.x] = -1;
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
-    ptx::fence_proxy_async(ptx::space_shared);
-    cluster.sync();
-    if (threadIdx.x == 0)
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar,
-                                       receives ? 256 : 0);
+    expect(&bar, ranks >> __clusterRelativeBlockRank() & 1 ? 256 : 0);
     // The headers of CUDA 13.0 have this form for sm_90a alone.
-    if (threadIdx.x == 0 && cluster.block_rank() == 1)
+    if (threadIdx.x == 0 && __clusterRelativeBlockRank() == 1)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                      "[%0], [%1], 256, [%2], %3;"
-                     :
-                     : "r"((unsigned)__cvta_generic_to_shared(s)), "l"(in),
-                       "r"((unsigned)__cvta_generic_to_shared(&bar)), "h"((short)ranks)
-                     : "memory");
-    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+                     : : "r"(in_shared(s)), "l"(in), "r"(in_shared(&bar)), "h"((short)ranks) : "memory");
+    wait(&bar);
     out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
-    cluster.sync();
+    cluster_sync();
+}
+
+// Loads and stores with policies of the caches, also one for a part of the array.
+extern "C" __global__ void kept(int *out, const int *in) {
+    int x;
+    asm volatile("{ .reg .b64 kept, part; createpolicy.fractional.L2::evict_last.b64 kept, 1.0; "
+                 "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 part, [%1], 256, 512; "
+                 "ld.global.L2::cache_hint.s32 %0, [%2], kept; mul.lo.s32 %0, %0, 3; "
+                 "st.global.L2::cache_hint.s32 [%3], %0, part; }"
+                 : "=r"(x) : "l"(out), "l"(in + threadIdx.x), "l"(out + threadIdx.x) : "memory");
 }
 """
 
@@ -286,33 +209,35 @@ def kernels():
         return cuda.compile(KERNELS, options=["--diag-suppress=20054"])
 
 
-def test_memcpy_async_fills_shared_memory(device, kernels, rng):
-    values = rng.integers(0, 1000, 5 * 64, np.int32)
-    out = cuda.full(values.size, -7, np.int32)
-    kernels["fetch"][5, 64](out, cuda.to_device(values))
-    np.testing.assert_array_equal(out.to_host(), values.reshape(5, 64)[:, ::-1].reshape(-1))
+@pytest.fixture(scope="module")
+def kernels_of_barriers():
+    with cuda.Device(0):
+        return cuda.compile(OF_BARRIERS, options=["--diag-suppress=20054"])
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4, 17])
-def test_a_ring_of_buffers_is_filled_while_it_is_read(device, kernels, rng, rows):
-    values = rng.integers(0, 1000, (rows, 96), np.int32)
-    out = cuda.full(96, -7, np.int32)
-    kernels["ring"][1, 128](out, cuda.to_device(values), rows)
-    np.testing.assert_array_equal(out.to_host(), values.sum(axis=0))
+def untouched(*shape):
+    return cuda.full(shape, -7, np.int32)
 
 
-def test_each_thread_copies_a_piece_of_its_own_length(device, kernels, rng):
+def test_memcpy_async_fills_shared_memory(device, kernels_of_barriers, rng):
+    values = rng.integers(0, 1000, (5, 64), np.int32)
+    out = untouched(5, 64)
+    kernels_of_barriers["fetch"][5, 64](out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), values[:, ::-1])
+
+
+def test_each_thread_copies_a_piece_of_its_own_length(device, kernels_of_barriers, rng):
     lengths = rng.integers(0, 5, 32, np.int32) * 4
     values = rng.integers(0, 1000, (32, 16), np.int32)
-    out = cuda.full((32, 16), -7, np.int32)
-    kernels["pieces"][1, 32](out, cuda.to_device(values), cuda.to_device(lengths))
+    out = untouched(32, 16)
+    kernels_of_barriers["pieces"][1, 32](out, cuda.to_device(values), cuda.to_device(lengths))
     expected = np.where(np.arange(16) < lengths[:, None], values, -1)
     np.testing.assert_array_equal(out.to_host(), expected)
 
 
 def test_shared_memory_is_stored(device, kernels, rng):
     values = rng.integers(0, 1000, 4 * 3 * 64, np.int32)
-    out = cuda.full(values.size, -7, np.int32)
+    out = untouched(values.size)
     kernels["store"][4, 64](out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), 2 * values)
 
@@ -327,22 +252,16 @@ def test_shared_memory_is_stored(device, kernels, rng):
         ("add_double", np.float64, np.add),
         ("add_half", np.float16, np.add),
         ("least_half", np.float16, np.minimum),
+        ("greatest_brain", np.uint16, np.maximum),  # patterns of positive numbers are in the order of the numbers
     ],
 )
 def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, reference):
     # Sums of these numbers are exact in every type and order.
-    values, before = (rng.integers(1, 100, shape).astype(dtype) for shape in ((5, 64), 64))
-    out = cuda.to_device(before)
-    kernels[name][5, 64](out, cuda.to_device(values))
-    np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
-
-
-def test_a_reduction_takes_the_greatest_of_brain_floats(device, kernels, rng):
-    # Patterns of positive numbers are in the order of the numbers.
-    values, before = (rng.integers(0, 0x7F80, shape, np.uint16) for shape in ((5, 64), 64))
+    end = 0x7F80 if dtype is np.uint16 else 100
+    values, before = (rng.integers(1, end, shape).astype(dtype) for shape in ((5, 64), 64))
     out, source = cuda.to_device(before), cuda.to_device(values)
-    kernels["greatest_brain"][5, 64](cuda.Pointer(out.pointer), cuda.Pointer(source.pointer))
-    np.testing.assert_array_equal(out.to_host(), np.maximum(values.max(axis=0), before))
+    kernels[name][5, 64](cuda.Pointer(out.pointer), cuda.Pointer(source.pointer))
+    np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
 
 
 # The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State
@@ -355,37 +274,22 @@ CLUSTERS = [
 
 
 @pytest.mark.parametrize("size", CLUSTERS)
-def test_a_block_copies_to_another_of_its_cluster(device, kernels, rng, size):
-    values = rng.integers(0, 1000, 8 * 64, np.int32)
-    out = cuda.full(values.size, -7, np.int32)
-    kernels["pass_on"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
-    expected = np.roll(values.reshape(-1, size, 64), 1, axis=1)
-    np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
-
-
-@pytest.mark.parametrize("size", CLUSTERS)
-def test_threads_store_in_another_block(device, kernels, rng, size):
+def test_threads_copy_store_and_add_in_another_block(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
-    out = cuda.full((8, 64, 4), -7, np.int32)
-    kernels["store_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
-    sent = np.roll(values, 1, axis=1).reshape(8, 64, 1)
-    np.testing.assert_array_equal(out.to_host(), sent * np.array([1, 2, 3, 4]))
-
-
-@pytest.mark.parametrize("size", CLUSTERS)
-@pytest.mark.parametrize(("name", "first"), [("add_there", 1), ("add_anywhere", -1)])
-def test_threads_add_in_another_block(device, kernels, rng, size, name, first):
-    values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
-    out = cuda.full((8, 4), -7, np.int32)
-    kernels[name].launch(8, 64, cluster=size)(out, cuda.to_device(values))
-    sums = np.roll(values, 1, axis=1).reshape(8, 16, 4).sum(axis=1)
-    np.testing.assert_array_equal(out.to_host(), sums + first)
+    copied, stored, added, numbers = untouched(8, 64), untouched(8, 64, 4), untouched(8, 2, 4), untouched(8, 64)
+    kernels["send"].launch(8, 64, cluster=size)(copied, stored, added, numbers, cuda.to_device(values))
+    sent = np.roll(values, 1, axis=1).reshape(8, 64)
+    np.testing.assert_array_equal(copied.to_host(), sent)
+    np.testing.assert_array_equal(stored.to_host(), sent[:, :, None] * np.array([1, 2, 3, 4]))
+    np.testing.assert_array_equal(numbers.to_host(), -sent)
+    sums = 1 + sent.reshape(8, 16, 4).sum(axis=1)
+    np.testing.assert_array_equal(added.to_host(), np.stack([sums, sums], axis=1))
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_threads_arrive_at_another_blocks_barrier(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
-    out = cuda.full((8, 64), -7, np.int32)
+    out = untouched(8, 64)
     kernels["arrive_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), np.roll(values, 1, axis=1).reshape(8, 64)[:, ::-1])
 
@@ -393,7 +297,7 @@ def test_threads_arrive_at_another_blocks_barrier(device, kernels, rng, size):
 @pytest.mark.parametrize("ranks", [0b0010, 0b1011, 0b1111, 0])
 def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, ranks):
     values = rng.integers(0, 1000, 64, np.int32)
-    out = cuda.full((2, 4, 64), -7, np.int32)
+    out = untouched(2, 4, 64)
     kernels["multicast"].launch(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
     chosen = np.array([ranks >> rank & 1 for rank in range(4)], np.bool_)
     np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))
@@ -456,20 +360,8 @@ def test_a_relaxed_arrival_is_one(device, kernels):
     assert out.to_host().all()
 
 
-POLICIES = """
-#include <cuda/annotated_ptr>
-extern "C" __global__ void scale(int *out, int *in) {
-    cuda::annotated_ptr<int, cuda::access_property::persisting> kept{in};
-    cuda::access_property passing(out, 256, 512, cuda::access_property::persisting{},
-                                  cuda::access_property::streaming{});
-    cuda::annotated_ptr<int, cuda::access_property> written{out, passing};
-    written[threadIdx.x] = 3 * kept[threadIdx.x];
-}
-"""
-
-
-def test_cache_policies_change_no_results(device, rng):
+def test_cache_policies_change_no_results(device, kernels, rng):
     values = rng.integers(0, 1000, 128, np.int32)
-    out = cuda.full(128, -7, np.int32)
-    cuda.compile(POLICIES)["scale"][1, 128](out, cuda.to_device(values))
+    out = untouched(128)
+    kernels["kept"][1, 128](out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), 3 * values)
