@@ -46,7 +46,7 @@ class Draw(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One generator, and what is drawn from it in turn; `captured` draws the middle ones by a graph's launches."""
+    """One generator, and what is drawn from it in order; `captured` draws the middle ones by a graph's launches."""
 
     kind: str
     draws: tuple[Draw, ...]
@@ -73,7 +73,6 @@ SLOW = "mt19937"
 
 
 def _cases() -> dict[str, Case]:
-    """Return the cases by name."""
     found: dict[str, Case] = {}
     whole = (Draw("bits", COUNT),)
     parts = (Draw("bits", 4), Draw("bits", 7), Draw("bits", 20_001), Draw("bits", 100_000))
@@ -91,12 +90,10 @@ def _cases() -> dict[str, Case]:
             found[f"{kind}, seed"] = Case(kind, whole, seed=SEED)
             found[f"{kind}, legacy, seed"] = Case(kind, whole, "legacy", SEED)
         else:
-            for dimensions in (3, 200):
-                points = (Draw("bits", dimensions * 5), Draw("bits", dimensions * 3001))
-                found[f"{kind}, {dimensions} dimensions"] = Case(kind, points, dimensions=dimensions)
-                found[f"{kind}, {dimensions} dimensions, offset"] = Case(
-                    kind, points, offset=1001, dimensions=dimensions
-                )
+            for n in (3, 200):
+                points = (Draw("bits", n * 5), Draw("bits", n * 3001))
+                found[f"{kind}, {n} dimensions"] = Case(kind, points, dimensions=n)
+                found[f"{kind}, {n} dimensions, offset"] = Case(kind, points, offset=1001, dimensions=n)
             normal = (Draw("normal", 3 * 1001, "float32", (0.0, 1.0)),)
             found[f"{kind}, 3 dimensions, normal"] = Case(kind, normal, dimensions=3)
         found[f"{kind}, parts"] = Case(kind, parts)
@@ -115,54 +112,39 @@ CASES = _cases()
 
 
 def drawn(case: Case) -> list[NDArray[Any]]:
-    """Return the numbers of each draw of a case, made by a generator of the current device."""
+    """Return the numbers of each draw of a case; captured ones are drawn directly, by launches of a graph, directly."""
     generator = Generator(case.kind, case.seed, offset=case.offset, ordering=case.ordering, dimensions=case.dimensions)
     bits = "uint64" if KINDS[case.kind].bits == 64 else "uint32"
     outs = [cuda.full(draw.count, 0, bits if draw.dtype == "bits" else draw.dtype) for draw in case.draws]
-    with generator:
-        if case.captured:
-            return captured(generator, outs)
-        for draw, out in zip(case.draws, outs, strict=True):
-            getattr(generator, draw.method)(out, *draw.parameters)
-        return [out.to_host() for out in outs]
-
-
-def captured(generator: Generator, outs: list[cuda.DeviceArray]) -> list[NDArray[Any]]:
-    """Return the bits of a direct draw, of launches of a graph that captured one draw, and of a direct draw again."""
-    first, *_, last = outs
-    with cuda.Stream() as stream:
-        generator.bits(first, stream=stream)
-        results = [first.to_host(stream=stream)]
+    with generator, cuda.Stream() as stream:
+        if not case.captured:
+            for draw, out in zip(case.draws, outs, strict=True):
+                getattr(generator, draw.method)(out, *draw.parameters)
+            return [out.to_host() for out in outs]
+        first, *_, last = outs
+        results = [generator.bits(first, stream=stream).to_host(stream=stream)]
         with stream.capture() as graph:
             generator.bits(last, stream=stream)
         with graph.instantiate() as executable:
             for _ in outs[1:-1]:
                 executable.launch(stream)
                 results.append(last.to_host(stream=stream))
-        generator.bits(last, stream=stream)
-        return [*results, last.to_host(stream=stream)]
-
-
-def places(count: int) -> list[int]:
-    """Return the places of the numbers that are stored as they are."""
-    middle = count // 2
-    chosen = {*range(SHOWN), *range(middle, middle + SHOWN), *range(count - SHOWN, count)}
-    return sorted(place for place in chosen if 0 <= place < count)
+        return [*results, generator.bits(last, stream=stream).to_host(stream=stream)]
 
 
 def summary(numbers: NDArray[Any]) -> dict[str, Any]:
     """Return some numbers and a checksum of all of them, and the sum of a distribution's."""
-    found: dict[str, Any] = {
-        "shown": numbers[places(len(numbers))].tolist(),
-        "checksum": zlib.crc32(numbers.tobytes()),
-    }
+    count, middle = len(numbers), len(numbers) // 2
+    chosen = {*range(SHOWN), *range(middle, middle + SHOWN), *range(count - SHOWN, count)}
+    shown = numbers[sorted(place for place in chosen if 0 <= place < count)].tolist()
+    found: dict[str, Any] = {"shown": shown, "checksum": zlib.crc32(numbers.tobytes())}
     if numbers.dtype.kind == "f":
         found["sum"] = float(numbers.sum(dtype=np.float64))
     return found
 
 
 def record(case: Case) -> dict[str, Any]:
-    """Return what a case makes: a summary of each draw, or the status with which cuRAND refuses it."""
+    """Return a summary of each draw, or the status with which cuRAND refuses the case."""
     try:
         return {"draws": [summary(numbers) for numbers in drawn(case)]}
     except cuda.CudaError as error:

@@ -18,19 +18,18 @@ RECORDED = json.loads((Path(__file__).parent / "data" / "random_numbers.json").r
 MOVED_BY_GRAPHS = ("xorwow", "mrg32k3a", "philox")
 # Which order this is depends on the device.
 DYNAMIC = [name for name, case in CASES.items() if case.ordering == "dynamic"]
+# What generators of these kinds do by default here: they take seconds to prepare.
+AT_ONCE = {"mt19937": (), "mrg32k3a": ("mrg32k3a, bits", "mrg32k3a, offset 3")}
 
 
-# A generator of MT19937 takes seconds to prepare: one case of it runs at the default level.
-SLOW = [name for name, case in CASES.items() if case.kind == "mt19937" and case.ordering != "dynamic"][1:]
+def later(kind, name=""):
+    """Return the marks of a case."""
+    return [pytest.mark.exhaustive] if name not in AT_ONCE.get(kind, (name,)) else []
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.exhaustive] if name in SLOW else [])
-        for name in CASES
-        if name not in DYNAMIC
-    ],
+    [pytest.param(name, marks=later(case.kind, name)) for name, case in CASES.items() if name not in DYNAMIC],
 )
 def test_numbers_are_those_of_an_h200(device, name):
     case, recorded = CASES[name], RECORDED[name]
@@ -52,18 +51,14 @@ def test_numbers_are_those_of_an_h200(device, name):
             assert here["sum"] == pytest.approx(there["sum"], rel=tolerance)
 
 
-@pytest.mark.parametrize("name", DYNAMIC)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=later(CASES[name].kind)) for name in DYNAMIC])
 def test_the_dynamic_ordering_is_taken_or_refused_as_by_an_h200(device, name):
     assert ("refused" in record(CASES[name])) == ("refused" in RECORDED[name])
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.exhaustive] if kind == "mt19937" else [])
-        for kind in KINDS
-        if f"{kind}, statuses" in RECORDED
-    ],
-)
+RECORDED_KINDS = [kind for kind in KINDS if f"{kind}, statuses" in RECORDED]
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=later(kind)) for kind in RECORDED_KINDS])
 def test_calls_are_refused_as_by_an_h200(device, kind):
     assert statuses(kind) == RECORDED[f"{kind}, statuses"]

@@ -140,6 +140,7 @@ REFUSED = {
     "host().uniform(empty(8)[::2])": "TypeError: out must be a contiguous NumPy array",
     "host().bits([0])": "TypeError: out must be a contiguous NumPy array",
     "Generator().uniform(empty(4))": "TypeError: out must be a DeviceArray, not ndarray",
+    "Generator().uniform(f32(4), stream='0')": "TypeError: stream must be a cudart_py Stream or None, not str",
     "host().normal(empty(3))": "'philox' makes normal numbers in pairs: fill an array of 4",
     "normal((3, 5))": "argument 'shape' asks for 15 numbers, and cuRAND makes normal numbers in pairs: ask for 16",
     "log_normal(3)": "ask for 4 and take a slice, log_normal(4)[:3]",
