@@ -7,35 +7,32 @@ import pytest
 
 import cudart_py as cuda
 
+# What cooperative_groups.h calls, without the seconds that it takes to compile.
 KERNELS = """
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
+__device__ void cluster_sync() { __cluster_barrier_arrive(); __cluster_barrier_wait(); }
+template <class T> __device__ T *map(T *here, unsigned rank) { return (T *)__cluster_map_shared_rank(here, rank); }
 extern "C" __global__ void rotate(int *out, const int *in) {
     __shared__ int s[64];
-    cg::cluster_group cluster = cg::this_cluster();
     s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    cluster.sync();
-    int *next = cluster.map_shared_rank(s, (cluster.block_rank() + 1) % cluster.num_blocks());
+    cluster_sync();
+    int *next = map(s, (__clusterRelativeBlockRank() + 1) % __clusterSizeInBlocks());
     out[blockIdx.x * 64 + threadIdx.x] = next[63 - threadIdx.x];
-    cluster.sync();
+    cluster_sync();
 }
 // Each block has a part of the bins, and all count in all of them.
 extern "C" __global__ void histogram(int *out, const int *in) {
     __shared__ int bins[32];
-    cg::cluster_group cluster = cg::this_cluster();
     if (threadIdx.x < 32) bins[threadIdx.x] = 0;
-    cluster.sync();
+    cluster_sync();
     int bin = in[blockIdx.x * 64 + threadIdx.x];
-    atomicAdd(cluster.map_shared_rank(bins, bin / 32) + bin % 32, 1);
-    cluster.sync();
+    atomicAdd(map(bins, bin / 32) + bin % 32, 1);
+    cluster_sync();
     if (threadIdx.x < 32) out[blockIdx.x * 32 + threadIdx.x] = bins[threadIdx.x];
 }
 extern "C" __global__ void ranks(int *out) {
     __shared__ int s[64];
-    cg::cluster_group cluster = cg::this_cluster();
-    out[blockIdx.x * 64 + threadIdx.x] =
-        cluster.query_shared_rank(cluster.map_shared_rank(s, threadIdx.x % cluster.num_blocks())) * 100 +
-        cluster.query_shared_rank(s);
+    unsigned rank = __cluster_query_shared_rank(map(s, threadIdx.x % __clusterSizeInBlocks()));
+    out[blockIdx.x * 64 + threadIdx.x] = rank * 100 + __cluster_query_shared_rank(s);
 }
 """
 
