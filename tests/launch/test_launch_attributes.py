@@ -30,24 +30,22 @@ def kernels():
         return cuda.compile(KERNELS)
 
 
-def test_a_dependent_launch_reads_what_the_launch_before_it_wrote(device, kernels):
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_a_dependent_launch_reads_what_the_launch_before_it_wrote(device, kernels, is_captured):
     with cuda.Stream() as stream:
         x, y = cuda.zeros(N, np.int32, stream=stream), cuda.zeros(N, np.int32, stream=stream)
-        for _ in range(3):
+
+        def launch():
             kernels["produce"][391, 256, 0, stream](x, N)
             kernels["consume"].launch(391, 256, 0, stream, programmatic=True)(y, x, N)
-        np.testing.assert_array_equal(y.to_host(stream=stream), 2 * np.arange(N)[::-1])
-        x.close()
-        y.close()
 
-
-def test_a_dependent_launch_can_be_captured(device, kernels):
-    with cuda.Stream() as stream:
-        x, y = cuda.zeros(N, np.int32, stream=stream), cuda.zeros(N, np.int32, stream=stream)
-        with stream.capture("relaxed") as graph:
-            kernels["produce"][391, 256, 0, stream](x, N)
-            kernels["consume"].launch(391, 256, 0, stream, programmatic=True)(y, x, N)
-        graph.instantiate().launch(stream)
+        if is_captured:
+            with stream.capture("relaxed") as graph:
+                launch()
+            graph.instantiate().launch(stream)
+        else:
+            launch()
+            launch()
         np.testing.assert_array_equal(y.to_host(stream=stream), 2 * np.arange(N)[::-1])
         x.close()
         y.close()
