@@ -22,28 +22,13 @@ def test_shape_dtype_and_strides_are_numpys(device):
     assert (array.ndim, array.size, array.itemsize, array.nbytes, len(array)) == (3, 105, 2, 210, 3)
     assert array.is_contiguous
     assert array.device is device
-
-
-def test_size_zero_has_pointer_zero(device):
-    array = cuda.empty((3, 0))
-    assert array.pointer == 0
-    assert array.to_host().shape == (3, 0)
-    assert array[1:].pointer == 0
+    for empty in (cuda.empty((3, 0)), cuda.empty((3, 0))[1:]):
+        assert empty.pointer == 0
 
 
 KEYS = [
-    np.s_[2],
-    np.s_[-1],
-    np.s_[1:4],
-    np.s_[::2],
-    np.s_[..., 1],
-    np.s_[1, ..., 2],
-    np.s_[:, 1:5:3],
-    np.s_[2:2],
-    np.s_[1:3, 2, ::2],
-    np.s_[...],
-    np.s_[-3:, -2:],
-    np.s_[5:100],
+    *(np.s_[2], np.s_[-1], np.s_[1:4], np.s_[::2], np.s_[2:2], np.s_[...], np.s_[5:100]),
+    *(np.s_[..., 1], np.s_[1, ..., 2], np.s_[:, 1:5:3], np.s_[1:3, 2, ::2], np.s_[-3:, -2:]),
 ]
 
 
@@ -54,14 +39,9 @@ def test_views_are_numpys(device, rng, key):
     view = array[key]
     assert view.shape == host[key].shape
     np.testing.assert_array_equal(view.to_host(), host[key])
-
-
-def test_a_view_writes_through(device):
-    array = cuda.zeros((4, 6), np.int32)
-    array[1:3, ::2].copy_from(np.ones((2, 3), np.int32))
-    expected = np.zeros((4, 6), np.int32)
-    expected[1:3, ::2] = 1
-    np.testing.assert_array_equal(array.to_host(), expected)
+    view.copy_from(-host[key])
+    host[key] *= -1
+    np.testing.assert_array_equal(array.to_host(), host)
 
 
 @pytest.mark.parametrize(
@@ -105,28 +85,16 @@ def test_pitched_rows_start_at_the_pitch(device, rng):
         cuda.empty_pitched(5)
 
 
-@pytest.mark.parametrize(
-    ("shape", "error"), [(-1, ValueError), ((3, -2), ValueError), (2.5, TypeError), ("3", TypeError), (True, TypeError)]
-)
-def test_a_wrong_shape_is_named(device, shape, error):
-    with pytest.raises(error, match="shape"):
-        cuda.empty(shape)
-
-
-def test_dtypes_that_cannot_live_on_a_device_are_refused(device):
-    for dtype in (object, np.dtype(">f4"), "S0"):
-        with pytest.raises(TypeError, match="dtype"):
-            cuda.empty(3, dtype)
-
-
 @pytest.mark.xdist_group("free memory")
 def test_allocation_beyond_the_card_leaves_nothing_and_the_next_one_works(device):
     device.synchronize()
-    before = device.memory_info.free
+    before, total = device.memory_info.free, device.memory_info.total
     with pytest.raises(cuda.OutOfMemoryError) as caught:
-        cuda.empty(device.memory_info.total + 1, np.uint8)
-    assert caught.value.requested == device.memory_info.total + 1
-    assert caught.value.total == device.memory_info.total
+        cuda.empty(total + 1, np.uint8)
+    assert (caught.value.requested, caught.value.total) == (total + 1, total)
+    for _ in range(100):
+        with pytest.raises(cuda.OutOfMemoryError):
+            cuda.empty_pitched((1 << 21, 1 << 21))
     assert cuda.to_device(np.arange(10)).to_host().sum() == 45
     device.synchronize()
     # A pool may keep a chunk of its own; what failed is not in it.
@@ -162,26 +130,17 @@ def test_closing_a_view_leaves_the_array(device):
     assert array.to_host().sum() == 10
 
 
-def test_an_array_outlives_its_stream(device):
-    stream = cuda.Stream()
-    array = cuda.zeros(100, stream=stream)
-    stream.close()
-    array.close()
-    device.synchronize()
-
-
-def test_with_closes(device):
-    with cuda.zeros(3) as array:
-        pass
-    assert array.closed
-
-
-def test_close_takes_the_stream_of_the_last_use(device):
-    with cuda.Stream() as stream:
-        array = cuda.zeros(100)
+def test_an_array_outlives_its_stream_and_is_closed_in_that_of_its_last_use(device):
+    with cuda.Stream() as stream, cuda.zeros(100) as array:
+        outliving = cuda.zeros(100, stream=stream)
         cuda.memset(array, 0, stream=stream)
         array.close(stream=stream)
         stream.synchronize()
+    outliving.close()
+    device.synchronize()
+    with cuda.zeros(3) as array:
+        pass
+    assert array.closed
 
 
 def borrow(array):
@@ -198,6 +157,7 @@ def test_close_refuses_a_bad_stream_and_leaves_every_kind_of_array_open(device, 
         with pytest.raises(error, match=r"DeviceArray\.close: argument 'stream' must be"):
             array.close(stream=bad)
         assert not array.closed
+    assert type(array) is cuda.DeviceArray
     array.close()
     array.close(stream=closed)  # a second call does nothing
     assert array.closed
@@ -230,20 +190,6 @@ def test_borrowed_memory_is_never_freed(device):
         cuda.DeviceArray.borrow(array.pointer, (2, 2), np.int32, strides=(4, 4))
     with pytest.raises(ValueError, match=r"'strides\[0\]' must be an int of 0 at least"):
         cuda.DeviceArray.borrow(array.pointer, 2, np.int32, strides=(-4,))
-
-
-def test_every_array_is_of_one_class(device):
-    array = cuda.zeros((4, 4))
-    with cuda.MemoryPool() as pool:
-        arrays = [
-            array,
-            array[1:],
-            array.reshape(16),
-            cuda.empty_pitched((3, 3)),
-            cuda.empty(3, pool=pool),
-            cuda.DeviceArray.borrow(array.pointer, 3, np.float32, owner=array),
-        ]
-        assert {type(each) for each in arrays} == {cuda.DeviceArray}
 
 
 @pytest.mark.parametrize("make", [cuda.empty, cuda.empty_pitched, cuda.pinned_empty, cuda.managed_empty])

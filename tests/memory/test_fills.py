@@ -1,4 +1,4 @@
-"""Fills by 8, 16 and 32 bits, padded and strided, and what does not fit."""
+"""Fills of elements of any size, padded and strided, and what does not fit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cudart_py as cuda
+
+PAIR = np.dtype([("a", "<i4"), ("b", "u1")])
 
 
 @pytest.mark.parametrize(
@@ -43,19 +45,21 @@ def test_every_element_is_the_value(device, dtype, value):
         (np.int32, 2**40),
     ],
 )
-def test_a_value_that_does_not_fit_is_an_error(device, dtype, value):
+def test_a_value_that_does_not_fit_is_an_error_and_changes_nothing(device, dtype, value):
     array = cuda.zeros(5, dtype)
-    with pytest.raises(ValueError, match="argument 'value' must be a value that fits"):
-        cuda.memset(array, value)
+    for fill in (cuda.memset, cuda.DeviceArray.fill):
+        with pytest.raises(ValueError, match="argument 'value' must be a value that fits"):
+            fill(array, value)
     assert not array.to_host().any()
 
 
-def test_a_64_bit_pattern_points_to_fill(device):
-    with pytest.raises(ValueError, match="DeviceArray.fill"):
+def test_what_cannot_be_filled_is_named(device):
+    closed = cuda.zeros(4)
+    closed.close()
+    with pytest.raises(ValueError, match="^this DeviceArray is closed$"):
+        closed.fill(1)
+    with pytest.raises(ValueError, match="DeviceArray.fill"):  # takes a pattern of 64 bits
         cuda.memset(cuda.empty(3, np.float64), 1.0)
-
-
-def test_wrong_types_are_named(device):
     with pytest.raises(TypeError, match="argument 'dst' must be a DeviceArray, not a NumPy array"):
         cuda.memset(np.zeros(3), 0)
     for value in ("x", None, [1, 2]):
@@ -63,27 +67,26 @@ def test_wrong_types_are_named(device):
             cuda.memset(cuda.zeros(3, np.int32), value)
 
 
-def test_a_pitched_array_keeps_its_padding(device):
-    array = cuda.empty_pitched((5, 7), np.uint8)
-    whole = cuda.DeviceArray.borrow(array.pointer, (5, array.pitch), np.uint8, owner=array)
-    cuda.memset(whole, 9)
-    cuda.memset(array, 1)
-    result = whole.to_host()
-    assert (result[:, :7] == 1).all()
-    assert (result[:, 7:] == 9).all()
-
-
 @given(
     st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 12)),
-    st.tuples(*[st.tuples(st.integers(0, 5), st.integers(0, 12), st.integers(1, 3))] * 3),
-    st.sampled_from([np.uint8, np.uint16, np.uint32, np.uint64]),
+    st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(1, 3))] * 3),
+    st.sampled_from(["u1", "u2", "u4", "u8", "f4", "f8", "c16", PAIR]),
+    st.booleans(),
 )
-def test_any_slice_fills_as_numpys(shape, slices, dtype):
-    key = tuple(slice(*s) for s in slices)
-    expected = np.full(shape, 7, dtype)
-    value = np.array(0x5A5A5A5A5A5A5A5A, np.uint64).astype(dtype)[()]
+def test_any_slice_fills_as_numpys(shape, slices, dtype, by_method):
+    dtype, key = np.dtype(dtype), tuple(slice(*s) for s in slices)
+    # memset repeats 32 bits at most.
+    content = bytes(range(1, 17)) if by_method or dtype.itemsize <= 4 else b"\x5a" * 16
+    value = np.frombuffer(content[: dtype.itemsize], dtype)[0]
+    expected = np.zeros(shape, dtype)
     expected[key] = value
+    if not (expected[key].size if by_method else dtype != PAIR):
+        return
     with cuda.Device(0):
-        array = cuda.full(shape, 7, dtype)
-        cuda.memset(array[key], value)
+        array = cuda.zeros(shape, dtype)
+        view = array[key]
+        if by_method:
+            assert view.fill(value) is view
+        else:
+            cuda.memset(view, value)
         np.testing.assert_array_equal(array.to_host(), expected)

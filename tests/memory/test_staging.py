@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,14 +22,9 @@ from cudart_py.memory import staging
 def small(monkeypatch):
     """Stage copies from 8 KiB on, in pieces of 1000 bytes, on any machine."""
     cuda.release_staging()
-    monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
-    monkeypatch.setattr(staging, "_SLOT_BYTES", 1000)
-    monkeypatch.setattr(staging, "_SLOTS", 4)
-    monkeypatch.setattr(staging, "_FILLING", 3)
-    monkeypatch.setattr(staging, "_EMPTYING", 2)
-    monkeypatch.setattr(staging, "_THREADS", 2)
-    monkeypatch.setattr(staging, "_processors", lambda: 3)
-    monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
+    sizes = {"THRESHOLD": 8 << 10, "_SLOT_BYTES": 1000, "_SLOTS": 4, "_FILLING": 3, "_EMPTYING": 2, "_THREADS": 2}
+    for name, value in {**sizes, "_processors": lambda: 3, "_LEAST_PROCESSORS": 1}.items():
+        monkeypatch.setattr(staging, name, value)
     yield
     cuda.release_staging()
 
@@ -67,19 +63,12 @@ def test_bytes_arrive_both_ways(device, rng, small, pieces, nbytes, which):
     assert pieces == 2 * ([1000] * (nbytes // 1000) + [nbytes % 1000] * (nbytes % 1000 > 0))
 
 
-def test_the_source_may_change_as_soon_as_the_copy_returns(device, small):
-    host = np.arange(20_000)
+def test_the_host_has_its_memory_back_when_the_copy_returns(device, small):
+    host, out = np.arange(20_000), np.zeros(20_000, np.int64)
     stream = cuda.Stream(non_blocking=True)
     array = cuda.empty(20_000, host.dtype, stream=stream)
     cuda.memcpy(array, host, stream=stream)
     host[:] = -1
-    np.testing.assert_array_equal(array.to_host(), np.arange(20_000))
-
-
-def test_a_download_into_pageable_memory_is_done_on_return(device, small):
-    stream = cuda.Stream(non_blocking=True)
-    array = cuda.to_device(np.arange(20_000), stream=stream)
-    out = np.zeros(20_000, np.int64)
     cuda.memcpy(out, array, stream=stream)
     np.testing.assert_array_equal(out, np.arange(20_000))
 
@@ -115,46 +104,15 @@ def test_a_copy_that_finds_the_ring_busy_goes_to_the_driver(device, small, piece
 
 
 def test_many_threads_copy_at_once(device, small):
-    failures = []
-
     def work(seed):
-        try:
-            with cuda.Device(0), cuda.Stream(non_blocking=True) as stream:
-                host = np.random.default_rng(seed).integers(0, 256, 30_011, np.uint8)
-                for _ in range(10):
-                    array = cuda.to_device(host, stream=stream)
+        with cuda.Device(0), cuda.Stream(non_blocking=True) as stream:
+            host = np.random.default_rng(seed).integers(0, 256, 30_011, np.uint8)
+            for _ in range(10):
+                with cuda.to_device(host, stream=stream) as array:
                     np.testing.assert_array_equal(array.to_host(stream=stream), host)
-                    array.close()
-        except BaseException as error:
-            failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-
-
-@pytest.mark.parametrize("direction", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"])
-@pytest.mark.parametrize("at", [0, 2, 6, 9])
-def test_an_error_half_way_is_raised_and_the_next_copy_works(device, small, monkeypatch, direction, at):
-    host = np.arange(10_000, dtype=np.uint8)
-    array = cuda.to_device(host)
-    original, count = getattr(api, direction), [0]
-
-    def failing(*arguments):
-        count[0] += 1
-        if count[0] == at + 1:
-            raise errors.CudaError("planted")
-        return original(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setitem(vars(api), direction, failing)
-        with pytest.raises(errors.CudaError, match="planted"):
-            cuda.to_device(host).to_host()
-    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
-    np.testing.assert_array_equal(array.to_host(), host)
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))
 
 
 @pytest.fixture
@@ -174,26 +132,20 @@ def slow(monkeypatch):
 
 @pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuEventRecord"])
 @pytest.mark.parametrize("at", [0, 1, 5, 8])
-def test_after_an_error_no_thread_touches_the_callers_memory(device, small, slow, monkeypatch, call, at):
+def test_after_an_error_no_thread_touches_the_callers_memory_and_the_next_copy_works(
+    device, small, slow, driver_calls, call, at
+):
     host, out, array = np.arange(9000, dtype=np.uint8), np.zeros(9000, np.uint8), cuda.zeros(9000, np.uint8)
-    copies = {
-        "cuMemcpyHtoDAsync": [(array, host)],
-        "cuMemcpyDtoHAsync": [(out, array)],
-        "cuEventRecord": [(array, host), (out, array)],
-    }
-    for destination, source in copies[call]:
-        original, count = getattr(api, call), itertools.count()
-
-        def failing(*arguments, original=original, count=count):
-            if next(count) == at:
-                raise errors.CudaError("planted")
-            return original(*arguments)
-
-        with monkeypatch.context() as patch:
-            patch.setitem(vars(api), call, failing)
-            with pytest.raises(errors.CudaError, match="planted"):
-                cuda.memcpy(destination, source)
+    up, down = (array, host), (out, array)
+    for copy in {"cuMemcpyHtoDAsync": [up], "cuMemcpyDtoHAsync": [down], "cuEventRecord": [up, down]}[call]:
+        count = itertools.count()
+        driver_calls.fails = lambda name, count=count: name == call and next(count) == at
+        with pytest.raises(errors.CudaError, match=call):
+            cuda.memcpy(*copy)
         assert not slow
+    if call == "cuEventRecord":  # without which nobody knows when the device has done with a slot
+        device.synchronize()
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
 
 
 # Fewer and more pieces than there are threads (2), than are with them (3, 2), and slots (4).
@@ -219,7 +171,7 @@ def test_without_page_locked_memory_the_driver_copies(device, small, monkeypatch
     assert pieces == [10_000, 10_000]
 
 
-def test_during_capture_the_driver_decides(device, small, monkeypatch, pieces):
+def test_during_a_capture_of_others_the_driver_decides(device, small, monkeypatch, pieces):
     monkeypatch.setattr(staging, "_capturing", lambda stream: True)
     cuda.to_device(np.zeros(10_000))
     assert pieces == [80_000]
@@ -243,31 +195,3 @@ def test_the_ring_is_given_back_and_made_again(device, small):
     assert memory.closed
     assert threading.active_count() < before
     np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
-
-
-def test_exit_with_a_ring_is_silent(python):
-    program = (
-        "import numpy as np, cudart_py as cuda\n"
-        "from cudart_py.memory import staging\n"
-        "staging._LEAST_PROCESSORS = 1\n"
-        "host = np.arange(2_000_000)\n"
-        "array = cuda.to_device(host)\n"
-        "assert staging._rings and (array.to_host() == host).all()\n"
-    )
-    result = python(program, CUDART_PY_DRIVER=seam._selected)
-    assert (result.stdout, result.stderr) == ("", "")
-
-
-def test_exit_with_every_kind_of_memory_alive_is_silent(python):
-    program = (
-        "import numpy as np, cudart_py as cuda\n"
-        "device = cuda.Device(0).__enter__()\n"
-        "managed, plain = cuda.managed_empty(10), np.zeros(1000)\n"
-        "registered, pool = cuda.register_host(plain), cuda.MemoryPool()\n"
-        "array = cuda.empty(10, pool=pool)\n"
-        "device.memory_pool = cuda.MemoryPool()\n"
-        "other = cuda.zeros(5)\n"
-        "borrowed = cuda.Stream.borrow(cuda.Stream())\n"
-    )
-    result = python(program, CUDART_PY_DRIVER=seam._selected)
-    assert (result.stdout, result.stderr) == ("", "")
