@@ -6,13 +6,12 @@
 The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, a loop
 that is never entered. A sample of them is drawn evenly from all. Each is planted in a clone of the last commit, never
 in the checkout, and tests run there in a process of their own, up to the first that fails. A mutant is caught where a
-test fails or the tests take `--patience` times as long as without it.
+test fails or the tests take four times as long as without it.
 
 Which tests run for a mutant is learnt once for each commit: the modules' own tests run under coverage, which tells the
-tests that execute the mutant's statement (`mutation_coverage.py`). Those run first, then others that execute its
-module, the quickest first, up to some number and seconds of them. A test that is left out can only make a caught mutant
-count as a survivor, never the other way round. All tests that were chosen for any mutant run once without one, and must
-pass.
+tests that execute the mutant's statement. Those run first, then others that execute its module, the quickest first, up
+to some number and seconds of them. A test that is left out can only make a caught mutant count as a survivor, never the
+other way round. All tests that were chosen for any mutant run once without one, and must pass.
 
 What cannot be seen by any test is left out beforehand, by these rules:
 
@@ -23,19 +22,20 @@ What cannot be seen by any test is left out beforehand, by these rules:
 - the `strict=True` of a `zip`, which only asserts that lengths agree;
 - a decorator that keeps results (`functools.cache`, `lru_cache`) taken away, or its size changed: it saves time only.
 
-Clones and results (cosmic-ray's session, a file of SQLite) lie in `--folder`; a run that was cut goes on there. In the
-end the survivors are listed with what was changed. Exits with 1 if fewer than `--least` percent were caught.
+The clone and the results (cosmic-ray's session, a file of SQLite) lie in a temporary folder; a run that was cut goes on
+there. In the end the survivors are listed with what was changed. Exits with 1 if fewer than 95 percent were caught.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import concurrent.futures
+import bisect
 import functools
 import itertools
+import json
+import math
 import os
-import queue
 import random
 import resource
 import shlex
@@ -44,15 +44,17 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import coverage
+import pytest
 from cosmic_ray.commands.init import init
 from cosmic_ray.mutating import mutate_and_test, mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
-from mutation_coverage import Record
 
 ROOT = Path(__file__).parents[1]
 
@@ -116,6 +118,9 @@ MODULES = {
 
 _IDENTITY = {"Is", "IsNot"}
 _MEMORY = 8 << 30  # bytes that a mutant may ask for
+MOST_TESTS, MOST_SECONDS = 400, 20  # of a mutant
+LEAST, PATIENCE = 95, 4
+ALONE = ("-q", "-n", "0", "-p", "no:cacheprovider")
 
 
 def unseen(source: str, mutation: MutationSpec) -> bool:
@@ -187,22 +192,106 @@ def _kind(item: WorkItem) -> str:
     return f"{mutation.operator_name} {mutation.occurrence}"
 
 
+class Recorder:
+    """A pytest plugin that makes each test a context of coverage, and keeps the seconds of those that pass."""
+
+    def __init__(self, measured: coverage.Coverage) -> None:
+        self.measured = measured
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
+        """Switch the context."""
+        self.measured.switch_context(item.nodeid)
+        self.seconds[item.nodeid] = 0
+        handled = yield
+        self.measured.switch_context("")
+        return handled
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up the seconds of what a test sets up, does and tears down."""
+        self.seconds[report.nodeid] += report.duration if report.passed else math.inf
+
+
+def record(folder: Path) -> int:
+    """Run all tests in the current folder, and leave what they execute and how long they take.
+
+    A test that fails or is skipped is left out, and so is what tests do in processes of their own.
+    """
+    modules = [str(Path(module).resolve()) for module in MODULES]
+    measured = coverage.Coverage(data_file=str(folder / "lines.sqlite"), include=modules, config_file=False)
+    measured.erase()
+    recorder = Recorder(measured)
+    with measured.collect():
+        pytest.main([*ALONE, *dict.fromkeys(test for own in MODULES.values() for test in own)], plugins=[recorder])
+    measured.save()
+    passed = {test: seconds for test, seconds in recorder.seconds.items() if seconds < math.inf}
+    if passed:
+        (folder / "seconds.json").write_text(json.dumps(passed))
+    return int(not passed)
+
+
+class Record:
+    """What is known of a commit's tests, which run once for it."""
+
+    def __init__(self, folder: Path, clone: Path) -> None:
+        if not (folder / "seconds.json").exists():
+            command = [*environment(clone), sys.executable, __file__, "--record", str(folder)]
+            subprocess.run(command, check=True)
+        self._clone = clone
+        self._data = coverage.CoverageData(str(folder / "lines.sqlite"))
+        self._data.read()
+        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
+
+    def choose(self, module: str, line: int) -> list[str]:
+        """Return the tests to run for a mutant of a line of a module, in their order.
+
+        First come all tests of the module's own files that execute the line's statement; of a line that none executes,
+        since the import does, all tests of these files. Then come others that execute the statement, those of its own
+        files that execute nothing of the module, since what they do may be in a process of its own, and those that
+        execute anything else of the module, while there are few enough. Of each test function the quickest case comes
+        first, then of each the next one. The tests of one file stay together, since they share what it makes once.
+        """
+        file = {test: test.partition("::")[0] for test in self.seconds}
+        own = {test for test in self.seconds if file[test] in MODULES[module]}
+        found = self._data.contexts_by_lineno(str(self._clone / module))
+        by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
+        near = set().union(*(by_line.get(at, ()) for at in statement(self._clone / module, line))) or own
+        seen = set().union(*by_line.values())
+        ranks, cases = {}, Counter[str]()
+        for test in sorted(seen | own, key=self.seconds.__getitem__):
+            ranks[test] = (test not in near, test not in own - seen, test not in own, cases[test.partition("[")[0]])
+            cases[test.partition("[")[0]] += 1
+        ordered = sorted(ranks, key=ranks.__getitem__)
+        total = list(itertools.accumulate(self.seconds[test] for test in ordered))
+        chosen = ordered[: max(len(near & own), min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))]
+        files = list(dict.fromkeys(file[test] for test in chosen))
+        return sorted(chosen, key=lambda test: files.index(file[test]))
+
+
+def statement(path: Path, line: int) -> range:
+    """Return the lines of the statement that a line belongs to; of one that has others in it, those of its head."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.stmt)]
+    around = [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    if not around:
+        return range(line, line + 1)
+    innermost = max(around, key=lambda node: node.lineno)
+    end = (innermost.end_lineno or line) + 1
+    lines = range(innermost.lineno, min((n.lineno for n in nodes if innermost.lineno < n.lineno < end), default=end))
+    # Neither an `except` nor a `case` is a statement.
+    return lines if line in lines else range(line, line + 1)
+
+
 def make_clone(place: Path) -> Path:
     """Clone the last commit, or bring a clone back to what it was if a run was cut there."""
     if not place.exists():
         subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(place)], check=True)
     subprocess.run(["git", "-C", str(place), "checkout", "--quiet", "--force", "HEAD"], check=True)
+    # What is kept compiled of a module might pass for a mutant's, whose file may have its time and size.
+    for module in MODULES:
+        for kept in (place / module).parent.glob(f"__pycache__/{Path(module).stem}.*.pyc"):
+            kept.unlink()
     return place
-
-
-def learn(folder: Path, clone: Path) -> Record:
-    """Return what is known of the commit's tests; they run once for it, unless that was done before."""
-    if not Record.exists(folder):
-        script = Path(__file__).with_name("mutation_coverage.py")
-        tests = dict.fromkeys(test for own in MODULES.values() for test in own)
-        arguments = [str(script), str(folder), "--modules", *MODULES, "--tests", *tests]
-        subprocess.run([*environment(clone), sys.executable, *arguments], check=True)
-    return Record(folder, clone)
 
 
 def environment(clone: Path) -> list[str]:
@@ -212,68 +301,40 @@ def environment(clone: Path) -> list[str]:
 
 def command(clone: Path, tests: list[str]) -> list[str]:
     """Return how tests run in a clone, up to the first that fails."""
-    return [*environment(clone), sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    return [
+        *environment(clone),
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+    ]
 
 
-def require_passing(clone: Path, tests: list[str]) -> None:
-    """Run tests without a mutant, in the order in which they are given, and end the program if one fails."""
-    done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
-
-
-def forget(clone: Path, module: str) -> None:
-    """Remove what is kept compiled of a module: it might pass for a mutant's, whose file may have its time and size."""
-    for kept in (clone / module).parent.glob(f"__pycache__/{Path(module).stem}.*.pyc"):
-        kept.unlink()
-
-
-def try_mutant(item: WorkItem, origin: Path, clone: Path, tests: list[str], limit: float) -> WorkResult:
-    """Plant a mutant in a clone, which need not be the one that it was found in, and run tests."""
-    (mutation,) = item.mutations
-    there = MutationSpec(
-        module_path=clone / mutation.module_path.relative_to(origin),
-        operator_name=mutation.operator_name,
-        occurrence=mutation.occurrence,
-        start_pos=mutation.start_pos,
-        end_pos=mutation.end_pos,
-    )
-    result = mutate_and_test([there], shlex.join(command(clone, tests)), limit)
-    if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
-        raise RuntimeError(f"{_kind(item)} in {mutation.module_path} could not be tried:\n{result.output}")
-    return result
-
-
-def run(session: WorkDB, clones: list[Path], record: Record, patience: float) -> None:
-    """Try all mutants of a session that have no result yet, one in each clone at a time."""
+def run(session: WorkDB, clone: Path, known: Record) -> None:
+    """Try all mutants of a session that have no result yet."""
     pending = session.pending_work_items
-    if not pending:
-        return
     chosen = {}
     for item in pending:
         (mutation,) = item.mutations
-        module = str(mutation.module_path.relative_to(clones[0]))
-        chosen[item.job_id] = record.choose(module, mutation.start_pos[0], MODULES[module])
-    require_passing(clones[0], sorted({test for tests in chosen.values() for test in tests}))
-    free: queue.SimpleQueue[Path] = queue.SimpleQueue()
-    for clone in clones:
-        for module in MODULES:
-            forget(clone, module)
-        free.put(clone)
-
-    def work(item: WorkItem) -> tuple[str, WorkResult]:
-        clone = free.get()
+        chosen[item.job_id] = known.choose(str(mutation.module_path.relative_to(clone)), mutation.start_pos[0])
+    if tests := sorted({test for tests in chosen.values() for test in tests}):
+        done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
+    for count, item in enumerate(pending, 1):
         tests = chosen[item.job_id]
-        try:
-            limit = 20 + patience * sum(record.seconds[test] for test in tests)
-            return item.job_id, try_mutant(item, clones[0], clone, tests, limit)
-        finally:
-            free.put(clone)
-
-    with concurrent.futures.ThreadPoolExecutor(len(clones)) as pool:
-        for count, (job, result) in enumerate(pool.map(work, pending), 1):
-            session.set_result(job, result)
-            print(f"\r{count} of {len(pending)} ", end="", file=sys.stderr, flush=True)
+        limit = 20 + PATIENCE * sum(known.seconds[test] for test in tests)
+        result = mutate_and_test(list(item.mutations), shlex.join(command(clone, tests)), limit)
+        if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
+            raise RuntimeError(f"{_kind(item)} could not be tried:\n{result.output}")
+        session.set_result(item.job_id, result)
+        print(f"\r{count} of {len(pending)} ", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
 
@@ -301,32 +362,31 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
     parser.add_argument("--module", action="append", default=[], help="part of a module's path; may be repeated")
-    parser.add_argument("--jobs", type=int, default=1, help="clones at work at a time (1)")
-    parser.add_argument("--patience", type=float, default=4, help="times as long as without a mutant is too long (4)")
-    parser.add_argument("--least", type=float, default=95, help="percentage that must be caught (95)")
-    parser.add_argument("--folder", type=Path, help="where clones and results lie, by default one for each commit")
+    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.record:
+        return record(options.record)
     modules = [module for module in MODULES if any(part in module for part in options.module or [""])]
     if not modules:
         parser.error(f"no module's path has {' or '.join(options.module)} in it; there are {', '.join(MODULES)}")
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    folder = options.folder or Path(tempfile.gettempdir()) / f"cudart-py-mutation-{head.stdout[:12]}"
+    folder = Path(tempfile.gettempdir()) / f"cudart-py-mutation-{head.stdout[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     # In the background a shell ignores interrupts, which the tests would inherit, and some interrupt themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # They inherit this too: what a mutant asks for too much must not take the machine's memory.
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    clones = [make_clone(folder / f"clone{number}") for number in range(options.jobs)]
+    clone = make_clone(folder / "clone")
     name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module))))
     with use_db(str(folder / f"{name}.sqlite")) as session:
         if not session.num_work_items:
-            drawn, count = draw(modules, clones[0], options.sample, options.seed)
+            drawn, count = draw(modules, clone, options.sample, options.seed)
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
-        run(session, clones, learn(folder, clones[0]), options.patience)
-        print(*report(session, clones[0]), sep="\n")
+        run(session, clone, Record(folder, clone))
+        print(*report(session, clone), sep="\n")
         alive = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
-        return int(100 * (1 - alive / max(1, session.num_results)) < options.least)
+        return int(100 * (1 - alive / max(1, session.num_results)) < LEAST)
 
 
 if __name__ == "__main__":
