@@ -48,6 +48,20 @@ def test_every_integer_type_takes_its_whole_range(device, module, values):
     np.testing.assert_array_equal(out.to_host(), [int(v) for v in values])
 
 
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_no_integer_type_takes_more_than_its_range(device, module, dtype):
+    position = INTEGERS.index(dtype) + 2
+    limits = np.iinfo(dtype)
+    for value in (int(limits.min) - 1, int(limits.max) + 1):
+        values = [cuda.zeros(9, np.int64), False, *[0] * 8]
+        values[position] = value
+        with pytest.raises(ValueError, match=rf"argument {position} of scalars .* takes integers from {limits.min} to"):
+            module["scalars"][1, 1](*values)
+
+
 @pytest.mark.parametrize(
     "f", [1.1, np.float32(1.1), np.float64(1.1), 3, np.float16(0.5), float("inf"), -0.0, float("nan"), np.nan]
 )

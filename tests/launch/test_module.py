@@ -137,6 +137,8 @@ def test_a_closed_module_is_refused(device):
     bound = launch.bind()
     launch()
     bound()
+    with pytest.raises(TypeError, match=r"void nothing\(\) takes 0 arguments, and 1 were given"):
+        launch(1)
     module.close()
     module.close()
     for use in (lambda: module["nothing"], lambda: kernel.handle, lambda: module.symbol("x")):
