@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,14 @@ def main() -> None:
             written, path = {stop["name"]: round(stop["seconds"], 1) for stop in run["stops"]}, progress.SECONDS
         path.write_text(text(written) + "\n", encoding="utf-8")
         print(f"written: {path}, {path.stat().st_size:,} bytes")
-    made = "\n".join(bars(json.loads(options.bars.read_text()))) if options.bars else kept_bars()
+    made = bars(json.loads(options.bars.read_text())) if options.bars else kept_bars()
     PAGE.write_text(page(made), encoding="utf-8")
 
 
 def page(made: str) -> str:
     """Return the page of the recorded figures, with a section of bars."""
     run = json.loads(recorded.FILE.read_text(encoding="utf-8"))
-    return "\n\n".join(["\n".join(heading(run)), made, *("\n".join(stop(found)) for found in run["stops"])]) + "\n"
+    return "\n\n".join([heading(run), made, *map(stop, run["stops"])]) + "\n"
 
 
 def kept_bars() -> str:
@@ -79,85 +79,66 @@ def number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table's lines; the first column is words, the others are numbers."""
-    yield "| " + " | ".join(header) + " |"
-    yield "|---|" + "---:|" * (len(header) - 1)
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; the first column is words, the others are numbers."""
+    lines = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in (header, *rows)]
+    lines.insert(1, "---|" + "---:|" * (len(header) - 1))
+    return "\n".join(f"|{line}" if at == 1 else f"| {line} |" for at, line in enumerate(lines))
 
 
-def heading(run: Json) -> Iterator[str]:
-    """Yield what the run depends on."""
+def heading(run: Json) -> str:
+    """Return what the run depends on."""
     device, driver = run["device"], run["driver"]
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-    yield f"# Measured on one {device['name']}"
-    yield ""
-    multiprocessors, gigabytes = f"{device['sm_count']} multiprocessors", f"{device['total_memory'] / 1e9:.0f} GB"
-    card = f"{device['name']}, compute capability {device['compute_capability']}, {multiprocessors}, {gigabytes}"
-    yield f"{card}; CUDA {driver['cuda']}; {versions}."
-    yield ""
-    yield f"Recorded {run['date']} at commit {commit(run)}."
-    yield ""
-    yield "This page is made by `scripts/record_tour.py` from the JSON of a run; change nothing here by hand."
+    size = f"{device['sm_count']} multiprocessors, {device['total_memory'] / 1e9:.0f} GB"
+    commit = run["commit"] or "unknown"
+    name = commit.removesuffix("-dirty")
+    return f"""\
+# Measured on one {device["name"]}
+
+{device["name"]}, compute capability {device["compute_capability"]}, {size}; CUDA {driver["cuda"]}; {versions}.
+
+Recorded {run["date"]} at commit `{name}`{" with changes" if name != commit else ""}.
+
+This page is made by `scripts/record_tour.py` from the JSON of a run; change nothing here by hand."""
 
 
-def commit(run: Json) -> str:
-    """Return what the run knows of its commit."""
-    name = run["commit"] or "unknown"
-    short = name.removesuffix("-dirty")
-    return f"`{short}`" + (" with changes" if short != name else "")
-
-
-def bars(found: Json) -> Iterator[str]:
-    """Yield the table of speed bars."""
-    yield "## Bars"
-    yield ""
-    yield "A stop's best row over what it is compared with, which does the same work in the same process; `ok` stands"
-    yield "where the ratio is at least the bar."
-    yield ""
-    for each in found["tables"]:
-        yield f"### {each['title']}"
-        yield ""
-        yield from table(each["headings"], [[number(cell) for cell in row] for row in each["rows"]])
-        yield ""
-
-
-def stop(found: Json) -> Iterator[str]:
-    """Yield a stop's section."""
-    yield f"## {found['name']}: {found['title']}"
-    limit = found["limit"]
-    facts = [
-        f"Limit: {limit['name']}, {number(limit['rate'])} {limit['unit']}." if limit and limit["rate"] else "",
-        f"Size: {found['size']:,}." if found["size"] else "",
+def bars(found: Json) -> str:
+    """Return the tables of speed bars."""
+    tables = [
+        f"### {each['title']}\n\n{table(each['headings'], [list(map(number, row)) for row in each['rows']])}"
+        for each in found["tables"]
     ]
-    if any(facts):
-        yield ""
-        yield " ".join(filter(None, facts))
-    yield from rows(found["rows"])
+    intro = """\
+A stop's best row over what it is compared with, which does the same work in the same process; `ok` stands
+where the ratio is at least the bar."""
+    return "\n\n".join(["## Bars", intro, *tables])
+
+
+def stop(found: Json) -> str:
+    """Return a stop's section."""
+    limit = found["limit"]
+    facts = []
+    if limit and limit["rate"]:
+        facts.append(f"Limit: {limit['name']}, {number(limit['rate'])} {limit['unit']}.")
+    if found["size"]:
+        facts.append(f"Size: {found['size']:,}.")
+    parts = [f"## {found['name']}: {found['title']}", " ".join(facts), *rows(found["rows"])]
     for title, others in found.get("tables", {}).items():  # records before there were such have none
-        yield ""
-        yield f"**{title}**"
-        yield from rows(others)
-    for remark in found["notes"]:
-        yield ""
-        yield remark
+        parts += [f"**{title}**", *rows(others)]
+    return "\n\n".join(filter(None, [*parts, *found["notes"]]))
 
 
-def rows(found: Sequence[Json]) -> Iterator[str]:
-    """Yield a table of a stop and the notes of its rows."""
+def rows(found: Sequence[Json]) -> list[str]:
+    """Return a table of a stop and the notes of its rows."""
     columns = list(dict.fromkeys(column for row in found for column in row["values"]))
 
     def cell(column: str, values: Json) -> str:
         value = values.get(column)
         return f"{100 * value:.1f} %" if column.startswith("of ") and value is not None else number(value)
 
-    yield ""
-    yield from table(["", *columns], [[x["name"], *(cell(c, x["values"]) for c in columns)] for x in found])
-    for row in found:
-        if row["note"]:
-            yield ""
-            yield f"{row['name']}: {row['note']}"
+    cells = [[row["name"], *(cell(column, row["values"]) for column in columns)] for row in found]
+    return [table(["", *columns], cells), *(f"{row['name']}: {row['note']}" for row in found if row["note"])]
 
 
 if __name__ == "__main__":
