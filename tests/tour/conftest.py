@@ -11,12 +11,38 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, host_latency, limits, stops, timing, wrong
-from library_tour.course import monte_carlo, nested_monte_carlo, occupancy, precision, streams
+from library_tour import counters, device_code, host_latency, limits, several, stops, timing, wrong
+from library_tour.course import (
+    crank_nicolson,
+    graphs,
+    l2_persistence,
+    monte_carlo,
+    nested_monte_carlo,
+    occupancy,
+    precision,
+    streams,
+)
+from library_tour.course import map as map_
 from library_tour.stop import Result, Row, Size
 from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
+
+# How often work is repeated where there is a clock, and the sizes of what is drawn.
+SHORTER = {
+    crank_nicolson: {"SHOWN_CELLS": (16, 32)},
+    graphs: {"ROUNDS": 1, "CURVE_SIZES": (2**5,), "FEW": 60},
+    host_latency: {"OTHERS": (2**15, 2**16)},
+    l2_persistence: {"WINDOWS": (0.5, 1.5), "MODEL_LINE": 2**20},
+    map_: {"PASSES": 16, "CHECKED_PASSES": 8},
+    monte_carlo: {"SEEDS": 2, "SEED_PATHS": 2**10},
+    nested_monte_carlo: {"MORE_OUTER": (70, 71), "SEEDS": 1, "ERRORS_OUTER": (2, 4)},
+    occupancy: {"STEPS": 64},
+    precision: {"ROUNDS": 8},
+    several: {"SECONDS": 0},
+    streams: {"SPIN_MS": 1e-5, "PIECES": 4, "TRIED_STEPS": 4},
+    timing: {"FRESH_TIMES": 1},
+}
 
 
 def stop_of(item: pytest.Item) -> str:
@@ -106,18 +132,12 @@ def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(counters, "available", lambda: False)
     monkeypatch.setattr(timing, "available", lambda: True)
-    monkeypatch.setattr(timing, "median_ms", once)
-    monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
+    for clock in ("median_ms", "call_ms", "waiting_ms"):
+        monkeypatch.setattr(timing, clock, once)
     monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
-    monkeypatch.setattr(monte_carlo, "SEEDS", 2)
-    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**10)
-    monkeypatch.setattr(occupancy, "STEPS", 64)
-    monkeypatch.setattr(streams, "SPIN_MS", 1e-5)
-    monkeypatch.setattr(streams, "PIECES", 4)
-    monkeypatch.setattr(streams, "TRIED_STEPS", 4)
-    monkeypatch.setattr(precision, "ROUNDS", 8)
-    monkeypatch.setattr(host_latency, "OTHERS", (2**15, 2**16))
-    monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (1000, 1001))
+    for module, values in SHORTER.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +18,9 @@ from typing import Any
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code
+from library_tour import counters, device_code, plots
 from library_tour.runner import Outcome, run_stop
+from library_tour.stop import Film
 
 counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 
@@ -55,6 +58,9 @@ SIZES = {
     "transpose": 256,
 }
 
+# The same where 64 is large, since it counts time steps or what each thread does.
+SMALL = {"crank_nicolson": 2, "variables": 5}
+
 _modules: dict[tuple[object, ...], cuda.Module] = {}
 
 
@@ -84,6 +90,13 @@ def explained(of: Outcome) -> str:
     """Return why an outcome is bad."""
     checks = "; ".join(f"{check.fact}: {check.detail}" for check in of.failed_checks)
     return f"{checks} {of.message} {of.traceback}"
+
+
+def draw(of: Outcome, folder: Path) -> None:
+    """Draw the figures of an outcome without files and without films, since to write them takes long."""
+    if importlib.util.find_spec("matplotlib"):
+        still = [picture for picture in of.result.pictures if not isinstance(picture, Film)]
+        plots.draw(of.name, of.title, replace(of.result, pictures=still), folder, formats=())
 
 
 # `found` runs a stop without the programs that are wrong on purpose.

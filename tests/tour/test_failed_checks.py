@@ -8,14 +8,13 @@ import pytest
 from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import plots, record, report, several, stops, timing, variants
-from library_tour.course import crank_nicolson, monte_carlo, nested_monte_carlo
+from library_tour import record, report, stops, timing, variants
+from library_tour.course import nested_monte_carlo
 from library_tour.pages import folder as pages
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Check, Film, Timeline
+from library_tour.stop import Check
+from tests.tour.outcomes import SMALL, draw
 
-# Where 60 is large, since it counts rows and columns, or time steps.
-SMALL = {"crank_nicolson": 2, "matmul": 20, "variables": 5}
 # Stops with code of their own for a variant that is wrong; the others leave it to `variants.measure`.
 OWN = {
     "vector_add",
@@ -49,12 +48,6 @@ def failing(any_clock, nothing_apart, monkeypatch):
     # What would be timed has been checked, and takes long.
     for clock in ("median_ms", "fresh_ms", "call_ms", "waiting_ms"):
         monkeypatch.setattr(timing, clock, lambda *_, **__: 1.0)
-    monkeypatch.setattr(several, "SECONDS", 0)
-    monkeypatch.setattr(crank_nicolson, "SHOWN_CELLS", (16, 32))
-    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**10)
-    monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (70, 71))
-    monkeypatch.setattr(nested_monte_carlo, "SEEDS", 1)
-    monkeypatch.setattr(nested_monte_carlo, "ERRORS_OUTER", (2, 4))
     monkeypatch.setattr(nested_monte_carlo, "COVERED", nested_monte_carlo.Stages(40, 7))
 
     def run(name: str, every: int) -> tuple[Outcome, bool]:
@@ -67,7 +60,7 @@ def failing(any_clock, nothing_apart, monkeypatch):
         for module in (variants, stops.load(name)):
             if hasattr(module, "compare"):
                 monkeypatch.setattr(module, "compare", compare)
-        return run_stop(name, cuda.Device(0), SMALL.get(name, 60)), bool(compared)
+        return run_stop(name, cuda.Device(0), SMALL.get(name, 64)), bool(compared)
 
     return run
 
@@ -91,11 +84,7 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, e
         page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
         assert "FAILED: " in page
         assert "made wrong" in page
-    if plots.importlib.util.find_spec("matplotlib"):
-        # Figures without files, since to write them takes long; films and timelines do not depend on rates.
-        pictures = [picture for picture in outcome.result.pictures if not isinstance(picture, Film | Timeline)]
-        object.__setattr__(outcome.result, "pictures", pictures)
-        plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
+    draw(outcome, tmp_path)
 
 
 # Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong.

@@ -18,17 +18,13 @@ from library_tour.course import all_reduce
 from library_tour.runner import run_stop
 from tests.tour.outcomes import counted, on_devices, outcome
 
-# Each stop with 61 rows or as many numbers, where a race is an error.
-RUN = """
-json.dump({name: found(name, 61) for name in sys.argv[1:]}, sys.stdout)
-"""
-
 
 @pytest.mark.needs("profile", "libraries")
 @pytest.mark.parametrize("count", [3, *(pytest.param(count, marks=pytest.mark.exhaustive) for count in (2, 4, 6))])
 def test_several_devices_have_the_result_of_one_without_a_race(count):
     names = ["map", "managed", *stops.SEVERAL_DEVICES]
-    found = on_devices(count, f"sys.argv[1:] = {names}" + RUN, CUDART_PY_SIMULATOR_CHECKS="error")
+    program = f"json.dump({{name: found(name, 61) for name in {names}}}, sys.stdout)"
+    found = on_devices(count, program, CUDART_PY_SIMULATOR_CHECKS="error")
     for name in names:
         assert found[name]["state"] == "passed", found[name]
         assert not any("one device. This" in note for note in found[name]["notes"]), name
@@ -41,13 +37,12 @@ def test_several_devices_have_the_result_of_one_without_a_race(count):
     ways = ("through one", "round a ring", "kernels on peers")
     assert values("all_reduce", "workers") == dict.fromkeys(ways, count)
     assert list(found["all_reduce"]["rows"]) == [*ways, "NCCL"]
+    assert "nccl4py" in found["all_reduce"]["rows"]["NCCL"]["note"]
     assert values("distributed_gemm", "workers")["SUMMA"] == count
     product = found["distributed_gemm"]["rows"]
-    right = {"one device": True, "SUMMA": True, "redistributed": True, "cuBLASMp": False}
-    assert {name: row["holds"] for name, row in product.items()} == right
+    assert {name for name, row in product.items() if row["holds"]} == {"one device", "SUMMA", "redistributed"}
     devices = values("monte_carlo_ranks", "devices")
-    assert devices["one device"] == 1
-    assert devices["strong scaling"] == devices["weak scaling"] == count
+    assert [devices[name] for name in ("one device", "strong scaling", "weak scaling")] == [1, count, count]
     assert found["managed"]["rows"]["two devices, one array"]["holds"]
     assert found["map"]["rows"]["in pieces, two GPUs"]["holds"]
 
@@ -59,12 +54,6 @@ def test_a_quarter_of_the_paths_is_a_quarter_of_the_instructions():
         pytest.skip("this machine has several devices")
     rows = outcome("monte_carlo_ranks").result.rows
     assert [row.values["efficiency"] for row in rows[1:]] == pytest.approx([1, 1, 1, 1], rel=0.01)
-
-
-def test_a_missing_nccl_is_named_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(all_reduce, "find_nccl", lambda: None)
-    rows = {row.name: row for row in run_stop("all_reduce", cuda.Device(0), 10).result.rows}
-    assert "nccl4py" in rows["NCCL"].note
 
 
 @pytest.mark.parametrize("way", ["through one", "round a ring", "kernels on peers"])
@@ -81,12 +70,15 @@ def test_parts_may_be_few_or_empty(device, way, workers, size):
 
 
 class FakeNccl:
-    """What all_reduce uses of nccl4py, for workers of one device: the sums come when the group ends."""
+    """What all_reduce uses of nccl4py, for workers of one device.
+
+    Like NCCL it adds in the workers' streams, so that its work can be captured: `team` has the kernels.
+    """
 
     SUM = "sum"
 
-    def __init__(self) -> None:
-        self.Communicator = self
+    def __init__(self, team: all_reduce.Team) -> None:
+        self.team, self.Communicator = team, self
         self.asked: list[tuple] = []
 
     def init_all(self, ordinals):
@@ -94,46 +86,20 @@ class FakeNccl:
 
     def allreduce(self, source, target, operation, *, stream):
         assert operation == self.SUM
-        self.asked.append((source, target, stream))
-
-    @contextmanager
-    def group(self):
-        yield
-        cuda.current_device().synchronize()
-        total = np.sum([source.to_host() for source, _, _ in self.asked], axis=0)
-        for _, target, _ in self.asked:
-            target.copy_from(total)
-
-
-def test_nccl_gets_the_arrays_in_place_and_the_workers_streams(device):
-    team = all_reduce.Team([device] * 3, None, 10)
-    numbers = np.arange(30, dtype=np.float32).reshape(3, 10)
-    nccl = FakeNccl()
-    work = all_reduce.by_nccl(nccl, all_reduce.join_nccl(team, nccl), team)
-    assert all_reduce.checked("NCCL", team, work, numbers).check.holds
-    assert [(source is target, stream) for source, target, stream in nccl.asked] == [
-        (True, stream) for stream in team.streams
-    ]
-
-
-class StreamNccl(FakeNccl):
-    """Like NCCL it adds in the workers' streams, so that its work can be captured: `team` has the kernels."""
-
-    def __init__(self, team: all_reduce.Team) -> None:
-        super().__init__()
-        self.team = team
+        assert source is target
+        self.asked.append((target, stream))
 
     @contextmanager
     def group(self):
         self.asked.clear()
         yield
-        [(total, _, stream), *others] = self.asked
-        for worker, (array, _, other) in enumerate(others, 1):
+        [(total, stream), *others] = self.asked
+        for worker, (array, other) in enumerate(others, 1):
             room = self.team.room[worker][: array.size]
             cuda.memcpy(room, array, stream=other)
             stream.wait(other)
             self.team.modules[0]["add_into"][1, 32, 0, stream](room, total, total.size // all_reduce.GROUP)
-        for array, _, other in others:
+        for array, other in others:
             cuda.memcpy(array, total, stream=stream)
             other.wait(stream)
 
@@ -141,8 +107,10 @@ class StreamNccl(FakeNccl):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_streams_of_all_workers_become_one_graph(device, workers):
     team = all_reduce.Team([device] * workers, None, 10)
-    nccl = StreamNccl(team)
-    work = all_reduce.as_graph(team, all_reduce.by_nccl(nccl, all_reduce.join_nccl(team, nccl), team))
+    nccl = FakeNccl(team)
+    by_nccl = all_reduce.by_nccl(nccl, all_reduce.join_nccl(team, nccl), team)
+    work = all_reduce.as_graph(team, by_nccl)
+    assert [stream for _, stream in nccl.asked] == team.streams
     nccl.asked = []
     for round in (1, 2):  # the graph takes what is there when it is launched
         numbers = round * np.arange(10 * workers, dtype=np.float32).reshape(workers, 10)
@@ -169,7 +137,7 @@ def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(an
     """NCCL's communicators wait for such graphs, and would wait forever."""
     destroyed = []
 
-    class Destroyed(StreamNccl):
+    class Destroyed(FakeNccl):
         def destroy(self) -> None:
             destroyed.append(len(graphs))
 
@@ -186,23 +154,18 @@ def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(an
 def test_communicators_are_left_to_the_process_after_an_exception(monkeypatch, device):
     """A traceback keeps the graphs that a communicator would wait for."""
     team = all_reduce.Team([device] * 2, None, 10)
-    monkeypatch.setattr(all_reduce, "usable_nccl", StreamNccl)  # which has no destroy
+    monkeypatch.setattr(all_reduce, "usable_nccl", FakeNccl)  # which has no destroy
     with pytest.raises(RuntimeError, match="wheels"), all_reduce.joined_nccl(team):
         raise RuntimeError("the wheels came off")
 
 
-@pytest.mark.parametrize(("others", "shared", "usable"), [(True, "", True), (False, "", False), (True, "two", False)])
-def test_ranks_use_nccl_where_all_have_it_and_a_gpu_each(device, monkeypatch, others, shared, usable):
-    nccl = FakeNccl()
+def test_nccl_is_used_where_all_ranks_have_it_and_a_gpu_each_and_not_by_workers_of_one_device(device, monkeypatch):
+    nccl = ModuleType("nccl.core")
     monkeypatch.setattr(all_reduce, "find_nccl", lambda: nccl)
-    comm = SimpleNamespace(allgather=lambda own: [own, others])
-    ranks = SimpleNamespace(comm=comm, rank=0, count=2, shared_device=lambda device: shared)
-    team = all_reduce.Team([device], ranks, 10)
-    assert (all_reduce.usable_nccl(team) is nccl) == usable
-
-
-def test_workers_of_one_device_do_not_use_nccl(device, monkeypatch):
-    monkeypatch.setattr(all_reduce, "find_nccl", FakeNccl)
+    for others, shared, usable in ((True, "", True), (False, "", False), (True, "two", False)):
+        comm = SimpleNamespace(allgather=lambda own, others=others: [own, others])
+        ranks = SimpleNamespace(comm=comm, rank=0, count=2, shared_device=lambda device, shared=shared: shared)
+        assert (all_reduce.usable_nccl(all_reduce.Team([device], ranks, 10)) is nccl) == usable
     assert all_reduce.usable_nccl(all_reduce.Team([device] * 2, None, 10)) is None
 
 
@@ -210,7 +173,7 @@ def test_a_nccl_without_its_library_is_missing(monkeypatch):
     def fail() -> None:
         raise RuntimeError("libnccl.so.2 was not found")
 
-    found = {"nccl.bindings.nccl": SimpleNamespace(get_version=fail), "nccl.core": FakeNccl()}
+    found = {"nccl.bindings.nccl": SimpleNamespace(get_version=fail), "nccl.core": ModuleType("nccl.core")}
     monkeypatch.setattr(cuda, "capabilities", lambda: frozenset({"interop"}))
     monkeypatch.setattr(all_reduce.importlib, "import_module", lambda name: found[name])
     assert all_reduce.find_nccl() is None
@@ -220,7 +183,7 @@ def test_a_nccl_without_its_library_is_missing(monkeypatch):
 
 def test_the_guides_sums_by_nccl_run(device, monkeypatch):
     team = all_reduce.Team([device] * 2, None, 8)
-    nccl = StreamNccl(team)
+    nccl = FakeNccl(team)
     core = ModuleType("nccl.core")
     for name in ("Communicator", "SUM", "group"):
         setattr(core, name, getattr(nccl, name))
