@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -34,22 +35,22 @@ def interrupt(device: cuda.Device, size: int) -> Result:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("arguments", [[], ["run", "--size", "7"]], ids=str)
-def test_without_names_every_stop_runs(only_stops, capsys, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "ran", "size"),
+    [
+        ([], ["first", "second"], "100"),
+        (["run", "--size", "7"], ["first", "second"], "7"),
+        (["run", "second", "second", "--size", "1234"], ["second"], "1,234"),
+    ],
+    ids=str,
+)
+def test_each_named_stop_or_all_of_them_run_once_in_order(only_stops, capsys, monkeypatch, arguments, ran, size):
     only_stops(first=good, second=good)
+    monkeypatch.setattr(timing, "available", lambda: False)
     assert main(arguments) == 0
     out = capsys.readouterr().out
-    assert out.index("first: What first shows") < out.index("second: What second shows")
-    assert "2 stops: 2 passed" in out
-
-
-def test_run_runs_each_named_stop_once_with_the_size(only_stops, capsys):
-    only_stops(first=good, second=good)
-    assert main(["run", "second", "second", "--size", "1234"]) == 0
-    out = capsys.readouterr().out
-    assert "first" not in out
-    assert out.count("What second shows") == 1
-    assert "size 1,234: grains of sand" in out
+    assert re.findall(r"^(\w+): What \1 shows$", out, re.MULTILINE) == ran
+    assert out.count(f"size {size}: grains of sand") == len(ran)
 
 
 def test_untimed_runs_the_small_size_and_takes_no_times(only_stops, capsys, monkeypatch):
@@ -67,11 +68,9 @@ def test_failed_checks_and_errors_are_told_and_the_other_stops_go_on(only_stops,
     assert main([]) == 1
     out = capsys.readouterr().out
     for words in (
-        "WRONG",
         "FAILED: two is three. it is two",
         "RuntimeError: the wheels came off",
-        "3 stops: 1 passed, 1 failed, 1 error",
-        "ERROR in second",
+        "1 passed, 1 failed, 1 error",
     ):
         assert words in out
 
@@ -88,7 +87,6 @@ def test_what_the_driver_cannot_do_is_no_failure(only_stops, capsys):
         (["run", "transpos"], "no stop 'transpos': did you mean transpose?"),
         (["run", "zzz"], "`library-tour list`"),
         (["run", "--size", "0"], "--size"),
-        (["run", "--size", "-3"], "--size"),
         (["run", "--size", "many"], "--size"),
         (["run", "--device", "99"], "'ordinal' must be"),
         (["transpose"], "`library-tour run transpose`"),
@@ -119,12 +117,10 @@ def test_list_has_the_names_titles_and_sizes_of_all_stops(capsys):
     assert main(["list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(stops.names())
     assert main(["list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert [stop["name"] for stop in listed] == list(stops.names())
-    for of in listed:
-        stop = stops.load(of["name"])
-        assert of["title"] == stop.TITLE
-        assert (of["size"] and of["size"]["counts"]) == (stop.SIZE and stop.SIZE.counts)
+    for name, of in zip(stops.names(), json.loads(capsys.readouterr().out), strict=True):
+        stop = stops.load(name)
+        size = of["size"] and of["size"]["counts"]
+        assert (of["name"], of["title"], size) == (name, stop.TITLE, stop.SIZE and stop.SIZE.counts)
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["exercise", "daxpy", str(lesson.solution("daxpy"))]], ids=str)
@@ -148,9 +144,7 @@ def test_json_and_pages_are_written(only_stops, tmp_path, capsys):
     assert run["stops"][0]["rows"] == [{"name": "only", "values": {"size": 5}, "holds": True, "note": ""}]
     assert sorted(page.stem for page in folder.iterdir()) == ["first", "index", "second", "third"]
     assert "RuntimeError: the wheels came off" in (folder / "second.html").read_text()
-    index = (folder / "index.html").read_text()
-    assert 'href="first.html"' in index
-    assert "What second shows" in index
+    assert "What second shows" in (folder / "index.html").read_text()
     assert str(folder / "index.html") in capsys.readouterr().out
 
 
@@ -190,20 +184,10 @@ def test_a_real_ctrl_c_prints_no_traceback():
     assert b"Traceback" not in err
 
 
-def test_plot_writes_svg_and_png(only_stops, tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-
-    def curved(device: cuda.Device, size: int) -> Result:
-        return Result([], pictures=[Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})])
-
-    only_stops(first=curved)
-    folder = tmp_path / "new" / "folder"
-    assert main(["run", "--plot", str(folder)]) == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["first-growth.png", "first-growth.svg"]
-
-
 @pytest.mark.parametrize(("options", "card"), [([], "NVIDIA H200"), (["--card", "t4"], "NVIDIA T4")], ids=str)
-def test_plot_draws_the_roofline_of_all_kernels_that_were_counted(options, card, only_stops, monkeypatch, tmp_path):
+def test_plot_draws_each_stop_and_the_roofline_of_all_kernels_that_were_counted(
+    options, card, only_stops, monkeypatch, tmp_path
+):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
     metrics = {
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 4,
@@ -213,10 +197,13 @@ def test_plot_draws_the_roofline_of_all_kernels_that_were_counted(options, card,
     monkeypatch.setattr(roofline, "save", lambda figure, stem: drawn.append(figure) or [stem])
 
     def counted(device: cuda.Device, size: int) -> Result:
-        return Result([Row("only", metrics=metrics)])
+        growth = Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})
+        return Result([Row("only", metrics=metrics)], pictures=[growth])
 
     only_stops(first=counted, second=counted)
-    assert main(["run", "--plot", str(tmp_path), *options]) == 0
+    assert main(["run", "--plot", str(tmp_path / "new" / "folder"), *options]) == 0
+    files = sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
+    assert files == [f"{name}-growth.{suffix}" for name in ("first", "second") for suffix in ("png", "svg")]
     [figure] = drawn
     assert card in figure.get_suptitle()
     assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["first: only", "second: only"]
