@@ -2,12 +2,8 @@ from __future__ import annotations
 
 import shutil
 
-import numpy as np
 import pytest
 
-import cudart_py as cuda
-from library_tour.course import aliasing
-from library_tour.device_code import load
 from tests.tour.outcomes import counted
 
 # The loads and stores in the PTX of some variants.
@@ -36,20 +32,8 @@ def test_a_broken_promise_changes_all_results_but_the_first(rows):
     assert "768 of 1024 results differ" in rows["a broken promise"].note
 
 
-def test_a_kept_promise_changes_nothing(rng, device):
-    a, b = rng.random((2, 64), np.float32)
-    results = cuda.empty(256, np.float32)
-    load("aliasing")["four_results_restrict"][1, 64](cuda.to_device(a), cuda.to_device(b), results, 64)
-    assert np.array_equal(results.to_host(), aliasing.four_results(a, b))
-
-
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no host compiler")
 def test_the_host_compiler_reads_an_int_again_only_after_a_char_or_without_strict_aliasing(rows):
     assert rows["host -O2, float*"].values["int"] == 1
     assert rows["host -O2, char*"].values["int"] == 0
     assert rows["host -O2 -fno-strict-aliasing, float*"].values["int"] == 0
-
-
-def test_without_a_host_compiler_the_stop_says_what_it_needs(monkeypatch, device):
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert "no host compiler" in aliasing.read_again(load("aliasing"))[-1].note

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from library_tour.course import constant_memory
@@ -28,17 +27,3 @@ def test_a_table_in_constant_memory_costs_a_request_for_each_word_that_lanes_dif
     requests = {name: row.values["constants"] for name, row in rows.items()}
     assert requests["constant table, 32 words"] == 32 * requests["constant table, 1 word"] > 0
     assert sum(requests.values()) == 33 * requests["constant table, 1 word"]
-
-
-def test_the_reference_of_a_polynomial_is_its_sum_of_powers():
-    x, coefficients = np.array([2, -1], np.float32), np.array([3, 0, 1], np.float32)
-    assert constant_memory.polynomial(x, coefficients).tolist() == [13, 4]
-
-
-def test_the_reference_of_a_table_counts_round_its_rows():
-    table = np.arange(256, dtype=np.uint32).reshape(8, 32)
-    columns = table.sum(axis=0)
-    sums = constant_memory.looked_up(table, 2, 33)
-    assert sums[0] == columns.sum() + columns[0]
-    assert sums[1] == columns.sum() + columns[1]
-    assert sums[2] == sums[0]

@@ -5,7 +5,6 @@ import pytest
 
 import cudart_py as cuda
 from library_tour import timing
-from library_tour.black_scholes import call_price, put_price
 from library_tour.course import crank_nicolson
 from library_tour.course.crank_nicolson import (
     FACTORED,
@@ -50,17 +49,6 @@ def test_every_way_is_right_in_double_precision_and_those_of_a_block_with_any_nu
     assert np.abs(systems.end.to_host() - expected).max() < 1e-11
 
 
-def test_more_systems_than_a_block_has_threads(module):
-    systems, expected = random_systems(np.random.default_rng(), 16, count=33)
-    systems.launch(module, WAYS["a thread a system"])()
-    assert np.abs(systems.end.to_host() - expected).max() < 1e-11
-
-
-def test_a_row_of_the_matrix_adds_up_to_one():
-    """So a value that is the same everywhere stays the same."""
-    assert np.allclose(scheme(SHOWN, 64, 100).rows.sum(axis=1), 1)
-
-
 def test_the_prices_are_those_of_the_closed_form(module):
     assert crank_nicolson.errors_of(module, option(SHOWN, 64, 64, exact=True)).max() < 0.02
 
@@ -68,16 +56,6 @@ def test_the_prices_are_those_of_the_closed_form(module):
 def test_at_half_the_strike_the_courses_boundary_is_wrong_by_interest(module):
     error = crank_nicolson.errors_of(module, option(SHOWN, 64, 64, exact=False))[0]
     assert error.max() == error[0] == pytest.approx(STRIKE / 2 * (1 - np.exp(-crank_nicolson.RATE)), rel=1e-3)
-
-
-def test_a_put_and_a_call_differ_by_the_share_and_the_discounted_strike():
-    share, years = np.array([20.0, 50.0, 90.0]), 0.7
-    difference = call_price(share, 50, 0.1, 0.3, years) - put_price(share, 50, 0.1, 0.3, years)
-    assert np.allclose(difference, share - 50 * np.exp(-0.1 * years))
-
-
-def test_at_the_end_a_price_is_the_payoff():
-    assert np.allclose(put_price([20.0, 50.0, 90.0], 50, 0.1, 0.3, 0.0), [30, 0, 0])
 
 
 @pytest.mark.needs("libraries")

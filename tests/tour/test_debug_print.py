@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from library_tour.course import debug_print
-from library_tour.course.debug_print import SHOWN_LANES, compare_lines, read_by, reference
+from library_tour.course.debug_print import SHOWN_LANES, compare_lines, read_by
 
 
 def pairs(text):
@@ -27,10 +26,6 @@ def test_one_threads_lines_come_in_order_and_all_threads_lines_come(rows):
     assert rows["every thread"].values["lines"] == 77
     assert rows["one thread"].check.holds
     assert rows["every thread"].check.holds
-
-
-def test_newtons_method_ends_at_the_root():
-    assert reference(np.array([2.0], np.float32))[-1] == pytest.approx(np.sqrt(2), rel=1e-6)
 
 
 @pytest.mark.parametrize(

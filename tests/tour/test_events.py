@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import numpy as np
-
 from library_tour import timing
-from library_tour.course import events
 
 
 def test_a_result_that_is_read_before_the_wait_is_an_old_one(result):
@@ -17,10 +14,3 @@ def test_only_a_wait_makes_the_work_done(result):
     assert done["host, one wait"] == done["host, each waits"] == "yes"
     if not timing.available():  # so few temperatures a GPU may have cooled meanwhile
         assert done["host, no wait"] == "no"
-
-
-def test_the_steps_are_those_of_the_recurrence(rng):
-    now = start = rng.uniform(0, 100, 5).astype(np.float32)
-    for _ in range(events.STEPS):
-        now = now + events.PART * (events.AMBIENT - now)
-    assert np.allclose(events.reference(start, events.STEPS), now, atol=1e-4)

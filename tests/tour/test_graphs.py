@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
-
 from library_tour import timing
 from library_tour.course import graphs
 from library_tour.stop import Curve
@@ -49,10 +47,3 @@ def test_the_clock_runs_at_least_once_and_waits(device):
     cooling = graphs.Cooling(50)
     queued, done = graphs.clocked(cooling.as_graph, cooling.stream)
     assert 0 < queued < done
-
-
-def test_the_steps_are_those_of_the_recurrence(rng):
-    now = start = rng.uniform(0, 100, 5).astype(np.float32)
-    for _ in range(graphs.STEPS):
-        now = now + np.float32(graphs.PART) * (np.float32(graphs.AMBIENT) - now)
-    assert np.allclose(graphs.reference(start), now, atol=graphs.TOLERANCE)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import cudart_py as cuda
@@ -104,9 +103,3 @@ def test_what_the_set_aside_does_not_hold_displaces_itself():
     nbytes = 2 * SET_ASIDE
     assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting")) == 0
     assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting", 0.4)) == pytest.approx(0.4, abs=0.02)
-
-
-def test_the_reference_takes_weights_and_threads_in_turn():
-    values = np.arange(20, dtype=np.uint32).reshape(5, 4)
-    weights = np.array([[1, 0, 0, 0], [0, 0, 0, 2]], np.uint32)
-    assert l2_persistence.reference(values, weights, 3).tolist() == [0 + 2 * 15, 2 * 7 + 16, 8]

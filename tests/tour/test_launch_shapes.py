@@ -1,32 +1,10 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from library_tour.course import launch_shapes
-from library_tour.course.launch_shapes import REFUSED, VALID, WARP, Shape, cooled, numbers
-from library_tour.device_code import load
+from library_tour.course.launch_shapes import REFUSED, WARP
 from library_tour.stop import Curve
 from tests.tour.outcomes import counted
-
-
-def test_a_shape_is_written_as_in_c():
-    assert str(Shape((10,), (256,))) == "<<<10, 256>>>"
-    assert str(Shape((3, 3, 3), (4, 2))) == "<<<(3, 3, 3), (4, 2)>>>"
-
-
-def test_threads_are_numbered_block_after_block_with_x_fastest():
-    assert numbers(Shape((2, 2), (2, 2))).tolist() == [[[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]]
-
-
-def test_the_lectures_temperatures_cool_as_there():
-    assert cooled(np.array([42, 24, 50], np.float32)).tolist() == [31, 22, 35]
-
-
-def test_the_valid_shapes_number_all_their_threads(result):
-    rows = next(iter(result.tables.values()))
-    assert [row.name for row in rows] == [str(shape) for shape in VALID]
-    assert all(row.check.holds for row in rows)
 
 
 def test_each_invalid_shape_is_refused_with_the_axis_or_the_number_of_threads(result):
@@ -35,11 +13,6 @@ def test_each_invalid_shape_is_refused_with_the_axis_or_the_number_of_threads(re
     for row, shape, word in zip(rows[1:], REFUSED, words, strict=True):
         assert (row.name, row.check.word, row.check.holds) == (str(shape), "refused", True)
         assert word in row.note
-
-
-def test_a_shape_that_is_allowed_fails_as_a_refused_one(device):
-    row = launch_shapes.refused(load("launch_shapes")["nothing"], VALID[0])
-    assert not row.check.holds
 
 
 @counted

@@ -49,18 +49,3 @@ def test_any_index_is_free_of_conflicts_in_shared_memory():
     kernel = local_memory.load("local_memory")["count_shared"]
     found = counters.count(kernel[1, local_memory.BLOCK].bind(source, counts, SIZE), ["conflicts"])
     assert found == {"conflicts": 0}
-
-
-def test_the_reference_counts_each_threads_groups():
-    values = np.array([0, 1, 1, 1, 2, 2, 2, 2, 31, 0, 0, 0], np.uint32)
-    counts = local_memory.reference(values, 2)
-    assert counts.shape == (32, 2)
-    assert counts[[0, 1, 2, 31]].tolist() == [[4, 0], [3, 0], [0, 4], [1, 0]]
-    assert counts.sum() == values.size
-
-
-def test_values_are_the_same_in_all_lanes_of_a_warp():
-    same = local_memory.make_values(70)["same"].reshape(70, 4)
-    assert (same[:32] == same[0]).all()
-    assert (same[64:] == same[64]).all()
-    assert not (same == same[0]).all()

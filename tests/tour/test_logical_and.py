@@ -8,17 +8,6 @@ from library_tour.course import logical_and
 from tests.tour.outcomes import counted
 
 
-def test_every_way_is_right(result):
-    right = {row.name for row in result.rows if row.check.holds and row.check.word == "right"}
-    assert right == set(logical_and.KERNELS)
-
-
-def test_the_numbers_are_true_and_most_pairs_have_no_bit_in_common(rng):
-    x = logical_and.true_numbers(rng, 1000)
-    assert (x != 0).all()
-    assert ((x[1:] & x[:-1]) == 0).mean() > 0.9
-
-
 def test_a_shuffle_behind_a_logical_and_is_reported_with_the_lane_that_takes_no_part(rows):
     row = rows["shuffle behind &&"]
     assert row.check.word == "caught"

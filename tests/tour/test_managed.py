@@ -10,12 +10,6 @@ from library_tour.runner import run_stop
 from tests.tour.outcomes import counted
 
 
-def test_the_reference_takes_one_step_after_another():
-    x = np.array([0, 1, 2**32 - 1], np.uint32)
-    assert managed.reference(x, 1).tolist() == [1013904223, 1015568748, 1012239698]
-    assert managed.reference(x, 7).tolist() == managed.reference(managed.reference(x, 3), 4).tolist()
-
-
 def test_a_kernel_of_other_steps_is_noticed(nothing_apart, monkeypatch):
     right = managed.kernel_over
     monkeypatch.setattr(managed, "kernel_over", lambda x, y, steps, *stream: right(x, y, steps + 1, *stream))

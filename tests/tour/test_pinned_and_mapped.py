@@ -23,10 +23,6 @@ def by_name(rows):
     return {row.name: row for row in rows}
 
 
-def test_the_sum_is_taken_modulo_two_to_the_32():
-    assert pinned_and_mapped.total(np.array([2**31, 2**31 + 1], np.uint32), 3).tolist() == [3]
-
-
 def test_mapped_numbers_cross_the_link_at_each_read_and_copied_ones_once(result):
     often = by_name(result.tables[f"Read {OFTEN} times"])
     megabytes = 4e-6 * SIZE

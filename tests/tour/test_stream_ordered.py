@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import cudart_py as cuda
 from library_tour import plots, timing
 from library_tour.course import stream_ordered
 from library_tour.stop import Result
-
-
-def test_the_sum_of_the_multiples_is_taken_modulo_two_to_the_32():
-    assert stream_ordered.reference(np.array([1, 2**31 + 1], np.uint32)).tolist() == [36, 36]
 
 
 def test_a_pool_keeps_what_is_freed_until_its_threshold_or_a_trim_returns_it(rows):

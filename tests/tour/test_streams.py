@@ -63,8 +63,3 @@ def test_a_piece_that_is_not_computed_is_noticed(device, changed_kernels):
     [first, *_] = streams.overlapping(pieces, pieces, host)
     first.launch()
     assert np.count_nonzero(first.output != first.expected) == streams.MODEL_PIECES
-
-
-def test_many_steps_are_one_with_other_constants(rng):
-    numbers = rng.integers(0, 2**32, 100, np.uint32)
-    assert np.array_equal(streams.ahead(numbers, 7), streams.reference(numbers, 7))

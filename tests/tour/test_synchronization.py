@@ -21,24 +21,6 @@ def test_the_grids_barrier_needs_a_cooperative_launch_of_blocks_that_fit(rows):
     assert "resident at once" in rows["more blocks than fit"].note
 
 
-def test_votes_tell_bits_all_and_any():
-    x = np.zeros(96, np.int32)
-    x[:32] = 1
-    x[33] = x[63] = 1
-    assert synchronization.votes_of_warps(x).tolist() == [-1, 1, 1, 2 - 2**31, 0, 1, 0, 0, 0]
-
-
-def test_votes_of_a_block_count():
-    x = np.zeros(512, np.int32)
-    x[:256] = 1
-    x[300] = 1
-    assert synchronization.votes_of_blocks(x).tolist() == [256, 1, 1, 1, 0, 1]
-
-
-def test_smoothing_goes_round_a_ring():
-    assert synchronization.smoothed(np.array([4, 0, 0, 0], np.float32), 1).tolist() == [0, 2, 0, 2]
-
-
 @pytest.mark.parametrize("size", [1, 2, 257])
 def test_both_ways_smooth_any_number_of_numbers(size, rng, device):
     for variant in synchronization.smoothing(device, synchronization.load_all(), rng, size):

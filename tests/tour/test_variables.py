@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from library_tour.course import variables
 from tests.tour.outcomes import counted
-
-
-def test_the_generator_is_marsaglias():
-    """The first number after 2463534242, the seed of Marsaglia's paper, is 723471715."""
-    assert variables.reference(np.array([2463534242], np.uint32), 1).tolist() == [723471715]
 
 
 @counted
