@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,6 @@ import numpy as np
 import cudart_py as cuda
 
 from .world import World
-
-__all__ = ["BAD", "NastyError"]
 
 
 class NastyError(Exception):
@@ -53,56 +52,38 @@ class Listed:
         return self._told
 
 
-def _generate() -> Iterator[int]:
-    yield 1
-
-
 def _on_last(make: Callable[[], Any]) -> Any:
     with cuda.devices()[-1]:
         return make()
 
 
+CONSTANTS = (
+    None, True, -1, 0, 1, 1.5, -0.5, float("nan"), float("inf"), 1e300, 1 + 2j, "", "x", b"ab", bytearray(b"ab"),
+    [], (), {}, {1}, (1, 2), (-1, 2), ("a", None), [[1], 2], {1: 2}, ..., slice(None, None, -1), range(3),
+)  # fmt: skip  # a list of numbers
+CLASSES = (cuda.Stream, cuda.DeviceArray, cuda.Event, cuda.Device)
+INTERFACES: tuple[dict[str, Any], ...] = (
+    {"data": None}, {"data": ("a", False)}, {"data": (-1, False)}, {"data": (2**64, False)}, {"shape": Plain},
+    {"shape": (-1,)}, {"typestr": Plain}, {"typestr": "x"}, {"typestr": ""}, {"typestr": "|O"}, {"strides": (1, 2, 3)},
+    {"stream": "x"},
+)  # fmt: skip  # a list of numbers
 BAD: dict[str, Callable[[World], Any]] = {
-    "None": lambda w: None,
-    "True": lambda w: True,
+    **{repr(value): lambda w, value=value: copy.copy(value) for value in CONSTANTS},
+    **{f"class {kind.__name__}": lambda w, kind=kind: kind for kind in CLASSES},
+    **{f"interface of {changes}": lambda w, changes=changes: Interface(**changes) for changes in INTERFACES},
     "np.True_": lambda w: np.True_,
-    "-1": lambda w: -1,
-    "0": lambda w: 0,
-    "1": lambda w: 1,
     "2**40": lambda w: 2**40,
     "2**63": lambda w: 2**63,
     "2**64": lambda w: 2**64,
     "10**400": lambda w: 10**400,
     "10**5000": lambda w: 10**5000,
-    "1.5": lambda w: 1.5,
-    "-0.5": lambda w: -0.5,
-    "nan": lambda w: float("nan"),
-    "inf": lambda w: float("inf"),
-    "1e300": lambda w: 1e300,
-    "1+2j": lambda w: 1 + 2j,
     "int8": lambda w: np.int8(3),
     "float32": lambda w: np.float32(0.5),
     "datetime64": lambda w: np.datetime64("2020-01-01"),
-    "''": lambda w: "",
-    "'x'": lambda w: "x",
     "NUL": lambda w: "a\0b",
     "surrogate": lambda w: "\ud800",
-    "bytes": lambda w: b"ab",
-    "bytearray": lambda w: bytearray(b"ab"),
-    "[]": lambda w: [],
-    "()": lambda w: (),
-    "{}": lambda w: {},
-    "set": lambda w: {1},
-    "(1, 2)": lambda w: (1, 2),
-    "(-1, 2)": lambda w: (-1, 2),
-    "('a', None)": lambda w: ("a", None),
-    "[[1], 2]": lambda w: [[1], 2],
     "(1,) * 70": lambda w: (1,) * 70,
-    "{1: 2}": lambda w: {1: 2},
-    "...": lambda w: ...,
-    "slice": lambda w: slice(None, None, -1),
-    "range": lambda w: range(3),
-    "generator": lambda w: _generate(),
+    "generator": lambda w: (one for one in (1,)),
     "object": lambda w: object(),
     "lambda": lambda w: lambda: None,
     "hostile": lambda w: Hostile(),
@@ -134,22 +115,6 @@ BAD: dict[str, Callable[[World], Any]] = {
     "stream of the last device": lambda w: _on_last(cuda.Stream),
     "array of the last device": lambda w: _on_last(lambda: cuda.zeros((2, 3), np.float32)),
     "pool of the last device": lambda w: _on_last(cuda.MemoryPool),
-    "class Stream": lambda w: cuda.Stream,
-    "class DeviceArray": lambda w: cuda.DeviceArray,
-    "class Event": lambda w: cuda.Event,
-    "class Device": lambda w: cuda.Device,
-    "interface of None": lambda w: Interface(data=None),
-    "interface without shape": lambda w: Interface(shape=Plain),
-    "interface without type": lambda w: Interface(typestr=Plain),
-    "interface of 'x'": lambda w: Interface(typestr="x"),
-    "interface of ''": lambda w: Interface(typestr=""),
-    "interface of objects": lambda w: Interface(typestr="|O"),
-    "interface at 'a'": lambda w: Interface(data=("a", False)),
-    "interface at -1": lambda w: Interface(data=(-1, False)),
-    "interface at 2**64": lambda w: Interface(data=(2**64, False)),
-    "interface of a bad shape": lambda w: Interface(shape=(-1,)),
-    "interface of strides": lambda w: Interface(strides=(1, 2, 3)),
-    "interface of a stream": lambda w: Interface(stream="x"),
     "stream 'a'": lambda w: Listed((0, "a")),
     "stream of version 7": lambda w: Listed((7, 1)),
     "stream of None": lambda w: Listed(None),

@@ -2,154 +2,116 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import cudart_py as cuda
 
 from .bad_values import BAD
-
-__all__ = ["ACCEPTED", "ADDRESSES", "INTEGERS", "LIKE_ADDRESSES", "MAY_RAISE", "MISSING", "NUMBERS", "WORDS"]
+from .targets import Target, keys_of
 
 INTEGERS = ("0", "1", "int8", "0-d int array", "2**40", "-1", "2**63")
-NUMBERS = (*INTEGERS, "2**64", "10**400", "1.5", "-0.5", "float32", "nan", "inf", "1e300", "True", "np.True_")
+NUMBERS = (*INTEGERS, "2**64", "10**400", "1.5", "-0.5", "float32", "nan", "inf", "1e+300", "True", "np.True_")
+HUGE = ("2**64", "10**400", "10**5000")
 ARRAYS = ("complex array", "0-d array", "0-d int array", "reversed", "read-only", "structured", "empty array")
-DEVICE_ARRAYS = ("device array", "strided device array", "array of the last device")
-SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range")
-TEXTS = ("''", "'x'", "NUL", "surrogate", "bytes", "bytearray")
-# What is taken besides what the annotation says, by call and parameter or by the parameter.
+DEVICE_ARRAYS = ("device array", "strided device array", "array of the last device", "empty device array")
+REGISTERED = ("complex array", "0-d array", "0-d int array", "structured", "other endian")
+SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range(0, 3)")
+TEXTS = ("''", "'x'", "NUL", "surrogate", "b'ab'", "bytearray(b'ab')")
+LIKE_ARRAYS = (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "(1+2j)", "datetime64", "empty device array")
+SHAPE = ("1", "int8", "0-d int array", "(1, 2)", "None")
+# What a word of an annotation says is taken. On a machine with one GPU the last device is the current one.
+BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
+    "bool": ("True", "np.True_"),
+    "int": INTEGERS,
+    "float": NUMBERS,
+    "Scalar": (*NUMBERS, "(1+2j)"),
+    "Shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
+    "Axes": ("-1", "0", "1", "None"),
+    "ArrayLike": LIKE_ARRAYS,
+    "DTypeLike": ("'x'", "dtype", "('a', None)"),
+    "Device": ("device", "last device"),
+    "Location": ("device", "last device"),
+    "Stream": ("stream", "stream of the last device"),
+    "Event": ("event",),
+    "MemoryPool": ("pool of the last device",),
+    "DeviceArray": ("array of the last device",),
+    "Callable|Works?": ("lambda", "class"),
+}
+# What is taken besides, by call and parameter or by the parameter.
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
-    "managed_empty.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
-    "DeviceArray.reshape.shape": ("-1", "(-1, 2)", "0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
-    # NVRTC refuses them when it compiles.
-    "LazyModule.std": ("0", "1"),
+    "reshape.shape": ("-1", "(-1, 2)"),
+    "memcpy2d.shape": ("(1, 2)",),
+    "LazyModule.std": ("0", "1"),  # NVRTC refuses them when it compiles
     "Program.arch": ("(1, 2)",),
-    "shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
-    "strides": ("(1, 2)",),
+    "compute_capability": ("(1, 2)",),  # of cards of 2008
     "dimensions": ("0-d int array",),
-    "axes": ("-1", "0", "1", "None"),
-    # On a machine with one GPU the last device is the current one.
-    "gemm.a": ("array of the last device",),
-    "gemm_epilogue.a": ("array of the last device",),
-    "gemv.a": ("array of the last device",),
-    "scal.x": ("array of the last device", "empty device array"),
-    "sparse_from_dense.a": ("array of the last device",),
-    "spmm.out": ("array of the last device",),
-    "svd.a": ("array of the last device",),
-    "rfft.x": ("array of the last device", "strided device array"),  # cuFFT takes strides
-    "dtype": ("'x'", "dtype", "('a', None)"),
-    "DeviceArray.borrow.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
+    "scal.x": ("empty device array",),
+    "rfft.x": ("strided device array",),  # cuFFT takes strides
     "value": (*NUMBERS, "0-d array"),
-    "full.value": (*NUMBERS, *ARRAYS, *TEXTS, "1+2j", "datetime64"),
-    "memset.dst": (*DEVICE_ARRAYS, "empty device array"),
-    "dst": ("strided device array", "empty device array", "array of the last device"),
-    "DeviceArray.copy_from.source": ("reversed", "read-only", "strided device array", "array of the last device"),
-    "CudaArray.copy_from.source": ("reversed", "read-only", "array of the last device"),
-    "as_device_array.x": (*DEVICE_ARRAYS, "empty device array"),
-    "memcpy2d.src": (*DEVICE_ARRAYS, "empty array"),
-    "memcpy2d.src_start": ("(1, 2)",),
-    "memcpy2d.dst_start": ("(1, 2)",),
-    "pinned_empty.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
-    "src": ("strided device array", "array of the last device"),
-    "pool": ("pool of the last device",),
-    "host": (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "1+2j", "datetime64"),
-    "to_bfloat16.x": (
-        "empty device array",
-        *NUMBERS,
-        *ARRAYS,
-        "bytearray",
-        "[]",
-        "()",
-        "(1, 2)",
-        "(-1, 2)",
-        "(1,) * 70",
-        "range",
-    ),
-    "empty_like.other": (*ARRAYS, *DEVICE_ARRAYS, "empty device array", "closed array", "vast array"),
-    "zeros_like.other": (*ARRAYS, *DEVICE_ARRAYS, "empty device array", "closed array", "vast array"),
-    "owner": tuple(BAD),
-    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "...", "(-1, 2)", "(1, 2)"),
-    "from_dlpack.x": (*DEVICE_ARRAYS, "empty device array"),
-    "pointer_attributes.x": (*INTEGERS, *ARRAYS, *DEVICE_ARRAYS, "object array", "other endian", "vast array"),
-    "register_host.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
-    "RegisteredMemory.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
-    "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
-    "Stream.wait.other": ("stream", "stream of the last device", "event"),
-    "Stream.record.event": ("event",),
-    "event": ("event",),
-    "start": ("event", "empty array"),
-    "stream": ("stream", "stream of the last device"),
-    "device": ("device", "last device"),
-    "other": ("device", "last device"),
-    "location": ("device", "last device"),
-    "fn": ("lambda", "class"),
-    "function": ("lambda", "class"),
-    "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
+    "full.value": LIKE_ARRAYS,
+    "memset.dst": DEVICE_ARRAYS,
     "NodeFill.dst": DEVICE_ARRAYS,
-    "DeviceArray.preview.count": ("2**64", "10**400", "10**5000"),
-    "max_samples": ("2**64", "10**400", "10**5000"),
-    "min_samples": ("2**64", "10**400", "10**5000"),
+    "dst": ("strided device array", "empty device array", "array of the last device"),
+    "memcpy2d.src": (*DEVICE_ARRAYS, "empty array"),
+    "src": ("strided device array", "array of the last device"),
+    "copy_from.source": ("reversed", "read-only", "strided device array", "array of the last device"),
+    "as_device_array.x": DEVICE_ARRAYS,
+    "from_dlpack.x": DEVICE_ARRAYS,
+    "empty_like.other": (*ARRAYS, *DEVICE_ARRAYS, "closed array", "vast array"),
+    "zeros_like.other": (*ARRAYS, *DEVICE_ARRAYS, "closed array", "vast array"),
+    "pointer_attributes.x": (*INTEGERS, *ARRAYS, *DEVICE_ARRAYS, "object array", "other endian", "vast array"),
+    "register_host.array": REGISTERED,
+    "RegisteredMemory.array": REGISTERED,
     "array": ("device array", "empty device array", "array of the last device"),
     "thing": ("empty device array",),
-    "Launch.__call__.x": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.__call__.y": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.__call__.n": ("True", "np.True_"),
-    "Launch.bind.x": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.bind.y": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.bind.n": ("True", "np.True_"),
-    "grid": ("1", "int8", "0-d int array", "(1, 2)"),
-    "block": ("1", "int8", "0-d int array", "(1, 2)"),
-    "cluster": ("1", "int8", "0-d int array", "(1, 2)", "None"),
-    "name": ("'x'", "''"),
+    "indices": DEVICE_ARRAYS,
+    "owner": tuple(BAD),
     "Module.__contains__.name": tuple(BAD),
+    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "Ellipsis", "(-1, 2)", "(1, 2)"),
+    "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
+    "start": ("event", "empty array"),
+    "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
+    "grid": SHAPE,
+    "block": SHAPE,
+    "cluster": SHAPE,
+    **{f"Launch.{call}.{array}": DEVICE_ARRAYS[1:] for call in ("__call__", "bind") for array in "xy"},
+    **{f"Launch.{call}.n": ("True", "np.True_") for call in ("__call__", "bind")},
+    "preview.count": HUGE,
+    "max_samples": HUGE,
+    "min_samples": HUGE,
+    "name": ("'x'", "''"),
     "domain": ("'x'", "''"),
     "color": ("'x'", "''"),
-    "address": (),
-    "a": ("float32", "1.5", "inf", "nan"),
-    "compute_capability": ("(1, 2)",),  # of cards of 2008
+    "source": ("'x'", "''", "b'ab'"),
     "include": ("()", "[]", "''"),  # the current folder
     "names": ("()", "[]"),
     "options": ("()", "[]"),
-    "define": ("{}", "None"),
-    "source": ("'x'", "''", "bytes"),
-    "pointer": (*INTEGERS,),
-    "indices": ("device array", "empty device array", "strided device array"),
-    "seed": INTEGERS,
-    "offset": INTEGERS,
+    "define": ("{}",),
+    "strides": ("(1, 2)",),
+    "dst_start": ("(1, 2)",),
+    "src_start": ("(1, 2)",),
 }
-# An error of these kinds says what it is about without the argument's name.
-MAY_RAISE: Mapping[str, tuple[type[BaseException], ...]] = {
-    "shape": (cuda.OutOfMemoryError,),
-    "graph_empty.shape": (cuda.CaptureError,),
-    "graph_empty.dtype": (cuda.CaptureError,),
-    "graph_empty.stream": (cuda.CaptureError,),
-    "Stream.condition.default": (cuda.CaptureError,),
-    "Stream.switch.count": (cuda.CaptureError,),
-    "ExecutableGraph.set_enabled.enabled": (ValueError,),  # the node is one of another graph
-    "host": (cuda.OutOfMemoryError,),
-    "empty_like.other": (cuda.OutOfMemoryError,),
-    "zeros_like.other": (cuda.OutOfMemoryError,),
-    "length": (cuda.OutOfMemoryError,),
-    "name": (cuda.NotFoundError,),
-    "source": (cuda.CompileError, OSError),
-    "image": (cuda.ImageError, OSError),
-    "images": (cuda.LinkError, OSError),
-    "options": (cuda.CompileError, cuda.LinkError),
-    "names": (cuda.CompileError,),
-    "key": (IndexError,),
-    "max_size": (cuda.OutOfMemoryError,),
-    "from_dlpack.x": (ValueError,),  # of the closed array itself
-    "to_bfloat16.x": (MemoryError,),
-    "start": (ValueError,),  # NumPy's, whose arrays subtract from anything
-    "array": (cuda.InvalidValueError,),
-    "pointer_attributes.x": (cuda.InvalidValueError,),
+# An error of these kinds says what it is about without the name of the argument.
+MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
+    cuda.OutOfMemoryError: ("shape", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
+    cuda.CaptureError: ("graph_empty.shape", "graph_empty.dtype", "graph_empty.stream", "default", "switch.count"),
+    cuda.NotFoundError: ("name",),
+    cuda.CompileError: ("source", "options", "names"),
+    cuda.LinkError: ("images", "options"),
+    cuda.ImageError: ("image",),
+    cuda.InvalidValueError: ("array", "pointer_attributes.x"),
+    OSError: ("source", "image", "images"),
+    IndexError: ("key",),
+    MemoryError: ("host", "to_bfloat16.x"),  # NumPy's
+    # The node of another graph, a closed array itself, and NumPy's, whose arrays subtract from anything.
+    ValueError: ("ExecutableGraph.set_enabled.enabled", "from_dlpack.x", "start"),
 }
 # What a call raises with good arguments too, where a library, a device or a tool is missing.
 MISSING = (cuda.NotSupportedError, cuda.LinkError, cuda.PeerAccessError)
 # How an error calls an argument that has no name of its own.
 WORDS: Mapping[str, str] = {
     "key": r"index|indices|axis|step|Ellipsis",
-    "arguments": r"argument",
-    "argument": r"argument \d+ of|arguments\[\d+\]|arguments, and",
     "self": r"closed|is known only|call compile",
     "start": r"unsupported operand",
     "other": r"never recorded",
@@ -161,6 +123,40 @@ WORDS: Mapping[str, str] = {
     "dst_start": r"outside dst",
     "src_start": r"outside src",
 }
-# What could be an address that the callee follows.
-ADDRESSES = {"Stream.borrow.stream", "MemoryPool.borrow.handle"}
-LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "stream 'a'"}
+
+
+def accepts(target: Target, slot: str, label: str) -> bool:
+    """Tell whether a call may succeed with this value in this place."""
+    if slot == "self" or target.name == "DeviceArray.close":  # a second close does nothing
+        return True
+    listed = next((ACCEPTED[key] for key in keys_of(target.name, slot) if key in ACCEPTED), ())
+    annotation = next(str(parameter.annotation) for parameter in target.parameters if parameter.name == slot)
+    if label == "None" and ("None" in annotation or "Any" in annotation.split("[")[0] or "object" in annotation):
+        return True
+    by_word = (labels for word, labels in BY_ANNOTATION.items() if re.search(rf"\b({word})\b", annotation))
+    return label in listed or any(label in labels for labels in by_word)
+
+
+def names(target: Target, slot: str, text: str) -> bool:
+    """Tell whether an error's text names an argument; a single letter is also a word."""
+    pattern = rf"(?i)(?<!\w){slot}(?!\w)"
+    if len(slot) == 1:
+        pattern = rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|must|and|of|overlaps|makes|\d+) )"
+    words = [pattern, WORDS.get(slot, pattern)]
+    if target.name in ("Launch.__call__", "Launch.bind"):
+        words.append(r"argument \d+ of|arguments\[\d+\]|arguments, and")
+    if target.name.endswith("="):
+        words.append(re.escape(target.name.removesuffix(" =").rpartition(".")[2]))
+    return any(re.search(word, text) for word in words)
+
+
+def judge(target: Target, chosen: Mapping[str, str], error: Exception) -> str:
+    """Return what is wrong with an error, if anything is: its kind of finding."""
+    if isinstance(error, cuda.KernelFaultError):
+        return "lost"
+    plain = isinstance(error, TypeError | ValueError | cuda.CudaError) and type(error) is not cuda.CudaError
+    if plain and any(names(target, slot, f"{type(error).__name__}: {error}") for slot in chosen):
+        return ""
+    keys = {key for slot in chosen for key in keys_of(target.name, slot)}
+    allowed = tuple(kind for kind, listed in MAY_RAISE.items() if keys & {*listed})
+    return "" if isinstance(error, allowed) else "inscrutable"

@@ -1,0 +1,134 @@
+"""Everything public that can be called: functions, classes, their methods, properties and setters."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import cudart_py as cuda
+import cudart_py.benchmark
+from cudart_py import libraries
+from cudart_py.context.limits import Limits
+
+from .good_values import OBJECTS
+
+MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
+# Records that calls return, and objects that other objects make: nobody calls these classes.
+RETURNED = {
+    "ArrayPreview", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
+    "GraphNode", "IpcArrayHandle", "IpcEventHandle", "Kernel", "KernelAttributes", "Launch", "LaunchProfile",
+    "LineProfile", "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
+    "PointerAttributes", "Resources", "Signature", "TextureOptions", "Variable",
+}  # fmt: skip  # a list of words
+# The methods of a Generator need the library itself, which is not everywhere.
+WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS} | {"Generator"}
+DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
+# The first two refuse every argument; by the others a sparse matrix describes itself to a library's call, and host
+# memory to a launch.
+INTERNAL = {
+    "DeviceArray.__contains__", "Kernel.__call__", "RegisteredMemory.device_address", "SparseMatrix.check_open",
+    "SparseMatrix.describe", "SparseMatrix.describe_once",
+}  # fmt: skip  # a list of words
+
+
+@dataclass(frozen=True)
+class Target:
+    """A public call: what it is called on, and its parameters as `inspect` knows them."""
+
+    name: str
+    call: Callable[..., Any]
+    owner: str = ""
+    parameters: tuple[inspect.Parameter, ...] = ()
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """What a bad value may stand for: a parameter, or the object in its closed state."""
+        kinds = (getattr(module, self.owner, None) for module in MODULES)
+        closes = any(callable(getattr(kind, "close", None)) for kind in kinds)
+        return (*["self"] * closes, *(parameter.name for parameter in self.parameters))
+
+
+def keys_of(target: str, parameter: str) -> tuple[str, ...]:
+    """Return how tables name a parameter of a call: of this call, of any method of that name, and of any call."""
+    short = target.removesuffix(" =").rpartition(".")[2]
+    return f"{target}.{parameter}", f"{short}.{parameter}", short if short in DUNDERS else "", parameter
+
+
+def find_targets() -> dict[str, Target]:
+    """Return every public call by its name."""
+    found = []
+    for name, thing in {name: getattr(module, name) for module in MODULES for name in module.__all__}.items():
+        if not inspect.isclass(thing):
+            found += [_target(name, thing)] if callable(thing) else []
+        elif not issubclass(thing, BaseException):
+            found += _of_class(name, thing)
+    limits = (name for name in vars(Limits) if not name.startswith("_"))
+    found += (_target(f"Limits.{name} =", _limit_setter(name), "Device") for name in limits)
+    return {target.name: target for target in found}
+
+
+def _target(name: str, call: Callable[..., Any], owner: str = "", member: Callable[..., Any] | None = None) -> Target:
+    """Return a call whose parameters a `member` of the class knows, if there is one."""
+    parameters = tuple(inspect.signature(member or call).parameters.values())
+    return Target(name, call, owner, parameters[bool(owner) :])
+
+
+def _of_class(name: str, kind: type) -> Iterator[Target]:
+    if name not in RETURNED:
+        yield _target(name, kind)
+    for attribute in dir(kind) if name not in WITHOUT_OBJECTS else ():
+        full = f"{name}.{attribute}"
+        member = inspect.getattr_static(kind, attribute)
+        if (attribute.startswith("_") and attribute not in DUNDERS) or full in INTERNAL:
+            continue
+        if isinstance(member, staticmethod | classmethod):
+            yield _target(full, getattr(kind, attribute))
+        elif isinstance(member, property):
+            yield Target(full, operator.attrgetter(attribute), name)
+            if member.fset is not None:
+                yield _target(f"{full} =", member.fset, name)
+        elif full in _WRITTEN:
+            yield _target(full, _WRITTEN[full], name)
+        elif inspect.isfunction(member) and member.__module__ != "contextlib":
+            yield _target(full, _method(attribute), name, member)
+
+
+def _limit_setter(name: str) -> Callable[[Any, Any], None]:
+    def set_limit(device: cuda.Device, value: int) -> None:
+        before = getattr(device.limits, name)
+        try:
+            setattr(device.limits, name, value)
+        finally:
+            setattr(device.limits, name, before)
+
+    return set_limit
+
+
+def _method(attribute: str) -> Callable[..., Any]:
+    """Return a function that calls the method of an object's own class, which may be another than the public one."""
+    return lambda thing, *arguments, **keywords: getattr(thing, attribute)(*arguments, **keywords)
+
+
+def _launch_in_shape(kernel: cuda.Kernel, grid: Any, block: Any, shared_bytes: Any, stream: cuda.Stream | None) -> Any:
+    return kernel[grid, block, shared_bytes, stream]
+
+
+def _launch(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> None:
+    launch(a, x, y, n)
+
+
+def _bind(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> Any:
+    return launch.bind(a, x, y, n)
+
+
+# Calls whose signature is a kernel's, or which are written as operators.
+_WRITTEN: Mapping[str, Callable[..., Any]] = {
+    "Event.__sub__": lambda end, start: end - start,
+    "Kernel.__getitem__": _launch_in_shape,
+    "Launch.__call__": _launch,
+    "Launch.bind": _bind,
+}
