@@ -14,148 +14,103 @@ import concurrent.futures
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from suite import printing, random_run, store, table
+from suite import printing, random_kernels, table
 from suite.frame import ROOT, Array, run
-from suite.random_kernels import COUNT, WORDS
 
 import cudart_py as cuda
 
-CASES = table.grouped((*table.CONFORMANCE, *table.LIBRARIES))
-GROUPS = (*CASES, "random", "printing")
+CASES = (*table.CONFORMANCE, *table.LIBRARIES)
+GROUPS = (*dict.fromkeys(case.group for case in CASES), "random", "printing")
 SECONDS_A_GROUP = 120
-
-# Writes what there is so far: a kernel that never ends must not lose the results before it.
-Save = Callable[[dict[str, Array], dict[str, int]], None]
-
-
-def commit() -> str:
-    """Return the commit that CONFORMANCE_COMMIT names, or else the one that is checked out."""
-    named = os.environ.get("CONFORMANCE_COMMIT", "")
-    if named or not shutil.which("git"):
-        return named or "unknown"
-    done = subprocess.run(
-        ["git", "rev-parse", "--verify", "--quiet", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def metadata() -> dict[str, Any]:
     """Return what the results are recorded on."""
     from cuda.bindings import nvrtc
 
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return {
         "card": cuda.Device(0).name,
         "driver": str(cuda.driver_version()),
         "nvrtc": ".".join(map(str, cuda.check(nvrtc.nvrtcVersion()))),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "commit": commit(),
+        "commit": git.stdout.strip() or "unknown",
     }
 
 
-def record_cases(group: str, save: Save) -> list[str]:
-    """Run a group's cases, save their arrays and checksums, and return the failures."""
-    arrays: dict[str, Array] = {}
-    digests: dict[str, int] = {}
-    failures = []
-    for case in CASES[group]:
-        try:
-            first, second = run(case), run(case)
-        except Exception as error:
-            failures.append(f"{group}: {case.id}: {type(error).__name__}: {error}")
-            continue
-        for name, array in first.items():
-            if array.tobytes() != second[name].tobytes():
-                failures.append(f"{group}: {case.id}: {name} is not the same in two runs")
-            arrays[f"{case.id}/{name}"] = array
-        digests[case.id] = case.digest
-        save(arrays, digests)
-    return failures
+def parts(group: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]], dict[str, int]]]:
+    """Yield the parts of a group: a name, what runs it, and the checksums of its results."""
+    if group == "random":
+        for seeds in random_kernels.batches():
+            yield f"seeds {seeds}", partial(batch, seeds), {str(seed): random_kernels.digest(seed) for seed in seeds}
+    for case in CASES:
+        if case.group == group:
+            yield case.id, partial(run, case), {case.id: case.digest}
+    if group == "printing":
+        for kernel in printing.KERNELS:
+            yield kernel, partial(printing.run, kernel), {}
 
 
-def record_random(save: Save) -> list[str]:
-    """Run and save the random kernels; a seed that fails leaves zeros and has no checksum."""
-    words = np.zeros((COUNT, WORDS), np.uint32)
-    digests: dict[str, int] = {}
-    failures = []
-    for seeds in random_run.batches():
-        try:
-            module = random_run.compiled(seeds)
-        except Exception as error:
-            failures.append(f"random: seeds {seeds}: {type(error).__name__}: {error}")
-            continue
-        for seed in seeds:
-            try:
-                words[seed] = random_run.result(module, seed)
-                if (words[seed] != random_run.result(module, seed)).any():
-                    failures.append(f"random: seed {seed} is not the same in two runs")
-                digests[str(seed)] = random_run.digest(seed)
-            except Exception as error:
-                failures.append(f"random: seed {seed}: {type(error).__name__}: {error}")
-        save({"words": words}, digests)
-    return failures
+def batch(seeds: range) -> dict[str, Array]:
+    """Return the words of the random kernels, with zeros for those of other seeds."""
+    module = random_kernels.compiled(seeds)
+    words = np.zeros((random_kernels.COUNT, random_kernels.WORDS), np.uint32)
+    for seed in seeds:
+        words[seed] = random_kernels.result(module, seed)
+    return {"words": words}
 
 
-def record_printing(folder: Path) -> list[str]:
-    """Run the kernels that print and write `printing.json`."""
+def record(folder: Path, group: str) -> list[str]:
+    """Record one group in this process, and return what failed."""
     results: dict[str, Any] = {}
+    digests: dict[str, int] = {}
     failures = []
-    for kernel in printing.KERNELS:
-        try:
-            results[kernel] = printing.run(kernel)
-        except Exception as error:
-            failures.append(f"printing: {kernel}: {type(error).__name__}: {error}")
+    about = metadata()
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"metadata": metadata(), "results": results}, indent=1)
-    (folder / "printing.json").write_text(text + "\n")
+    for part, attempt, checksums in parts(group):
+        try:
+            first, second = attempt(), attempt()
+        except Exception as error:
+            failures.append(f"{group}: {part}: {type(error).__name__}: {error}")
+            continue
+        if any(np.asarray(value).tobytes() != np.asarray(second[name]).tobytes() for name, value in first.items()):
+            failures.append(f"{group}: {part} is not the same in two runs")
+        digests |= checksums
+        # What there is so far is written: a kernel that never ends must not lose the results before it.
+        if group == "printing":
+            results[part] = first
+            text = json.dumps({"metadata": about, "results": results}, indent=1)
+            (folder / "printing.json").write_text(text + "\n")
+            continue
+        if group == "random":
+            results["words"] = results.get("words", 0) + first["words"]
+        else:
+            results |= {f"{part}/{name}": array for name, array in first.items()}
+        text = json.dumps({**about, "digests": digests}, sort_keys=True)
+        np.savez_compressed(folder / f"{group}.npz", allow_pickle=False, metadata=np.array(text), **results)
     return failures
 
 
-def record_group(folder: Path, group: str) -> list[str]:
-    """Record one group in this process and return what failed."""
-    with cuda.Device(0):
-        if group == "printing":
-            return record_printing(folder)
-        about = metadata()
-
-        def save(arrays: dict[str, Array], digests: dict[str, int]) -> None:
-            store.save(folder, group, arrays, {**about, "digests": digests})
-
-        return record_random(save) if group == "random" else record_cases(group, save)
-
-
-def record_all(folder: Path, groups: list[str]) -> int:
-    """Record groups, a few processes at a time, and return how many had a failure."""
-
-    def one(group: str) -> tuple[str, int, str, float]:
-        start = time.monotonic()
-        command = [sys.executable, __file__, str(folder), "--only", group, "--here"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_GROUP, check=False)
-        except subprocess.TimeoutExpired:
-            return group, 1, f"{group}: no end after {SECONDS_A_GROUP} s", time.monotonic() - start
-        output = f"{done.stdout}{done.stderr[-3000:]}(exit status {done.returncode})"
-        return group, done.returncode, output, time.monotonic() - start
-
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 2) - 1))) as pool:
-        for group, status, output, seconds in pool.map(one, groups):
-            print(f"{group}: {'FAILED' if status else 'recorded'} in {seconds:.1f} s", flush=True)
-            if status:
-                failed += 1
-                print(output, flush=True)
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())} if folder.is_dir() else {}
-    print(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:.2f} MB in {folder}")
-    return failed
+def record_apart(folder: Path, group: str) -> bool:
+    """Record a group in a process of its own, print how that ended, and tell whether it failed."""
+    command = [sys.executable, __file__, str(folder), "--only", group, "--here"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_GROUP, check=False)
+        failed = done.returncode
+        output = f"FAILED\n{done.stdout}{done.stderr[-3000:]}(exit status {done.returncode})" if failed else "recorded"
+    except subprocess.TimeoutExpired:
+        failed, output = 1, f"FAILED\nno end after {SECONDS_A_GROUP} s"
+    print(f"{group}: {output}", flush=True)
+    return bool(failed)
 
 
 def main() -> int:
@@ -167,8 +122,10 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     if not arguments.here:
-        return record_all(folder, arguments.only)
-    failures = [failure for group in arguments.only for failure in record_group(folder, group)]
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 2) - 1))) as pool:
+            return sum(pool.map(partial(record_apart, folder), arguments.only))
+    with cuda.Device(0):
+        failures = [failure for group in arguments.only for failure in record(folder, group)]
     print("\n".join(failures))
     return 1 if failures else 0
 

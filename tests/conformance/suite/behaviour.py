@@ -6,7 +6,7 @@ import numpy as np
 
 from . import values
 from .arithmetic import row_case
-from .frame import Case, Out, Scratch, rows
+from .frame import Case, Out, rows
 
 # struct Mixed of memory.cu. float2 is aligned to eight bytes, which the dtype has to be told.
 MIXED = np.dtype(
@@ -20,9 +20,9 @@ MIXED = np.dtype(
 FLOAT4 = np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4"), ("w", "f4")])
 
 
-def _labelled(group: str, kernel: str, dtype: str, n: int, initial: values.Array | None = None) -> Out:
+def _labelled(group: str, kernel: str, dtype: str, n: int) -> Out:
     labels = rows(group, kernel)
-    return Out("out", dtype, (len(labels), n), initial=initial, labels=labels)
+    return Out("out", dtype, (len(labels), n), labels=labels)
 
 
 def _memory() -> list[Case]:
@@ -36,7 +36,7 @@ def _memory() -> list[Case]:
         _labelled("memory", "parameters", "uint32", 128), 128,
     )  # fmt: skip  # grouped by meaning
     background = values.words(205, 64 * n, np.uint8)
-    windows = (Scratch(values.words(206, n)), _labelled("memory", "windows", "uint32", n), n)
+    windows = (values.words(206, n), _labelled("memory", "windows", "uint32", n), n)
     return [
         row_case("memory", "narrow_loads", (values.words(201, 8 * n, np.uint8),), "uint32", n=n),
         row_case("memory", "wide_loads", (values.words(202, 16 * n, np.uint8),), "uint64", n=n),
@@ -106,7 +106,7 @@ def _atomics() -> list[Case]:
         Case("atomics", "global_memory", 4, 128, (a, Out("memory", "uint64", initial=_atomic_memory()))),
         Case("atomics", "halves", 2, 128, (a, Out("memory", "uint32", (18,)))),
         Case("atomics", "shared_memory", 4, 128, (a, Out("out", "uint64", (256,)))),
-        Case("atomics", "results", 4, 128, (a, Scratch(np.zeros(20, np.uint32)), *results)),
+        Case("atomics", "results", 4, 128, (a, _zeros(20), *results)),
         Case("atomics", "compare_and_swap", 2, 128, (a, Out("memory", "uint64", initial=swapped))),
         Case("atomics", "wide_swap", 2, 64, (a, Out("memory", "uint64", (2,)))),
         Case("atomics", "histogram", 32, 256, (many, _words("direct", 64), _words("privatised", 64))),
@@ -117,8 +117,8 @@ def _words(name: str, n: int) -> Out:
     return Out(name, "uint32", (n,))
 
 
-def _zeros(n: int) -> Scratch:
-    return Scratch(np.zeros(n, np.uint32))
+def _zeros(n: int) -> values.Array:
+    return np.zeros(n, np.uint32)
 
 
 def _waiting() -> list[Case]:

@@ -1,8 +1,12 @@
-"""Cases: one launch of a kernel, its inputs, and what of its results is recorded and compared."""
+"""Cases: one launch of a kernel, its inputs, and what of its results is recorded and compared.
+
+The results of a group of cases are recorded in one compressed file, with what they were recorded on.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import re
 import zlib
 from collections.abc import Mapping
@@ -21,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 KERNELS = ROOT / "kernels"
 # No contraction, so that IEEE alone decides each result; the carry chains use 128-bit integers.
 OPTIONS = ("-fmad=false", "--device-int128", "-w")
+DATA = ROOT / "data"
+COMMAND = "python tests/conformance/record.py tests/conformance/data"
 
 Array = NDArray[Any]
 
@@ -55,47 +61,36 @@ class Out:
 
 
 @dataclass(frozen=True)
-class Scratch:
-    """An array that a kernel reads and writes and that no test looks at afterwards."""
-
-    initial: Array
-
-
-@dataclass(frozen=True)
 class Sampled:
-    """A texture over an image, of one channel or with the channels last; `options` are `cuda.Texture`'s."""
+    """A texture over an image, of one channel or with the channels last; `options` are `cuda.Texture`'s.
+
+    It lies in pitched memory, or in a CUDA array of some `geometry`: with "layered" the first axis counts layers.
+    """
 
     image: Array
     options: tuple[tuple[str, Any], ...]
+    geometry: str = "pitched"
 
     def texture(self) -> cuda.Texture:
         """Return a texture over a copy of the image."""
+        options = dict(self.options)
+        if self.geometry != "pitched":
+            array = cuda.CudaArray(self.image.shape, self.image.dtype, layered=self.geometry == "layered")
+            return cuda.Texture(array.copy_from(self.image), **options)
         flat = self.image.reshape(self.image.shape[0], -1)
         rows = cuda.empty_pitched(flat.shape, flat.dtype).copy_from(flat)
         channels = self.image.shape[2:]
         if channels:
             strides = (rows.pitch, channels[0] * flat.itemsize, flat.itemsize)
             rows = cuda.DeviceArray.borrow(rows.pointer, self.image.shape, flat.dtype, strides=strides, owner=rows)
-        return cuda.Texture(rows, **dict(self.options))
-
-
-@dataclass(frozen=True)
-class SampledArray(Sampled):
-    """A texture over a CUDA array of an image; with `layered` the first axis counts layers."""
-
-    layered: bool = False
-
-    def texture(self) -> cuda.Texture:
-        """Return a texture over a copy of the image."""
-        array = cuda.CudaArray(self.image.shape, self.image.dtype, layered=self.layered)
-        return cuda.Texture(array.copy_from(self.image), **dict(self.options))
+        return cuda.Texture(rows, **options)
 
 
 @dataclass(frozen=True)
 class Case:
     """One launch: `kernel` of the file `kernels/<group>.cu`, with arguments in order.
 
-    An argument is an input array, an `Out`, a `Scratch`, a `Sampled` image or a scalar.
+    An argument is an array, which the kernel may change, an `Out`, a `Sampled` image or a scalar.
     """
 
     group: str
@@ -124,8 +119,6 @@ class Case:
         for argument in self.arguments:
             if isinstance(argument, Out):
                 argument = argument.before()
-            elif isinstance(argument, Scratch):
-                argument = argument.initial
             elif isinstance(argument, Sampled):
                 checksum = zlib.crc32(repr(argument.options).encode(), checksum)
                 argument = argument.image
@@ -152,12 +145,8 @@ def code(group: str, kernel: str) -> str:
 @functools.cache
 def rows(group: str, kernel: str) -> tuple[str, ...]:
     """Read the names of a row kernel's rows out of its source: the first argument of each macro."""
-    text = (KERNELS / f"{group}.cu").read_text()
-    start = re.search(rf"__global__ void {kernel}\(", text)
-    if not start:
-        raise ValueError(f"{group}.cu has no kernel {kernel}")
-    body = re.split(r"^}", text[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-    return tuple(re.findall(r"\b[A-Z][A-Z0-9_]*\(\s*\"([^\"]+)\"", body))
+    _, text = (KERNELS / f"{group}.cu").read_text().split(f"__global__ void {kernel}(")
+    return tuple(re.findall(r"\b[A-Z][A-Z0-9_]*\(\s*\"([^\"]+)\"", text.split("\n}")[0]))
 
 
 @functools.cache
@@ -172,24 +161,47 @@ def launch(kernel: cuda.Kernel, case: Case) -> dict[str, Array]:
     written: list[tuple[Out, cuda.DeviceArray]] = []
     for argument in case.arguments:
         if isinstance(argument, Out):
-            device = cuda.to_device(argument.before())
-            written.append((argument, device))
-            argument = device
-        elif isinstance(argument, Scratch):
-            argument = cuda.to_device(argument.initial)
+            written.append((argument, cuda.to_device(argument.before())))
+            argument = written[-1][1]
         elif isinstance(argument, Sampled):
             argument = argument.texture()
         elif isinstance(argument, np.ndarray):
             argument = cuda.to_device(argument)
         arguments.append(argument)
     kernel[case.grid, case.block, case.shared_bytes](*arguments)
-    arrays = {out.name: device.to_host() for out, device in written}
-    return {out.name: np.sort(arrays[out.name], axis=None) if out.sorted else arrays[out.name] for out, _ in written}
+    arrays = [(out, device.to_host()) for out, device in written]
+    return {out.name: np.sort(array, axis=None) if out.sorted else array for out, array in arrays}
 
 
 def run(case: Case) -> dict[str, Array]:
     """Run a case on the chosen driver."""
     return launch(module(case.group)[case.kernel], case)
+
+
+class MissingDataError(LookupError):
+    """No result was recorded, or not of this code and these inputs. The message names the command that records."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was never recorded as it is now: run `{COMMAND}` on a machine with a GPU")
+
+
+@functools.cache
+def load(group: str) -> tuple[dict[str, Array], dict[str, int]]:
+    """Read a group's arrays and checksums."""
+    path = DATA / f"{group}.npz"
+    if not path.is_file():
+        raise MissingDataError(path.name)
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files if name != "metadata"}
+        return arrays, json.loads(str(file["metadata"]))["digests"]
+
+
+def expected(case: Case) -> dict[str, Array]:
+    """Return a case's recorded arrays by name; MissingDataError if it is not the case that was recorded."""
+    arrays, digests = load(case.group)
+    if digests.get(case.id) != case.digest:
+        raise MissingDataError(f"{case.group}.cu, {case.id}")
+    return {out.name: arrays[f"{case.id}/{out.name}"] for out in case.outs}
 
 
 def differences(case: Case, out: Out, expected: Array, got: Array, limit: int = 6) -> str:

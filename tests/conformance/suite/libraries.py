@@ -6,7 +6,7 @@ import numpy as np
 
 from . import values
 from .bounds import Bound
-from .frame import Case, Out, Scratch
+from .frame import Case, Out
 
 # A normal number is sqrt(-2 log u) times sin.approx or cos.approx of an angle: their absolute error of 2^-20.5
 # times at most 6.8, the root for the least u of 2^-33, and a few units in the last place for the root.
@@ -39,7 +39,7 @@ def _atomic_ref() -> Case:
         (
             values.words(311, 512), Out("counters", "uint32", initial=counters),
             Out("wide", "uint64", initial=np.array([0, 1], np.uint64)), Out("floats", "float32", (1,)),
-            Out("bins", "uint32", (10,)), Scratch(np.zeros(1, np.uint32)), Scratch(np.zeros(4, np.uint32)),
+            Out("bins", "uint32", (10,)), np.zeros(1, np.uint32), np.zeros(4, np.uint32),
             Out("received", "uint32", (4,)),
         ),
     )  # fmt: skip  # grouped by meaning

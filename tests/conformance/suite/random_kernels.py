@@ -1,4 +1,4 @@
-"""Random kernels: CUDA C++ drawn from a seed, free of races and with one defined result.
+"""Random kernels: CUDA C++ drawn from a seed, free of races and with one defined result, and runs of them.
 
 Integer work is unsigned and so wraps; shift amounts are masked, divisors are odd, conversions are the
 intrinsics that saturate. Contraction is off, so IEEE decides every floating-point result; NaNs lose their bits
@@ -8,8 +8,17 @@ the lanes that a ballot named; atomics only ever combine, and nobody uses what t
 
 from __future__ import annotations
 
+import functools
 import random
+import zlib
 from collections.abc import Callable, Sequence
+
+import numpy as np
+
+import cudart_py as cuda
+
+from . import values
+from .frame import OPTIONS, Array, Case, Out, launch
 
 LANES, BLOCKS = 64, 2
 COUNT, PER_SOURCE = 500, 25
@@ -25,22 +34,6 @@ __device__ __forceinline__ u64 bits(double x) {
 """
 
 Statement = list[str]
-
-
-class Draw:
-    """Choices drawn from a seed. Only `random()` is used: its stream is the same in every Python."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def below(self, limit: int) -> int:
-        """Return an integer from 0 to limit - 1."""
-        return int(self._random.random() * limit)
-
-    def pick(self, choices: Sequence[str]) -> str:
-        """Return one of the strings."""
-        return choices[self.below(len(choices))]
-
 
 # Compilers differ, and are wrong at times, where an integer becomes a float and at once an integer again: hence
 # the factors before conversions to integers. They also differ in how they read a literal halfway between two
@@ -96,52 +89,58 @@ CONSTANTS = {
     "f": ("1.0f", "(-0.5f)", "3.25f", "1e-20f", "1.17549435e-38f", "16777218.0f", "(-0.0f)", "0.1f"),
     "d": ("1.0", "(-0.5)", "3.25", "1e-200", "2.2250738585072014e-308", "9007199254740994.0", "(-0.0)", "0.1"),
 }
+# With the type of the operand.
+VOTES = (
+    ("__ballot_sync(0xffffffffu, {})", "c"), ("(unsigned)__any_sync(0xffffffffu, {})", "c"),
+    ("(unsigned)__all_sync(0xffffffffu, {})", "c"), ("__match_any_sync(0xffffffffu, {} & 3u)", "u"),
+    ("__reduce_add_sync(0xffffffffu, {})", "u"), ("__reduce_max_sync(0xffffffffu, {})", "u"),
+    ("__reduce_xor_sync(0xffffffffu, {})", "u"), ("(unsigned)__reduce_min_sync(0xffffffffu, (int){})", "u"),
+    ("(unsigned)__syncthreads_count({})", "c"), ("(unsigned)__syncthreads_or({})", "c"),
+)  # fmt: skip  # rows of a table
 PARTS = ("__shfl_sync({m}, {v}, __ffs((int){m}) - 1)", "__reduce_add_sync({m}, {v})", "__ballot_sync({m}, {v} & 1u)")
 
 
 class Kernel:
     """One random kernel; `source` is its text."""
 
-    def __init__(self, seed: int, name: str) -> None:
-        self.draw = Draw(seed)
-        self.name = name
+    def __init__(self, seed: int) -> None:
+        # Of which only `random()` is used: its stream is the same in every Python.
+        self._random = random.Random(seed)
+        self.name = kernel_name(seed)
         self._variables = 3
         self._loops = 0
-        self._helper = self.draw.below(4) == 0
+        self._helper = self.below(4) == 0
 
-    # Expressions
+    def below(self, limit: int) -> int:
+        """Draw an integer from 0 to limit - 1."""
+        return int(self._random.random() * limit)
+
+    def pick(self, choices: Sequence[str]) -> str:
+        return choices[self.below(len(choices))]
 
     def expression(self, kind: str, depth: int) -> str:
         """Draw an expression of a type; `depth` more operators may be nested in it."""
-        if kind != "c" and (depth <= 0 or self.draw.below(5) == 0):
-            if self.draw.below(6) == 0:
-                return self.draw.pick(CONSTANTS[kind])
-            return f"{kind}{self.draw.below(self._variables)}"
-        form = self.draw.pick(FORMS[kind])
+        if kind != "c" and (depth <= 0 or self.below(5) == 0):
+            return self.pick(CONSTANTS[kind]) if self.below(6) == 0 else self.target(kind)
+        form = self.pick(FORMS[kind])
         # One operand goes deep and the others stay shallow, so that an expression grows linearly.
         names = [name for name in LEAVES if "{" + name + "}" in form]
-        deep = self.draw.below(len(names))
-        operands = {
-            name: self.expression(LEAVES[name], depth - 1 if k == deep else min(depth - 1, 0))
-            for k, name in enumerate(names)
-        }
-        return form.format(**operands)
+        deep = self.below(len(names))
+        depths = [depth - 1 if k == deep else min(depth - 1, 0) for k in range(len(names))]
+        return form.format(**{name: self.expression(LEAVES[name], d) for name, d in zip(names, depths, strict=True)})
 
     def target(self, kind: str) -> str:
-        """Draw a variable to assign to."""
-        return f"{kind}{self.draw.below(self._variables)}"
+        return f"{kind}{self.below(self._variables)}"
 
     # Statements that any lane may execute alone
 
-    def assignment(self, level: int) -> Statement:
-        """Assign an expression to a variable."""
-        kind = self.draw.pick("uuulffd")
+    def assignment(self, level: int = 0) -> Statement:
+        kind = self.pick("uuulffd")
         return [f"{self.target(kind)} = {self.expression(kind, 3)};"]
 
     def branch(self, level: int) -> Statement:
-        """Branch by a condition that differs from lane to lane."""
         lines = [f"if ({self.expression('c', 2)}) {{", *self.block(level - 1, 2)]
-        if self.draw.below(2):
+        if self.below(2):
             lines += ["} else {", *self.block(level - 1, 2)]
         return [*lines, "}"]
 
@@ -151,23 +150,19 @@ class Kernel:
         k = f"k{self._loops}"
         lines = [f"for (unsigned {k} = 0; {k} < ({self.expression('u', 1)} & 7u); ++{k}) {{"]
         lines += self.block(level - 1, 1)
-        leave = self.draw.pick(("break;", "continue;", ""))
+        leave = self.pick(("break;", "continue;", ""))
         if leave:
             lines.append(f"if ({self.expression('c', 1)}) {leave}")
-        lines += [f"{self.target('u')} += {k};", *self.block(level - 1, 1)]
-        return [*lines, "}"]
+        return [*lines, f"{self.target('u')} += {k};", *self.block(level - 1, 1), "}"]
 
     def switch(self, level: int) -> Statement:
         """Switch over a few cases, one of which falls through."""
         lines = [f"switch ({self.expression('u', 1)} % 5u) {{"]
         for label in range(4):
-            lines += [f"case {label}:", *self.assignment(level)]
-            if label != 1:
-                lines.append("break;")
-        return [*lines, "default:", *self.assignment(level), "}"]
+            lines += [f"case {label}:", *self.assignment(), *(["break;"] if label != 1 else [])]
+        return [*lines, "default:", *self.assignment(), "}"]
 
     def local_array(self, level: int) -> Statement:
-        """Write and read an array with indices of run time."""
         return [
             "{",
             f"unsigned q[4] = {{{', '.join(self.expression('u', 1) for _ in range(4))}}};",
@@ -178,22 +173,27 @@ class Kernel:
 
     def atomic(self, level: int) -> Statement:
         """Combine a value into the totals; each quarter of them has its own operation."""
-        which = self.draw.below(4)
+        which = self.below(4)
         function = ("atomicAdd", "atomicMax", "atomicXor", "atomicOr")[which]
         return [f"{function}(totals + {8 * which}u + ({self.expression('u', 1)} & 7u), {self.expression('u', 2)});"]
 
     def call(self, level: int) -> Statement:
         """Call this kernel's own function, if it has one."""
         if not self._helper:
-            return self.assignment(level)
+            return self.assignment()
         return [f"{self.target('u')} ^= {self.name}_helper({self.expression('u', 1)}, {self.expression('f', 1)});"]
+
+    def block(self, level: int, count: int) -> Statement:
+        simple: list[Callable[[int], Statement]] = [*[self.assignment] * 3, self.atomic, self.call]
+        if level > 0:
+            simple += [self.branch, self.loop, self.switch, self.local_array]
+        return [line for _ in range(count) for line in simple[self.below(len(simple))](level)]
 
     # Statements where the whole block is together
 
-    def shared(self, level: int) -> Statement:
-        """Exchange words through shared memory."""
-        kind, dtype = (("u", "words"), ("f", "floats"), ("d", "doubles"))[self.draw.below(3)]
-        step, offset = 2 * self.draw.below(8) + 1, self.draw.below(64)
+    def shared(self) -> Statement:
+        kind, dtype = (("u", "words"), ("f", "floats"), ("d", "doubles"))[self.below(3)]
+        step, offset = 2 * self.below(8) + 1, self.below(64)
         return [
             f"{dtype}[t] = {self.expression(kind, 2)};",
             "__syncthreads();",
@@ -201,89 +201,65 @@ class Kernel:
             "__syncthreads();",
         ]
 
-    def shared_atomic(self, level: int) -> Statement:
-        """Combine values in shared memory and read the result."""
-        function = self.draw.pick(("atomicAdd", "atomicMin", "atomicMax", "atomicXor", "atomicAnd"))
+    def shared_atomic(self) -> Statement:
+        function = self.pick(("atomicAdd", "atomicMin", "atomicMax", "atomicXor", "atomicAnd"))
         return [
             f"words[t] = {self.expression('u', 1)};",
             "__syncthreads();",
             f"{function}(words + ({self.expression('u', 1)} & 15u), {self.expression('u', 1)});",
             "__syncthreads();",
-            f"{self.target('u')} += words[(t + {self.draw.below(64)}u) & 63u];",
+            f"{self.target('u')} += words[(t + {self.below(64)}u) & 63u];",
             "__syncthreads();",
         ]
 
-    def shuffle(self, level: int) -> Statement:
-        """Shuffle a value of any type within the warp."""
-        kind = self.draw.pick("uulfd")
-        width = self.draw.pick(("32", "16", "8"))
-        lane = self.draw.below(32)
-        form = self.draw.pick(
+    def shuffle(self) -> Statement:
+        kind, width = self.pick("uulfd"), self.pick(("32", "16", "8"))
+        lane = self.below(32)
+        form = self.pick(
             (
-                f"__shfl_xor_sync(0xffffffffu, {{0}}, {lane % 16 + 1}, {width})",
-                f"__shfl_up_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
-                f"__shfl_down_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
-                f"__shfl_sync(0xffffffffu, {{0}}, (int)(({self.expression('u', 1)}) & 31u), {width})",
+                f"xor_sync(0xffffffffu, {{0}}, {lane % 16 + 1}, {width})",
+                f"up_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
+                f"down_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
+                f"sync(0xffffffffu, {{0}}, (int)(({self.expression('u', 1)}) & 31u), {width})",
             )
         )
-        return [f"{self.target(kind)} = {form.format(self.expression(kind, 1))};"]
+        return [f"{self.target(kind)} = __shfl_{form.format(self.expression(kind, 1))};"]
 
-    def vote(self, level: int) -> Statement:
+    def vote(self) -> Statement:
         """Vote, match, count or reduce over the warp or the block."""
-        full = "0xffffffffu"
-        form = self.draw.pick(
-            (
-                f"__ballot_sync({full}, {self.expression('c', 1)})",
-                f"(unsigned)__any_sync({full}, {self.expression('c', 1)})",
-                f"(unsigned)__all_sync({full}, {self.expression('c', 1)})",
-                f"__match_any_sync({full}, {self.expression('u', 1)} & 3u)",
-                f"__reduce_add_sync({full}, {self.expression('u', 1)})",
-                f"__reduce_max_sync({full}, {self.expression('u', 1)})",
-                f"__reduce_xor_sync({full}, {self.expression('u', 1)})",
-                f"(unsigned)__reduce_min_sync({full}, (int){self.expression('u', 1)})",
-                f"(unsigned)__syncthreads_count({self.expression('c', 1)})",
-                f"(unsigned)__syncthreads_or({self.expression('c', 1)})",
-            )
-        )
+        # All are drawn, of which one is used.
+        forms = [form.format(self.expression(kind, 1)) for form, kind in VOTES]
+        form = self.pick(forms)
         return [f"{self.target('u')} ^= {form};"]
 
-    def part(self, level: int) -> Statement:
+    def part(self) -> Statement:
         """Work among the lanes for which a condition holds, inside the branch that they take."""
         self._loops += 1
-        mask = f"mask{self._loops}"
-        form = self.draw.pick(PARTS)
+        mask, taken = f"mask{self._loops}", f"taken{self._loops}"
+        form = self.pick(PARTS)
         return [
-            f"const bool taken{self._loops} = {self.expression('c', 1)};",
-            f"const unsigned {mask} = __ballot_sync(0xffffffffu, taken{self._loops});",
-            f"if (taken{self._loops}) {{",
+            f"const bool {taken} = {self.expression('c', 1)};",
+            f"const unsigned {mask} = __ballot_sync(0xffffffffu, {taken});",
+            f"if ({taken}) {{",
             f"{self.target('u')} += {form.format(m=mask, v=self.expression('u', 0))};",
-            *self.assignment(level),
+            *self.assignment(),
             "}",
         ]
 
-    def together(self, level: int) -> Statement:
+    def together(self) -> Statement:
         """Repeat exchanges in a loop that every lane goes through equally often."""
         self._loops += 1
         k = f"k{self._loops}"
-        exchange = (self.shared, self.shuffle, self.vote)[self.draw.below(3)]
-        lines = [f"for (unsigned {k} = 0; {k} < {2 + self.draw.below(3)}u; ++{k}) {{"]
-        return [*lines, *self.assignment(level), *exchange(level), *self.block(0, 1), "}"]
-
-    def block(self, level: int, count: int) -> Statement:
-        """Draw statements that any lane may execute alone."""
-        simple: list[Callable[[int], Statement]] = [*[self.assignment] * 3, self.atomic, self.call]
-        if level > 0:
-            simple += [self.branch, self.loop, self.switch, self.local_array]
-        return [line for _ in range(count) for line in simple[self.draw.below(len(simple))](level)]
+        exchange = (self.shared, self.shuffle, self.vote)[self.below(3)]
+        lines = [f"for (unsigned {k} = 0; {k} < {2 + self.below(3)}u; ++{k}) {{"]
+        return [*lines, *self.assignment(), *exchange(), *self.block(0, 1), "}"]
 
     @property
     def source(self) -> str:
         """Draw the kernel's text. To be read once."""
         collective = (self.shared, self.shared_atomic, self.shuffle, self.vote, self.part, self.together)
         alone = (self.branch, self.branch, self.loop, self.switch, self.local_array, self.call)
-        lines = []
-        if self._helper:
-            lines += self._function(self.expression("u", 2))
+        lines = self._function(self.expression("u", 2)) if self._helper else []
         lines += [f'extern "C" __global__ void {self.name}(const unsigned* a, const float* b, const double* c,']
         lines += ["unsigned* out, unsigned* totals) {"]
         lines += ["__shared__ unsigned words[64]; __shared__ float floats[64]; __shared__ double doubles[64];"]
@@ -291,10 +267,10 @@ class Kernel:
         for k in range(self._variables):
             at = f"(i + {37 * k}u) & 127u"
             lines.append(f"unsigned u{k} = a[{at}]; float f{k} = b[{at}]; double d{k} = c[{at}];")
-            lines.append(f"u64 l{k} = (u64)u{k} * {2 * self.draw.below(1 << 30) + 1}u;")
-        for _ in range(3 + self.draw.below(3)):
-            lines += alone[self.draw.below(len(alone))](2)
-            lines += collective[self.draw.below(len(collective))](1)
+            lines.append(f"u64 l{k} = (u64)u{k} * {2 * self.below(1 << 30) + 1}u;")
+        for _ in range(3 + self.below(3)):
+            lines += alone[self.below(len(alone))](2)
+            lines += collective[self.below(len(collective))]()
         lines += ["unsigned word = u0 ^ u1 * 31u ^ u2 * 961u ^ (unsigned)(l0 ^ l1 >> 7 ^ l2 >> 32);"]
         lines += ["const float number = f0 + f1 * f2; const double wide = d0 * d1 + d2;"]
         lines += ["out[i] = word ^ bits(f0) ^ bits(f1) * 5u; out[128u + i] = bits(number);"]
@@ -315,10 +291,49 @@ class Kernel:
 
 
 def kernel_name(seed: int) -> str:
-    """Return the name of the kernel of a seed."""
     return f"random_{seed}"
 
 
 def source(seeds: Sequence[int]) -> str:
     """Return CUDA C++ with the kernel of each seed."""
-    return HEAD + "".join(Kernel(seed, kernel_name(seed)).source for seed in seeds)
+    return HEAD + "".join(Kernel(seed).source for seed in seeds)
+
+
+@functools.cache
+def inputs() -> tuple[Array, Array, Array]:
+    """Return the words, floats and doubles that every random kernel reads: special ones, ordinary ones, any bits."""
+    n = LANES * BLOCKS
+    integers = values.integer_triples(512, np.uint32)[2][-n:].copy()
+    integers[:8] = [0, 1, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 31, 32, 255]
+    floats = np.concatenate([values.FLOATS, values.near_one(401, n, np.float32, 12)])[:n]
+    doubles = np.concatenate([values.DOUBLES, values.near_one(402, n, np.float64, 20)])[:n]
+    # Neighbours in a warp should not all be special: deal them out.
+    order = np.argsort(values.words(403, n), kind="stable")
+    return integers, floats[order], doubles[order]
+
+
+def case(seed: int) -> Case:
+    """Return the case of a seed's kernel."""
+    lanes = Out("out", "uint32", (4 * LANES * BLOCKS,))
+    return Case("random", kernel_name(seed), BLOCKS, LANES, (*inputs(), lanes, Out("totals", "uint32", (32,))))
+
+
+def digest(seed: int) -> int:
+    """Return a checksum of a seed's kernel and its inputs."""
+    return zlib.crc32(source([seed]).encode(), case(seed).digest)
+
+
+def compiled(seeds: Sequence[int], *options: str) -> cuda.Module:
+    """Compile the kernels of some seeds into one module."""
+    return cuda.compile(source(seeds), options=(*OPTIONS, *options))
+
+
+def result(module: cuda.Module, seed: int) -> Array:
+    """Run a seed's kernel and return its words."""
+    arrays = launch(module[kernel_name(seed)], case(seed))
+    return np.concatenate([arrays["out"], arrays["totals"]])
+
+
+def batches() -> list[range]:
+    """Return the recorded seeds, those of one source together."""
+    return [range(first, first + PER_SOURCE) for first in range(0, COUNT, PER_SOURCE)]
