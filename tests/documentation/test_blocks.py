@@ -85,40 +85,23 @@ def test_every_block_runs_somewhere_and_with_every_version_of_nvrtc():
         assert page in (ROOT / test).read_text(encoding="utf-8"), page
 
 
-def python(code, mark=None):
-    return (f"<!-- {mark} -->\n" if mark else "") + f"```python\n{code}\n```\n\n"
-
-
-FOUR = "<!-- prints -->\n```text\n4\n```\n"
-RAISED = "<!-- prints -->\n```text\nZeroDivisionError: ...\n```\n"
-FILE = "<!-- file: k.cu -->\n```cpp\nint x;\n```\n\n"
-VARIABLE = "<!-- environment -->\n```sh\nexport PAGE_DEVICES=2\n```\n\n"
-COMMANDS = "<!-- commands -->\n```sh\nls page.md\n{}\necho behind\n```\n"
-
-
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("mark", "code", "output", "wrong"),
     [
-        (python("x = 2") + python("print(x * x)") + FOUR, ""),
-        (python("x = 2") + python("print(x + 3)") + FOUR, "page.md:10: the page says\n4\n\nand what is printed is\n5"),
-        (python("1 / 0", "raises ArithmeticError") + RAISED, ""),
-        (python("1 / 1", "raises ArithmeticError") + RAISED, "page.md:2: ArithmeticError is not raised"),
-        (python("one / 0", "raises ArithmeticError") + RAISED, "NameError"),
-        (python("1 / 0", "needs: nothing_has_this") + FOUR, ""),
-        (python("1 / 0", "not run: it would take a day") + FOUR, ""),
-        (python("1 / 0", "needs: module no_such_module"), ""),
-        (python("1 / 0", "needs: module json"), "ZeroDivisionError"),
-        (python("1 / 0", "needs: module json, nothing_has_this"), ""),
-        (FILE + python("from pathlib import Path\nassert Path('k.cu').read_text() == 'int x;\\n'"), ""),
-        (VARIABLE + python("import os\nassert os.environ['PAGE_DEVICES'] == '2'"), ""),
-        (COMMANDS.format("test -e page.md"), ""),
-        (COMMANDS.format("ls no_such_file"), "no_such_file"),
-        (python("", "not run"), "page.md:2: 'not run' is not a mark"),
-        (f"# Page\n\n{python('x = 1')[:-5]}x / 0\n```\n", 'File "page.md", line 5'),
+        ("needs: module json", "print(2 * 2)", "prints", ""),
+        ("needs: module json", "print(5)", "prints", "page.md:7: the page says\n4\n\nand what is printed is\n5"),
+        ("needs: nothing_has_this", "1 / 0", "prints", ""),
+        ("needs: module no_such_module", "1 / 0", "prints", ""),
+        ("needs: module json", "1 / 0", "prints", "ZeroDivisionError"),
+        ("raises ArithmeticError", "1 / 1", "prints", "page.md:2: ArithmeticError is not raised"),
+        ("raises ArithmeticError", "one / 0", "prints", 'File "page.md", line 3'),
+        ("prints", "", "commands", "4: not found"),
+        ("not run", "", "prints", "page.md:2: 'not run' is not a mark"),
     ],
-)  # fmt: skip  # a page a line
-def test_a_page_is_run_and_what_is_wrong_is_named(pages, tmp_path, text, wrong):
-    (tmp_path / "page.md").write_text(text)
+)
+def test_what_is_wrong_in_a_page_is_named(pages, tmp_path, mark, code, output, wrong):
+    page = f"<!-- {mark} -->\n```python\n{code}\n```\n\n<!-- {output} -->\n```text\n4\n```\n"
+    (tmp_path / "page.md").write_text(page)
     found = pages.run("blocks", tmp_path / "page.md", tmp_path, page_environment())
     assert wrong in found
     assert bool(wrong) == bool(found)
