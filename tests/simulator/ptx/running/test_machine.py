@@ -16,15 +16,6 @@ extern "C" __global__ void lock(int* lock, int* count) {
         done = true;
     }
 }
-extern "C" __global__ void chain(volatile int* flags, volatile int* out) {
-    int b = gridDim.x - 1 - blockIdx.x;
-    if (threadIdx.x == 0) {
-        if (b > 0) while (flags[b - 1] == 0);
-        out[b] = b ? out[b - 1] + b : 0;
-        __threadfence();
-        flags[b] = 1;
-    }
-}
 // One lane of a warp comes late to the others, and another warp waits for what they do then.
 extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
     int t = threadIdx.x, warp = (t / 32 + first) % 3;
@@ -47,14 +38,6 @@ def test_a_lock_within_a_warp_is_passed_on(on_each: Kernels) -> None:
     state = on_each.zeros(2)
     on_each.launch("lock", 4, 64, state, state + 4)
     assert on_each.get(state, 2).tolist() == [0, 256]
-
-
-@pytest.mark.parametrize("threads", [32, 1024])
-def test_blocks_may_wait_for_blocks_behind_them(on_each: Kernels, threads: int) -> None:
-    """With 1024 threads the blocks don't fit into one chunk."""
-    out = on_each.zeros(80)
-    on_each.launch("chain", 80, threads, on_each.zeros(80), out)
-    assert on_each.get(out, 80)[-1] == 79 * 80 // 2
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])

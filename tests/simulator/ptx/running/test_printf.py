@@ -33,38 +33,31 @@ def c_text(text: str, *arguments: object) -> str:
     return buffer.value.decode("latin-1")
 
 
-def ours(text: str, data: bytes) -> str:
-    """Format with no strings to read."""
-    return Format(text).render(data, lambda address: f"text{address}")
-
-
 @pytest.mark.parametrize("conversions", KINDS)
 def test_flags_width_and_precision_do_what_the_c_library_does(conversions: str) -> None:
     sizes, code, kind, values = KINDS[conversions]
     for conversion, flags, size, value in itertools.product(conversions.split(), FLAGS, sizes, values):
         text = f"<%{flags}{size}{conversion}>"
-        assert ours(text, struct.pack(code, value)) == c_text(text, kind(value)), (text, value)
+        assert Format(text).render(struct.pack(code, value), str) == c_text(text, kind(value)), (text, value)
 
 
-def test_stars_take_arguments() -> None:
-    """Width and precision from arguments, negative ones too"""
-    data = struct.pack("<iii4xd", 12, 3, 0, 2.0 / 3)
-    assert ours("[%*.*f]", struct.pack("<iid", 12, 3, 2.0 / 3)) == "[       0.667]"
-    assert ours("[%*d]", struct.pack("<ii", -5, 7)) == "[7    ]"
-    assert ours("[%.*d]", struct.pack("<ii", -5, 7)) == "[7]"
-    assert Format("%*.*d%f").size == len(data) == 24
-
-
-def test_arguments_are_aligned_to_their_size() -> None:
-    """A 4-byte argument before an 8-byte one leaves a gap"""
-    form = Format("%d %f %c%hd %llx %s|%.2s|%p %%")
-    data = struct.pack("<i4xdiiQQQQ", -3, 0.5, 65, 70000, 2**40, 1000, 2000, 0xABC)
-    assert form.size == len(data)
-    assert form.count == 8
-    assert form.render(data, lambda address: f"text{address}") == "-3 0.500000 A4464 10000000000 text1000|te|0xabc %"
-
-
-def test_what_is_no_directive_stays() -> None:
-    """Unknown directives and a lone percent sign are printed as they stand; null pointers have names"""
-    assert ours("100%y %k %", b"") == "100%y %k %"
-    assert ours("%s %p", struct.pack("<QQ", 0, 0)) == "(null) (nil)"
+@pytest.mark.parametrize(
+    ("form", "code", "arguments", "count", "text"),
+    [
+        # Width and precision from arguments, negative ones too.
+        ("[%*.*f]", "<iid", (12, 3, 2.0 / 3), 3, "[       0.667]"),
+        ("[%*d]", "<ii", (-5, 7), 2, "[7    ]"),
+        ("[%.*d]", "<ii", (-5, 7), 2, "[7]"),
+        # An argument of 4 bytes before one of 8 bytes leaves a gap.
+        ("%*.*d%f", "<iii4xd", (3, 2, 1, 2.5), 4, " 012.500000"),
+        ("%d %f %c%hd %llx", "<i4xdiiQ", (-3, 0.5, 65, 70000, 2**40), 5, "-3 0.500000 A4464 10000000000"),
+        ("%s|%.2s|%p %%", "<QQQ", (1000, 2000, 0xABC), 3, "text1000|te|0xabc %"),
+        # What is no directive stays as it is.
+        ("100%y %k %", "<", (), 0, "100%y %k %"),
+        ("%s %p", "<QQ", (0, 0), 2, "(null) (nil)"),
+    ],
+)
+def test_arguments_are_aligned_to_their_size(form: str, code: str, arguments: Any, count: int, text: str) -> None:
+    data, made = struct.pack(code, *arguments), Format(form)
+    assert (made.size, made.count) == (len(data), count)
+    assert made.render(data, lambda address: f"text{address}") == text
