@@ -9,6 +9,7 @@ import pytest
 
 from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment
 from tests.documentation.coming_from import rows_of
+from tests.documentation.pages import Pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -31,6 +32,14 @@ PAGES = [
 ]
 TABLES = sorted(path for path in (DOCS / "coming-from").glob("*.md") if path.name != "index.md")
 apart = pytest.mark.unsanitized("each page is a process of its own")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Return the server that runs pages."""
+    server = Pages(tmp_path_factory.mktemp("pages") / "written.txt")
+    yield server
+    server.close()
 
 
 def name_of(path):

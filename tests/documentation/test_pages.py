@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 def text_of(name):
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_the_page_of_the_h200_has_the_recorded_figures():
+    script = runpy.run_path(str(ROOT / "scripts" / "record_tour.py"))
+    made = script["page"](script["kept_bars"]())
+    assert script["PAGE"].read_text(encoding="utf-8") == made, "run `python scripts/record_tour.py`"
 
 
 # The architecture
