@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda.bindings import driver
 
 import cudart_py as cuda
 
@@ -45,7 +47,7 @@ def test_where_nobody_could_follow_our_addresses_the_attributes_are_absent(devic
     assert hasattr(cuda.legacy_default, "__cuda_stream__") is expected
 
 
-def test_the_array_interface_of_a_contiguous_array(device, shared):
+def test_arrays_and_streams_say_what_they_are(device, shared):
     stream = cuda.Stream()
     array = cuda.zeros((3, 4), np.float32, stream=stream)
     assert array.__cuda_array_interface__ == {
@@ -56,47 +58,23 @@ def test_the_array_interface_of_a_contiguous_array(device, shared):
         "strides": None,
         "stream": stream.handle,
     }
-
-
-def test_the_array_interface_of_a_view(device, shared):
-    array = cuda.zeros((6, 8), np.int16)
-    found = array[1::2, 2:].__cuda_array_interface__
-    assert (found["shape"], found["strides"]) == ((3, 6), (32, 2))
-    assert found["data"] == (array.pointer + 20, False)
-    assert found["stream"] == 1
-
-
-def test_the_array_interface_of_structures_names_the_fields(device, shared):
-    dtype = np.dtype([("a", "<f4"), ("b", "<i8")], align=True)
-    found = cuda.zeros(2, dtype).__cuda_array_interface__
-    assert np.dtype(found["descr"]).names[0] == "a"
-
-
-def test_an_empty_array_has_the_address_zero(device, shared):
-    assert cuda.zeros((0, 3)).__cuda_array_interface__["data"] == (0, False)
-
-
-def test_a_closed_array_has_no_interface(device, shared):
-    array = cuda.zeros(3)
+    assert array.__dlpack_device__() == (2, device.ordinal)
+    assert stream.__cuda_stream__() == (0, stream.handle)
+    stream.close()  # it is waited for instead of named
+    assert array.__cuda_array_interface__["stream"] is None
     array.close()
     with pytest.raises(ValueError, match="closed"):
         array.__cuda_array_interface__  # noqa: B018  # to read it raises
 
 
-def test_a_closed_stream_is_waited_for_instead_of_named(device, shared):
-    stream = cuda.Stream()
-    array = cuda.full(1000, 5, np.int32, stream=stream)
-    stream.close()
-    assert array.__cuda_array_interface__["stream"] is None
-
-
-def test_a_stream_says_its_handle(device, shared):
-    stream = cuda.Stream()
-    assert stream.__cuda_stream__() == (0, stream.handle)
-
-
-def test_the_dlpack_device(device, shared):
-    assert cuda.zeros(3).__dlpack_device__() == (2, device.ordinal)
+def test_the_array_interface_of_views_structures_and_empty_arrays(device, shared):
+    array = cuda.zeros((6, 8), np.int16)
+    found = array[1::2, 2:].__cuda_array_interface__
+    assert (found["shape"], found["strides"]) == ((3, 6), (32, 2))
+    assert (found["data"], found["stream"]) == ((array.pointer + 20, False), 1)
+    dtype = np.dtype([("a", "<f4"), ("b", "<i8")], align=True)
+    assert np.dtype(cuda.zeros(2, dtype).__cuda_array_interface__["descr"]).names[0] == "a"
+    assert cuda.zeros((0, 3)).__cuda_array_interface__["data"] == (0, False)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +110,6 @@ def test_a_foreign_array_is_wrapped_and_kept_alive(device):
     assert gone() is None
 
 
-def test_its_strides_are_followed(device):
-    array = cuda.to_device(np.arange(12).reshape(3, 4))
-    foreign = Foreign(array, shape=(3, 2), strides=(32, 16))
-    np.testing.assert_array_equal(cuda.as_device_array(foreign).to_host(), np.arange(12).reshape(3, 4)[:, ::2])
-
-
 def test_our_stream_waits_for_the_one_that_it_names(device, module):
     theirs, ours = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
     x = cuda.full(1000, np.float32(2), stream=theirs)
@@ -147,28 +119,19 @@ def test_our_stream_waits_for_the_one_that_it_names(device, module):
     assert (wrapped.to_host(stream=ours) == 7).all()
 
 
-@pytest.mark.parametrize("named", [1, 2, None])
-def test_default_streams_may_be_named(device, named):
-    array = cuda.full(10, 3, np.int32)
-    assert (cuda.as_device_array(Foreign(array, stream=named)).to_host() == 3).all()
-
-
-def test_an_empty_foreign_array(device):
-    wrapped = cuda.as_device_array(Foreign(cuda.zeros((0, 3))))
-    assert (wrapped.shape, wrapped.pointer) == ((0, 3), 0)
-
-
-def test_our_own_array_is_returned_as_it_is(device):
-    array = cuda.zeros(3)
+def test_its_strides_are_followed_and_its_default_streams_and_read_only_flags_known(device):
+    array = cuda.to_device(np.arange(12).reshape(3, 4))
     assert cuda.as_device_array(array) is array
-
-
-def test_an_array_that_must_not_be_written_needs_a_promise(device):
-    array = cuda.full(3, 5, np.int32)
+    foreign = Foreign(array, shape=(3, 2), strides=(32, 16))
+    np.testing.assert_array_equal(cuda.as_device_array(foreign).to_host(), np.arange(12).reshape(3, 4)[:, ::2])
+    for named in (1, 2, None):
+        assert cuda.as_device_array(Foreign(array, stream=named)).to_host().sum() == 66
     foreign = Foreign(array, data=(array.pointer, True))
     with pytest.raises(ValueError, match="read_only=True"):
         cuda.as_device_array(foreign)
-    assert (cuda.as_device_array(foreign, read_only=True).to_host() == 5).all()
+    assert cuda.as_device_array(foreign, read_only=True).to_host().sum() == 66
+    wrapped = cuda.as_device_array(Foreign(cuda.zeros((0, 3))))
+    assert (wrapped.shape, wrapped.pointer) == ((0, 3), 0)
 
 
 @pytest.mark.parametrize(
@@ -206,53 +169,43 @@ class Protocol:
         return self.version, self.handle_of_it
 
 
-class CupyStream:
-    def __init__(self, handle):
-        self.ptr = handle
+class ForeignStream(SimpleNamespace):
+    """A stream of another library, with an attribute that has the handle."""
 
 
-class TorchStream:
-    def __init__(self, handle):
-        self.cuda_stream = handle
+def of_cupy(handle):
+    return ForeignStream(ptr=handle)
 
 
-@pytest.mark.parametrize("kind", [Protocol, CupyStream, TorchStream, int])
-def test_a_foreign_stream_is_borrowed_and_never_destroyed(device, kind):
+def of_torch(handle):
+    return ForeignStream(cuda_stream=handle)
+
+
+@pytest.mark.parametrize("kind", [Protocol, of_cupy, of_torch, int, driver.CUstream])
+def test_a_foreign_stream_is_borrowed_kept_alive_and_never_destroyed(device, kind):
     stream = cuda.Stream()
-    borrowed = cuda.Stream.borrow(kind(stream.handle))
+    owner = kind(stream.handle)
+    borrowed = cuda.Stream.borrow(owner)
+    assert cuda.Stream.borrow(stream).handle == stream.handle
     assert (borrowed.handle, borrowed.device) == (stream.handle, device)
-    array = cuda.full(10, 3, np.int32, stream=borrowed)
+    cuda.full(10, 3, np.int32, stream=borrowed).close()
     borrowed.synchronize()
-    array.close()
+    gone = weakref.ref(owner) if kind in (Protocol, of_cupy, of_torch) else lambda: None
+    kept = gone() is not None
+    del owner
+    gc.collect()
+    assert (gone() is not None) == kept
     borrowed.close()
+    del borrowed
+    gc.collect()
+    assert gone() is None
     stream.synchronize()
     assert stream.done
 
 
-def test_raw_handles_of_the_bindings_are_streams(device):
-    from cuda.bindings import driver
-
-    stream = cuda.Stream()
-    assert cuda.Stream.borrow(driver.CUstream(stream.handle)).handle == stream.handle
-    assert cuda.Stream.borrow(stream).handle == stream.handle
-
-
 @pytest.mark.parametrize("handle", [0, 1])
 def test_the_default_stream_of_others_is_the_legacy_one(device, handle):
-    assert cuda.Stream.borrow(TorchStream(handle)).handle == cuda.legacy_default.handle
-
-
-def test_a_borrowed_stream_keeps_its_owner_alive(device):
-    stream = cuda.Stream()
-    owner = Protocol(stream.handle)
-    gone = weakref.ref(owner)
-    borrowed = cuda.Stream.borrow(owner)
-    del owner
-    gc.collect()
-    assert gone() is not None
-    del borrowed
-    gc.collect()
-    assert gone() is None
+    assert cuda.Stream.borrow(of_torch(handle)).handle == cuda.legacy_default.handle
 
 
 @pytest.mark.parametrize("wrong", ["5", 1.5, True, None, Protocol(1, version=1)])
@@ -273,8 +226,9 @@ def test_dlpack_there_and_back_is_the_same_memory(device, shape):
 
 
 @pytest.mark.needs("interop")
-def test_dlpack_keeps_the_array_alive(device):
+def test_dlpack_keeps_the_array_alive_and_copies_when_asked(device):
     array = cuda.full(1000, 7, np.int32)
+    assert "dltensor_versioned" in repr(array.__dlpack__(copy=True, max_version=(1, 0)))
     gone = weakref.ref(array)
     back = cuda.from_dlpack(array)
     del array
@@ -287,95 +241,75 @@ def test_dlpack_keeps_the_array_alive(device):
 
 
 @pytest.mark.needs("interop")
-def test_dlpack_copies_when_asked(device):
-    array = cuda.full(1000, 7, np.int32)
-    capsule = array.__dlpack__(copy=True, max_version=(1, 0))
-    assert "dltensor_versioned" in repr(capsule)
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_arrays_go_to_other_libraries_and_back_without_a_copy(device, module, name):
+    library = pytest.importorskip(name, reason=f"{name} is not installed")
+    take, options = (library.asarray, {}) if name == "cupy" else (library.as_tensor, {"device": "cuda"})
+    options["dtype"] = library.float32
 
+    def pointer(theirs):
+        return theirs.data.ptr if name == "cupy" else theirs.data_ptr()
 
-@pytest.mark.needs("interop")
-def test_arrays_go_to_cupy_and_back_without_a_copy(device, module):
-    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     array = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))
-    for theirs in (cupy.asarray(array), cupy.from_dlpack(array)):
-        assert theirs.data.ptr == array.pointer
+    for theirs in (take(array, **options), library.from_dlpack(array)):
+        assert pointer(theirs) == array.pointer
         theirs += 1
+    device.synchronize()
     np.testing.assert_array_equal(array.to_host(), np.arange(12, dtype=np.float32).reshape(3, 4) + 2)
-    mine = cupy.arange(10, dtype=cupy.float32)[::2]
+    mine = library.arange(10, **options)[::2]
     for ours in (cuda.as_device_array(mine), cuda.from_dlpack(mine)):
-        assert ours.pointer == mine.data.ptr
+        assert ours.pointer == pointer(mine)
         np.testing.assert_array_equal(ours.to_host(), np.arange(0, 10, 2, dtype=np.float32))
-    x, y = cupy.ones(100, cupy.float32), cupy.ones(100, cupy.float32)
+    x, y = library.ones(100, **options), library.ones(100, **options)
     module["saxpy"][1, 128](2.0, x, y, 100)
     device.synchronize()
     assert float(y.sum()) == 300
+    assert library.from_dlpack(cuda.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
 @pytest.mark.needs("interop")
-def test_streams_go_to_cupy_and_back(device, module):
-    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_streams_go_to_other_libraries_and_back(device, name):
+    library = pytest.importorskip(name, reason=f"{name} is not installed")
     ours = cuda.Stream(non_blocking=True)
-    with cupy.cuda.Stream.from_external(ours):
-        theirs = cupy.arange(1 << 20, dtype=cupy.float32) * 2
-    wrapped = cuda.as_device_array(theirs, stream=ours)
+    if name == "cupy":
+        entered, options, take_back = library.cuda.Stream.from_external(ours), {}, cuda.as_device_array
+        stream = library.cuda.Stream(non_blocking=True)
+        handle = stream.ptr
+    else:
+        entered = library.cuda.stream(library.cuda.ExternalStream(ours.handle))
+        options, take_back, stream = {"device": "cuda"}, cuda.from_dlpack, library.cuda.Stream()
+        handle = stream.cuda_stream
+        assert cuda.Stream.borrow(library.cuda.default_stream()).handle == cuda.legacy_default.handle
+    with entered:
+        theirs = library.arange(1 << 20, dtype=library.float32, **options) * 2
+    wrapped = take_back(theirs, stream=ours)
     assert float(wrapped.to_host(stream=ours)[-1]) == 2 * ((1 << 20) - 1)
-    stream = cupy.cuda.Stream(non_blocking=True)
     borrowed = cuda.Stream.borrow(stream)
-    assert borrowed.handle == stream.ptr
+    assert borrowed.handle == handle
     y = cuda.full(1000, np.float32(3), stream=borrowed)
     stream.synchronize()
     assert (y.to_host(stream=borrowed) == 3).all()
 
 
-@pytest.mark.needs("interop")
-def test_arrays_go_to_pytorch_and_back_without_a_copy(device, module):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    array = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))
-    for theirs in (torch.as_tensor(array, device="cuda"), torch.from_dlpack(array)):
-        assert theirs.data_ptr() == array.pointer
-        theirs += 1
-    torch.cuda.synchronize()
-    np.testing.assert_array_equal(array.to_host(), np.arange(12, dtype=np.float32).reshape(3, 4) + 2)
-    tensor = torch.arange(10, dtype=torch.float32, device="cuda")
-    for ours in (cuda.as_device_array(tensor), cuda.from_dlpack(tensor)):
-        assert ours.pointer == tensor.data_ptr()
-        np.testing.assert_array_equal(ours.to_host(), np.arange(10, dtype=np.float32))
-    assert torch.from_dlpack(cuda.zeros((0, 3), np.float32)).is_cuda
+class Producer:
+    """An object that gives something of its own for a capsule."""
+
+    def __init__(self, returned):
+        self.returned = returned
+
+    def __dlpack__(self, **options):
+        if isinstance(self.returned, Exception):
+            raise self.returned
+        return self.returned
+
+    def __dlpack_device__(self):
+        return 2, 0
 
 
-@pytest.mark.needs("interop")
-def test_streams_go_to_pytorch_and_back(device):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    ours = cuda.Stream(non_blocking=True)
-    with torch.cuda.stream(torch.cuda.ExternalStream(ours.handle)):
-        theirs = torch.arange(1 << 20, dtype=torch.float32, device="cuda") * 2
-    wrapped = cuda.from_dlpack(theirs, stream=ours)
-    assert float(wrapped.to_host(stream=ours)[-1]) == 2 * ((1 << 20) - 1)
-    stream = torch.cuda.Stream()
-    assert cuda.Stream.borrow(stream).handle == stream.cuda_stream
-    assert cuda.Stream.borrow(torch.cuda.default_stream()).handle == cuda.legacy_default.handle
-
-
-@pytest.mark.parametrize("returned", [None, 5, "capsule", object()], ids=["None", "int", "str", "object"])
-def test_a_producer_that_returns_no_capsule_is_named(device, returned):
-    class Producer:
-        def __dlpack__(self, **options):
-            return returned
-
-        def __dlpack_device__(self):
-            return 2, 0
-
-    with pytest.raises(TypeError, match=r"type Producer, .* no DLPack capsule"):
-        cuda.from_dlpack(Producer())
-
-
-def test_a_producers_own_assertion_is_left_as_it_is(device):
-    class Producer:
-        def __dlpack__(self, **options):
-            raise AssertionError("the buffer is locked")
-
-        def __dlpack_device__(self):
-            return 2, 0
-
+def test_a_producer_that_returns_no_capsule_is_named_and_its_own_assertion_left_as_it_is(device):
+    for returned in (None, 5, "capsule", object()):
+        with pytest.raises(TypeError, match=r"type Producer, .* no DLPack capsule"):
+            cuda.from_dlpack(Producer(returned))
     with pytest.raises(AssertionError, match="the buffer is locked"):
-        cuda.from_dlpack(Producer())
+        cuda.from_dlpack(Producer(AssertionError("the buffer is locked")))

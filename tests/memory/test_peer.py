@@ -32,10 +32,6 @@ def test_a_copy_between_devices(pair, rng, with_stream):
         np.testing.assert_array_equal(target.to_host(), host)
 
 
-def test_no_elements_are_copied_at_once(device):
-    cuda.memcpy_peer(cuda.zeros(0), cuda.zeros((3, 0)))
-
-
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -52,7 +48,8 @@ def test_wrong_arguments_are_named(device, make, error, words):
         cuda.memcpy_peer(*make())
 
 
-def test_closed_arrays_are_refused(device):
+def test_closed_arrays_are_refused_and_no_elements_copied_at_once(device):
+    cuda.memcpy_peer(cuda.zeros(0), cuda.zeros((3, 0)))
     array = cuda.zeros(3)
     array.close()
     with pytest.raises(ValueError, match="closed"):
@@ -64,7 +61,20 @@ import numpy as np, cudart_py as cuda
 first, second = cuda.devices()[:2]
 host = np.arange(1000.0)
 pool = cuda.MemoryPool(first)
+
+def said(call):
+    try: call()
+    except ValueError as error: return str(error)
+    raise AssertionError
+
+with second:
+    stream = cuda.Stream()
+    assert said(lambda: cuda.empty(3, pool=pool)) == "empty: argument 'pool' is of device 0, and the stream of device 1"
+    twice = cuda.compile(
+        'extern "C" __global__ void twice(const double *x, double *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
+    )["twice"]
 with first:
+    rows, wide = cuda.zeros((8, 8), np.float32), cuda.zeros(8, np.complex128)
     # Nothing is waited for: a copy between devices comes after the work of both.
     source, pooled = cuda.to_device(host), cuda.empty(1000, pool=pool).copy_from(host)
 with second:
@@ -72,14 +82,18 @@ with second:
     target.stream.synchronize()
     cuda.memcpy_peer(target, source)
     assert (target.to_host() == host).all()
-    twice = cuda.compile(
-        'extern "C" __global__ void twice(const double *x, double *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
-    )["twice"]
     for array in (source, pooled):
-        try: twice[1, 1000](array, target)
-        except ValueError as error: assert "enable_peer" in str(error)
-        else: raise AssertionError
-    if second.can_access_peer(first):
+        assert "enable_peer" in said(lambda: twice[1, 1000](array, target))
+first.synchronize()
+for call in (
+    lambda: cuda.memset(rows, 1, stream=stream),
+    lambda: cuda.memset(rows[:, 1:], 2, stream=stream),
+    lambda: rows.fill(1, stream=stream),
+    lambda: wide.fill(0, stream=stream),
+):
+    assert "call Device(1).enable_peer(Device(0)), or fill" in said(call)
+if second.can_access_peer(first):
+    with second:
         second.enable_peer(first)
         late = cuda.MemoryPool(first)
         with first: after = cuda.empty(1000, pool=late).copy_from(host)
@@ -89,35 +103,6 @@ with second:
             assert (target.to_host() == 2 * host).all()
             cuda.memcpy(target, array, stream=target.stream)
             assert (target.to_host() == host).all()
-        second.disable_peer(first)
-print("done")
-"""
-
-
-def test_two_devices_with_and_without_peer_access(device, python):
-    if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
-        pytest.skip("this machine has one device")
-    assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"
-
-
-FILLS = """
-import numpy as np, cudart_py as cuda
-first, second = cuda.devices()[:2]
-with second: stream = cuda.Stream()
-rows, wide = cuda.zeros((8, 8), np.float32), cuda.zeros(8, np.complex128)
-first.synchronize()
-calls = (
-    lambda: cuda.memset(rows, 1, stream=stream),
-    lambda: cuda.memset(rows[:, 1:], 2, stream=stream),
-    lambda: rows.fill(1, stream=stream),
-    lambda: wide.fill(0, stream=stream),
-)
-for call in calls:
-    try: call()
-    except ValueError as error: assert "call Device(1).enable_peer(Device(0)), or fill" in str(error), error
-    else: raise AssertionError
-if second.can_access_peer(first):
-    second.enable_peer(first)
     for current in (first, second):
         with current:
             rows.fill(0, stream=stream)
@@ -126,11 +111,12 @@ if second.can_access_peer(first):
             stream.synchronize()
         assert (rows.to_host() == [0, *[2] * 7]).all()
         assert (wide.to_host() == 3 + 4j).all()
+    second.disable_peer(first)
 print("done")
 """
 
 
-def test_a_fill_in_a_stream_of_another_device_needs_peer_access(device, python):
+def test_two_devices_with_and_without_peer_access(device, python):
     if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
         pytest.skip("this machine has one device")
-    assert python(FILLS, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"
+    assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"
