@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,28 +23,21 @@ pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
 NAMES = ("cublas", "cublasLt", "cufft", "cusolverDn", "cusparse")
 N = 4
 BYTES = N * N * 8
-FLOAT, DOUBLE = 0, 1
-
-
-def offered(module: ModuleType, bindings: ModuleType) -> Iterator[str]:
-    """Yield the functions of a library, which are those that nvmath's bindings have too."""
-    for name, ours in vars(module).items():
-        theirs = getattr(bindings, name, None)
-        if not name.startswith("_") and all(callable(one) and not isinstance(one, type) for one in (ours, theirs)):
-            yield name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_and_enums_are_those_of_nvmath(name: str) -> None:
+    """Of the functions that both have."""
     module, bindings = libraries.find(name), importlib.import_module(f"nvmath.bindings.{name}")
-    names = list(offered(module, bindings))
-    assert len(names) > 10
-    ours, theirs = (
-        {each: list(inspect.signature(getattr(one, each)).parameters) for each in names} for one in (module, bindings)
-    )
-    assert ours == theirs
     enums = [key for key, value in vars(bindings).items() if isinstance(value, type) and hasattr(value, "__members__")]
     assert [enum for enum in enums if getattr(module, enum) is not getattr(bindings, enum)] == []
+    names = []
+    for key, ours in vars(module).items():
+        both = (ours, getattr(bindings, key, None))
+        if key[0] != "_" and all(callable(one) and not isinstance(one, type) for one in both):
+            names.append(key)
+            assert len({tuple(inspect.signature(one).parameters) for one in both}) == 1, key
+    assert len(names) > 10
 
 
 def test_what_is_not_there_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +63,12 @@ class Gemm:
         self.factors = np.array([1.0, 0.0])
         self.cublas.set_stream(self.handle, int(stream))
 
-    def __call__(self, a: int, b: int, out: int, *, beta: float = 0.0) -> None:
+    def __call__(self, a: int, b: int, out: int, *, beta: float = 0.0, kinds: str = "ddd") -> None:
         self.factors[1] = beta
         one, zero = self.factors.ctypes.data, self.factors.ctypes.data + 8
+        left, right, result = ((at, "fd".index(kind), N) for at, kind in zip((a, b, out), kinds, strict=True))
         compute = int(self.cublas.ComputeType.COMPUTE_64F)
-        self.cublas.gemm_ex(
-            self.handle, 0, 0, N, N, N, one, a, DOUBLE, N, b, DOUBLE, N, zero, out, DOUBLE, N, compute, -1
-        )  # fmt: skip  # grouped by meaning
+        self.cublas.gemm_ex(self.handle, 0, 0, N, N, N, one, *left, *right, zero, *result, compute, -1)
 
 
 @pytest.fixture
@@ -93,10 +84,6 @@ def matrices(context: Any, hosts: np.ndarray[Any, Any]) -> list[int]:
 
 def blank() -> int:
     return int(ok(driver.cuMemAlloc(BYTES)))
-
-
-def new_stream() -> Any:
-    return ok(driver.cuStreamCreate(1))
 
 
 def result_at(address: int) -> np.ndarray[Any, Any]:
@@ -137,57 +124,46 @@ def test_a_captured_call_is_a_kernel_node(matrices: list[int], stream: Any) -> N
     assert ok(driver.cuGraphNodeGetType(node)) == CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
 
 
-def test_bytes_that_nothing_has_written_are_reported_where_they_are_read(matrices: list[int]) -> None:
+def test_bytes_that_no_call_has_written_are_reported_where_they_are_read(matrices: list[int]) -> None:
     a, b, out = matrices
-    gemm, empty = Gemm(), blank()
-    assert "cublasGemmEx reads an uninitialised value" in finding(lambda: gemm(a, empty, out))
-    assert "uninitialised" in finding(lambda: gemm(a, b, empty, beta=1.0))
-
-
-def test_what_a_call_writes_counts_as_written(matrices: list[int], hosts: np.ndarray[Any, Any]) -> None:
-    a, b, _ = matrices
-    gemm, middle, out = Gemm(), blank(), blank()
-    gemm(a, b, middle)
-    gemm(middle, b, out)
-    assert np.allclose(result_at(out), hosts[0] @ hosts[1] @ hosts[1])
+    gemm, written = Gemm(), blank()
+    gemm(a, b, written)
+    gemm(written, b, out)
+    ok(driver.cuCtxSynchronize())
+    assert "cublasGemmEx reads an uninitialised value" in finding(lambda: gemm(a, blank(), out))
+    assert "uninitialised" in finding(lambda: gemm(a, b, blank(), beta=1.0))
 
 
 def test_calls_of_two_streams_race_unless_they_only_read_the_same_memory(matrices: list[int]) -> None:
     a, b, out = matrices
-    first, second = Gemm(new_stream()), Gemm(new_stream())
+    first, second = (Gemm(ok(driver.cuStreamCreate(1))) for _ in range(2))
     first(a, b, out)
     second(a, b, blank())
     ok(driver.cuCtxSynchronize())
     assert "race: cublasGemmEx" in finding(lambda: first(a, b, out), lambda: second(out, b, a))
 
 
-def test_a_call_that_goes_beyond_an_allocation_ends_the_context(matrices: list[int]) -> None:
+@pytest.mark.parametrize("where", ["beyond an allocation", "on a device without access"])
+def test_memory_that_a_call_may_not_touch_ends_the_context(
+    two_devices: list[Any], matrices: list[int], where: str
+) -> None:
     a, b, out = matrices
+    ok(driver.cuCtxPushCurrent(two_devices[1]))
+    wrong = out + 64 if where == "beyond an allocation" else blank()
+    ok(driver.cuCtxPopCurrent())
     gemm = Gemm()
-    gemm(a, b, out + 64)
+    gemm(a, b, wrong)
     assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
     assert "cublasGemmEx touches" in (driver.take_report() or "")
     with pytest.raises(functions.LibraryError, match="EXECUTION_FAILED .*answered CUDA_ERROR_ILLEGAL_ADDRESS"):
         gemm(a, b, out)
 
 
-def test_memory_of_a_device_without_access_is_a_fault(two_devices: list[Any], matrices: list[int]) -> None:
-    a, b, _ = matrices
-    ok(driver.cuCtxPushCurrent(two_devices[1]))
-    there = blank()
-    ok(driver.cuCtxPopCurrent())
-    Gemm()(a, b, there)
-    assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
-
-
 def test_wrong_handles_types_and_plans_are_refused(context: Any) -> None:
     gemm, cufft = Gemm(), libraries.find("cufft")
-    cublas, factors = gemm.cublas, gemm.factors.ctypes.data
-    compute = int(cublas.ComputeType.COMPUTE_32F)
-    first, second, out = (1, FLOAT, N), (2, DOUBLE, N), (3, FLOAT, N)
     with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): cublasGemmEx"):
-        cublas.gemm_ex(gemm.handle, 0, 0, N, N, N, factors, *first, *second, factors, *out, compute, -1)
-    cublas.destroy(gemm.handle)
+        gemm(1, 2, 3, kinds="fdf")
+    gemm.cublas.destroy(gemm.handle)
     with pytest.raises(functions.LibraryError, match=r"NOT_INITIALIZED \(1\): no object has"):
         gemm(1, 2, 3)
     plan = cufft.create()

@@ -14,18 +14,18 @@ from nvmath.bindings import curand as bindings
 import cudart_py as cuda
 from cudart_py.simulator import driver
 from cudart_py.simulator.libraries import curand, host_curand
-from cudart_py.simulator.libraries.functions import LibraryError
 from tests.simulator.support import Status, download, ok
 
 pytestmark = pytest.mark.skipif(not host_curand.is_installed(), reason="cuRAND is not installed (the extra cpu)")
 
 COUNT = 1001
+PHILOX = bindings.RngType.PSEUDO_PHILOX4_32_10
 FUNCTIONS = sorted(name for name in curand.__all__ if inspect.isfunction(getattr(curand, name)))
 
 
 @pytest.fixture
 def generator(context: Any) -> Iterator[int]:
-    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    made = curand.create_generator(PHILOX)
     yield made
     curand.destroy_generator(made)
 
@@ -49,7 +49,7 @@ def new_stream() -> int:
 def sequence(count: int) -> np.ndarray[Any, Any]:
     """Return the first numbers of Philox, drawn by a host generator."""
     out = np.empty(count, np.uint32)
-    made = curand.create_generator_host(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    made = curand.create_generator_host(PHILOX)
     curand.generate(made, out.ctypes.data, count)
     curand.destroy_generator(made)
     return out
@@ -75,7 +75,7 @@ def test_calls_continue_one_sequence_and_are_written_when_their_streams_get_ther
 
 def test_what_a_destroyed_generator_has_drawn_is_written(context: Any) -> None:
     address = zeros()
-    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    made = curand.create_generator(PHILOX)
     curand.generate(made, address, COUNT)
     curand.destroy_generator(made)
     assert np.array_equal(download(address, COUNT, np.uint32), sequence(COUNT))
@@ -86,43 +86,21 @@ def test_numbers_beyond_the_end_of_an_allocation_are_a_fault(generator: int) -> 
     assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
 
 
-def captured(generator: int, address: int, stream: int) -> Any:
-    """Return the executable graph of one draw."""
-    curand.set_stream(generator, stream)
-    ok(driver.cuStreamBeginCapture(stream, 0))
-    curand.generate(generator, address, COUNT)
-    return ok(driver.cuGraphInstantiate(ok(driver.cuStreamEndCapture(stream)), 0))
-
-
-def launched(executable: Any, address: int, stream: int) -> np.ndarray[Any, Any]:
-    ok(driver.cuGraphLaunch(executable, stream))
-    ok(driver.cuStreamSynchronize(stream))
-    return now(address)
-
-
-def test_a_graphs_launches_continue_the_sequence_of_philox(generator: int) -> None:
+def test_a_graph_continues_the_sequence_of_a_generator_until_that_is_destroyed(context: Any) -> None:
     address, stream = zeros(), new_stream()
-    executable = captured(generator, address, stream)
+    made = curand.create_generator(PHILOX)
+    curand.set_stream(made, stream)
+    ok(driver.cuStreamBeginCapture(stream, 0))
+    curand.generate(made, address, COUNT)
+    executable = ok(driver.cuGraphInstantiate(ok(driver.cuStreamEndCapture(stream)), 0))
     ok(driver.cuCtxSynchronize())
     assert not now(address).any()
-    found = [launched(executable, address, stream) for _ in range(3)]
+    found = []
+    for _ in range(3):
+        ok(driver.cuGraphLaunch(executable, stream))
+        ok(driver.cuStreamSynchronize(stream))
+        found.append(now(address).copy())
     assert np.array_equal(np.concatenate(found), sequence(3 * COUNT))
-
-
-def test_a_graphs_next_launch_makes_the_same_points_of_sobols_sequence(context: Any) -> None:
-    address, stream = zeros(), new_stream()
-    made = curand.create_generator(bindings.RngType.QUASI_SOBOL32)
-    executable = captured(made, address, stream)
-    first = launched(executable, address, stream)
-    assert np.array_equal(launched(executable, address, stream), first)
-    curand.destroy_generator(made)
-
-
-def test_a_graph_does_not_draw_from_a_generator_that_was_destroyed(context: Any) -> None:
-    address, stream = zeros(), new_stream()
-    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
-    executable = captured(made, address, stream)
-    launched(executable, address, stream)
     curand.destroy_generator(made)
     ok(driver.cuGraphLaunch(executable, stream))
     assert driver.cuStreamSynchronize(stream)[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
@@ -138,14 +116,7 @@ def test_numbers_that_meet_a_copy_of_another_stream_are_a_race(generator: int) -
         ok(driver.cuCtxSynchronize())
 
 
-def test_what_cannot_be_is_refused_with_the_librarys_status(generator: int) -> None:
-    with pytest.raises(LibraryError, match="ARCH_MISMATCH.*get_direction_vectors32"):
-        curand.get_direction_vectors32(101, 20_000)
-    with pytest.raises(bindings.cuRANDError, match="OUT_OF_RANGE"):
-        curand.generate_poisson(generator, zeros(), 4, -1.0)
-
-
 def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_curand, "_library", lambda: None)
     with pytest.raises(cuda.NotSupportedError, match=r"curandCreateGeneratorHost: .* 'cudart-py\[cpu\]"):
-        curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+        curand.create_generator(PHILOX)
