@@ -18,7 +18,6 @@ from cudart_py.libraries.sparse.matrix import SparseMatrix
 from library_tour import plots, record, report, stops, timing
 from library_tour.device_code import load
 from library_tour.libraries import conjugate_gradients, judgement, precisions
-from library_tour.report import table
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check, Limit
 from tests.tour.outcomes import explained, loaded_once
@@ -138,26 +137,32 @@ def short(monkeypatch):
 
 
 # cuRAND's headers take long to compile.
-@pytest.mark.parametrize("name", [*NAMES[:-1], pytest.param("rand", marks=pytest.mark.exhaustive)])
+SHORT = [*NAMES[:-1], pytest.param("rand", marks=pytest.mark.exhaustive)]
+
+
+def drawn(outcome, folder):
+    """Draw figures without files, which take long."""
+    if plots.importlib.util.find_spec("matplotlib"):
+        plots.draw(outcome.name, outcome.title, outcome.result, folder, formats=())
+
+
+@pytest.mark.parametrize("name", SHORT)
 def test_the_stop_times_with_the_libraries_and_is_drawn(name, monkeypatch, short, tmp_path):
     """With a clock of its own, where the driver has none: so what is for a GPU runs everywhere."""
     if "gpu_timing" not in cuda.capabilities():
         give_times(monkeypatch)
     outcome = run_stop(name, cuda.Device(0), SIZES[name])
     assert outcome.state == "passed", explained(outcome)
-    rows = outcome.result.rows
-    assert any("ms" in row.values for row in rows)
+    assert any("ms" in row.values for row in outcome.result.rows)
     console = Console(width=80, file=io.StringIO())
-    console.print(table(rows))
+    console.print(report.table(outcome.result.rows))
     assert "…" not in console.file.getvalue()  # no word is cut off
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-    # Figures without files, which take long.
-    plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
+    drawn(outcome, tmp_path)
 
 
 # All results are wrong, or every third.
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3])
-@pytest.mark.parametrize("name", [*NAMES[:-1], pytest.param("rand", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", SHORT)
 def test_a_stop_with_wrong_results_fails_by_its_checks_and_is_reported(monkeypatch, short, tmp_path, name, every):
     """What is wrong is not timed, and has no rate."""
     give_times(monkeypatch)
@@ -167,8 +172,7 @@ def test_a_stop_with_wrong_results_fails_by_its_checks_and_is_reported(monkeypat
     assert outcome.state == "failed", explained(outcome)
     Console(file=io.StringIO()).print(report.outcome(outcome))
     record.write(tmp_path / "run.json", record.record({}, [outcome]))
-    if plots.importlib.util.find_spec("matplotlib"):
-        plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())  # figures without files, which take long
+    drawn(outcome, tmp_path)
 
 
 def test_blocks_that_a_kernel_cannot_have_are_left_out(device, monkeypatch, short):
