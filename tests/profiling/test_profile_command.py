@@ -27,17 +27,12 @@ LANES = "smsp__thread_inst_executed.sum"
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """The output of one launch per kernel."""
-    done = Program(tmp_path_factory.mktemp("text")).profile("slow.py", "transpose", "tiled")
+def reports(tmp_path_factory):
+    """Return what is printed of one launch per kernel, and the same as data."""
+    program = Program(tmp_path_factory.mktemp("reports"))
+    done = program.profile("slow.py", "transpose", "tiled")
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """The same as data."""
-    return Program(tmp_path_factory.mktemp("data")).data("slow.py", "transpose", "tiled")
+    return done.stdout, program.data("slow.py", "transpose", "tiled")
 
 
 def test_a_module_runs_as_python_runs_it(program):
@@ -51,7 +46,8 @@ def test_a_module_runs_as_python_runs_it(program):
     assert "the package ran" in program.profile("-m", "package").stdout
 
 
-def test_loads_and_stores_stand_apart_on_one_line(text):
+def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports, program):
+    text, _ = reports
     lines = text.splitlines()
     at = lines.index("slow.cu")
     assert [line.split() for line in lines[at + 1 : at + 3]] == [
@@ -60,9 +56,6 @@ def test_loads_and_stores_stand_apart_on_one_line(text):
     ]
     line = next(line for line in lines if "in[y * n + x];" in line)
     assert re.findall(r"[\d.]+", line)[:6] == ["4.0", "32.0", "100.0", "12.5", "32.0", "4"]
-
-
-def test_the_text_says_what_is_not_counted_and_ends_with_advice(text, program):
     words = " ".join(text.split())
     assert "No cache is modelled" in words
     assert "No cache is modelled" in " ".join(program.profile("--help").stdout.split())
@@ -72,7 +65,8 @@ def test_the_text_says_what_is_not_counted_and_ends_with_advice(text, program):
     assert max(map(len, text.split("Advice")[1].splitlines())) <= 80
 
 
-def test_json_has_the_launches_the_lines_ranked_and_the_advice(data):
+def test_json_has_the_launches_the_lines_ranked_and_the_advice(reports):
+    _, data = reports
     assert data["format"] == 1
     launches = [(launch["kernel"], launch["grid"], launch["block"]) for launch in data["launches"]]
     assert launches == [("transpose", [2, 2, 1], [32, 32, 1]), ("tiled", [2, 2, 1], [32, 32, 1])]
@@ -110,13 +104,13 @@ def test_metrics_are_chosen_by_short_names_and_by_full_ones(program, chosen, hea
         ("smsp__inst_executed.sum,l1tex__t_sectors*", ("smsp__inst_executed.sum", "l1tex__t_sectors")),
     ],
 )
-def test_the_choice_is_that_of_the_launches_and_of_json_too(program, data, chosen, parts):
+def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, chosen, parts):
     found = program.data("--metrics", chosen, "slow.py", "transpose")
     names = set(found["launches"][0]["metrics"])
     assert "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" in names
     assert ("smsp__inst_executed.sum" in names) == (chosen != "*global_op_ld.sum")
     assert all(any(part in name for part in parts) for name in names)
-    assert (names == set(data["launches"][0]["metrics"])) == (chosen == "*")
+    assert (names == set(reports[1]["launches"][0]["metrics"])) == (chosen == "*")
     assert set(found["lines"][0]["metrics"]) <= names
 
 
@@ -235,9 +229,6 @@ def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
     assert done.stderr.count("File ") == 1  # the program's own line
     assert done.returncode == 1
     assert "transpose" in (program.folder / "found.html").read_text()
-
-
-def test_a_program_that_is_no_python_has_the_place_of_the_mistake_alone(program):
     (program.folder / "broken.py").write_text("x = (\n")
     done = program.profile("broken.py")
     assert done.stderr.startswith('  File "broken.py", line 1')
@@ -260,18 +251,12 @@ def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program
 
 def test_a_program_without_launches_says_so_and_files_are_named(program):
     assert program.profile("slow.py").stdout.splitlines()[-1] == "no launches"
-    done = program.profile("--json", "found.json", "--html", "found.html", "slow.py")
-    assert done.stdout.splitlines()[1:] == ["written: found.json", "written: found.html"]
-    assert json.loads((program.folder / "found.json").read_text())["launches"] == []
-    page = (program.folder / "found.html").read_text()
-    assert "<title>Profile of slow.py</title>" in page
-    assert "The program launched no kernels." in page
-
-
-def test_standard_output_is_the_jsons_alone(program):
     done = program.profile("--json", "-", "--html", "found.html", "slow.py")
     assert json.loads(done.stdout)["launches"] == []
     assert done.stderr.splitlines() == ["arguments [] __main__", "written: found.html"]
+    page = (program.folder / "found.html").read_text()
+    assert "<title>Profile of slow.py</title>" in page
+    assert "The program launched no kernels." in page
 
 
 def test_the_guides_page_shows_what_is_printed(program):
