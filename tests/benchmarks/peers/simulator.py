@@ -42,41 +42,50 @@ class Work(NamedTuple):
     threads: tuple[int, ...]
     block: tuple[int, ...]
     arguments: tuple[Any, ...]
-    fast: bool = False
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The blocks in each dimension."""
+        return tuple(threads // block for threads, block in zip(self.threads, self.block, strict=True))
+
+    @property
+    def fast(self) -> bool:
+        """Whether mathematics is fast."""
+        return self.name == "bodies"
 
 
-def works(scale: int) -> list[Work]:
-    """Return all kernels with inputs; `scale` divides the work."""
+# The numbers, bodies, or rows and columns of each.
+SIZES = {"saxpy": 1 << 20, "collatz": 1 << 18, "bodies": 4096, "transpose": 1024, "matmul": 512}
+
+
+def make_work(name: str, n: int) -> Work:
+    """Return a kernel with inputs of a size."""
     random = np.random.default_rng(20)
-    many, bodies, side, inner = (1 << 20) // scale, 4096 // scale, 1024 // scale, 512 // scale
 
     def reals(*shape: int) -> Array:
         return random.random(shape, np.float32)
 
-    return [
-        # By zero, so that y stays the same however often it runs.
-        Work("saxpy", (many,), (256,), (many, 0.0, reals(many), reals(many))),
-        Work("collatz", (many // 4,), (256,), (many // 4, np.zeros(many // 4, np.int32))),
-        Work("bodies", (bodies,), (256,), (bodies, reals(bodies, 4), np.zeros((bodies, 4), np.float32)), fast=True),
-        Work("transpose", (side, side // 4), (32, 8), (side, reals(side, side), np.zeros((side, side), np.float32))),
-        Work(
-            "matmul",
-            (inner, inner),
-            (16, 16),
-            (inner, reals(inner, inner), reals(inner, inner), np.zeros((inner, inner), np.float32)),
-        ),
-    ]
+    match name:
+        case "saxpy":  # by zero, so that y stays the same however often it runs
+            return Work(name, (n,), (256,), (n, np.float32(0), reals(n), reals(n)))
+        case "collatz":
+            return Work(name, (n,), (256,), (n, np.zeros(n, np.int32)))
+        case "bodies":
+            return Work(name, (n,), (256,), (n, reals(n, 4), np.zeros((n, 4), np.float32)))
+        case "transpose":
+            return Work(name, (n, n // 4), (32, 8), (n, reals(n, n), np.zeros((n, n), np.float32)))
+        case _:
+            return Work(name, (n, n), (16, 16), (n, reals(n, n), reals(n, n), np.zeros((n, n), np.float32)))
 
 
 def on_simulator(work: Work) -> Contender:
     """Return the work as a launch."""
     kernel = cuda.compile(FOLDER / "kernels.cu", fast_math=work.fast)[work.name]
     arguments = [cuda.to_device(one) if isinstance(one, np.ndarray) else one for one in work.arguments]
-    grid = tuple(threads // block for threads, block in zip(work.threads, work.block, strict=True))
     device = cuda.current_device()
 
     def run() -> None:
-        kernel[grid, work.block](*arguments)
+        kernel[work.grid, work.block](*arguments)
         device.synchronize()
 
     return run, arguments[-1].to_host
@@ -99,11 +108,13 @@ def in_cpp(folder: Path) -> Callable[[Work], Contender] | None:
     def contender(work: Work) -> Contender:
         function = getattr(libraries[work.fast], work.name)
         function.restype = None
+        kinds = {
+            int: ctypes.c_int,
+            np.float32: ctypes.c_float,
+            np.ndarray: lambda one: one.ctypes.data_as(ctypes.c_void_p),
+        }
         kept = [one.copy() if isinstance(one, np.ndarray) else one for one in work.arguments]
-        kinds = {int: ctypes.c_int, float: ctypes.c_float}
-        given = [
-            ctypes.c_void_p(one.ctypes.data) if isinstance(one, np.ndarray) else kinds[type(one)](one) for one in kept
-        ]
+        given = [kinds[type(one)](one) for one in kept]
         return lambda: function(*given), lambda: kept[-1]
 
     return contender
@@ -125,11 +136,8 @@ def in_opencl() -> Callable[[Work], Contender] | None:
         options = ["-cl-fast-relaxed-math"] if work.fast else []
         kernel = getattr(cl.Program(context, (FOLDER / "kernels.cl").read_text()).build(options), work.name)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        convert = {int: np.int32, float: np.float32}
-        arguments = [
-            cl.Buffer(context, flags, hostbuf=one) if isinstance(one, np.ndarray) else convert[type(one)](one)
-            for one in work.arguments
-        ]
+        kinds = {int: np.int32, np.float32: np.float32, np.ndarray: lambda one: cl.Buffer(context, flags, hostbuf=one)}
+        arguments = [kinds[type(one)](one) for one in work.arguments]
         kernel.set_args(*arguments)
         result = np.empty_like(work.arguments[-1])
 
@@ -172,5 +180,6 @@ def measure(options: argparse.Namespace) -> Report:
     os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_ENGINE": "native"}
     with tempfile.TemporaryDirectory() as folder, cuda.checks("off"), cuda.Device(0):
         makers = {"simulator": on_simulator, "C++": in_cpp(Path(folder)), "PoCL": in_opencl()}
-        found = (one for work in works(options.scale) for one in compare(work, makers))
+        works = (make_work(name, n // options.scale) for name, n in SIZES.items())
+        found = (one for work in works for one in compare(work, makers))
         return Report.of("simulator", conditions("numpy", "llvmlite"), found)
