@@ -30,18 +30,23 @@ class Case:
     """
 
     name: str
+    kernel: str
+    run: Run
     kind: str
     file: str
     finding: str
-    run: Run
-    kernel: str = ""
     tool: str = ""
     status: str = ""
 
     @property
+    def leaks(self) -> bool:
+        """Whether the mistake is the host's, in this file."""
+        return self.file == "cases.py"
+
+    @property
     def lines(self) -> set[int]:
         """The lines that are marked with the mistake."""
-        marks = marked(self.file, "LEAK" if self.file == "cases.py" else "BUG")
+        marks = marked(self.file, "LEAK" if self.leaks else "BUG")
         return marks.get(self.name) or marks[self.kernel]
 
 
@@ -111,202 +116,138 @@ def _leaked_rows(module: cuda.Module) -> None:
 
 
 Arguments = Callable[[], tuple[object, ...]]
-Row = tuple[str, tuple[int, ...], Arguments]
 
 
-def _cases(kind: str, file: str, finding: str, *rows: Row, tool: str = "", status: str = "") -> list[Case]:
-    """Make the cases of a kind: for each, its name and, after a colon, a kernel of another name; shape; arguments."""
-
-    def case(label: str, shape: tuple[int, ...], arguments: Arguments) -> Case:
-        name, _, kernel = label.partition(":")
-        kernel = kernel or name
-        return Case(name, kind, file, finding, lambda m: m[kernel][shape](*arguments()), kernel, tool, status)
-
-    return [case(*row) for row in rows]
+def _case(heading: tuple[str, ...], label: str, shape: tuple[int, ...], arguments: Arguments) -> Case:
+    name, _, kernel = label.partition(":")
+    return Case(name, kernel or name, lambda m: m[kernel or name][shape](*arguments()), *heading)
 
 
-def _bounds() -> list[Case]:
-    file, tool, beyond, wrong = "bounds.cu", "memcheck", "ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS"
-    far = 1 << 20
-    return [
-        *_cases(
-            "out of bounds, global memory", file, r"a global \w+ of 4 bytes",
-            ("out_of_bounds", (3, 32), lambda: (ints(64), 0)),
-            ("read_past", (1, 64), lambda: (ints(64), ints(64))),
-            tool=tool, status=beyond,
-        ),
-        *_cases(
-            "use after free", file, r"a global \w+ of 4 bytes",
-            ("write_after_free:out_of_bounds", (1, 32), lambda: (freed(64), 0)),
-            ("read_after_free:read_past", (1, 32), lambda: (ints(64), freed(64))),
-            ("heap_after_free", (1, 1), lambda: (ints(1),)),
-            tool=tool, status=beyond,
-        ),
-        *_cases(
-            "out of bounds, shared memory", file, r"a shared \w+ of 4 bytes",
-            ("beyond_shared", (1, 32), lambda: (ints(64), 1)),
-            ("before_shared", (1, 32, 128), lambda: (ints(64), 3)),
-            tool=tool, status=beyond,
-        ),
-        *_cases(
-            "out of bounds, local memory", file, r"a local \w+ of 4 bytes",
-            ("beyond_local", (1, 32), lambda: (ints(32), far)),
-            ("before_local", (1, 32), lambda: (ints(32), far)),
-            tool=tool, status=beyond,
-        ),
-        *_cases(
-            "out of bounds, constant memory", file, r"a \w+ read of 4 bytes",
-            ("beyond_constant", (1, 32), lambda: (ints(32), far)),
-            ("before_constant", (1, 32), lambda: (ints(32), far)),
-            tool=tool, status=beyond,
-        ),
-        *_cases(
-            "misaligned access", file, r"a \w+ \w+ of \d bytes",
-            ("misaligned", (1, 8), lambda: (cuda.zeros(64, np.int8),)),
-            ("misaligned_pair", (1, 1), lambda: (floats(8),)),
-            ("misaligned_shared", (1, 32), lambda: (ints(32), 2)),
-            ("misaligned_local", (1, 32), lambda: (ints(32), 2)),
-            tool=tool, status=wrong,
-        ),
-        *_cases(
-            "stack overflow", file, "stack overflow",
-            ("recursion", (1, 1), lambda: (ints(1), 1000)),
-            ("mutual_recursion", (1, 1), lambda: (ints(1), 1000)),
-            tool=tool, status="LAUNCH_FAILED",
-        ),
-    ]  # fmt: skip  # rows of a table
-
-
-def _values() -> list[Case]:
-    file, finding = "values.cu", "uninitialised value reaches"
-    return [
-        *_cases(
-            "uninitialised global memory", file, finding,
-            ("copy_uninitialised", (1, 32), lambda: (ints(32), unwritten(32))),
-            ("address_from_global", (1, 32), lambda: (ints(8), unwritten(32))),
-            ("heap_uninitialised", (1, 4), lambda: (ints(4),)),
-            tool="initcheck",
-        ),
-        *_cases(
-            "uninitialised shared memory", file, finding,
-            ("branch_on_shared", (1, 64), lambda: (ints(1),)),
-            ("store_from_shared", (1, 64), lambda: (cuda.zeros(64, np.uint8),)),
-        ),
-        *_cases(
-            "uninitialised local memory", file, finding,
-            ("local_to_store", (1, 32), lambda: (ints(32), 4, 9)),
-            ("local_to_address", (1, 32), lambda: (ints(8), 4, 9)),
-        ),
-    ]  # fmt: skip  # rows of a table
-
-
-def _barriers() -> list[Case]:
-    file = "barriers.cu"
-    return [
-        *_cases(
-            "divergent barrier", file, "divergent barrier",
-            ("some_miss_a_barrier", (1, 64), lambda: (ints(64), 32)),
-            ("two_barriers", (1, 64), lambda: (ints(64), 32)),
-            ("barriers_in_an_unequal_loop", (1, 64), lambda: (ints(200),)),
-            tool="synccheck",
-        ),
-        *_cases(
-            "barrier in a function", "groups.cu", "divergent barrier",
-            ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
-            ("called_barriers", (1, 64), lambda: (ints(64), 32)),
-            ("groups_sync_apart", (1, 64), lambda: (ints(64), 32)),
-            tool="synccheck",
-        ),
-        *_cases(
-            "member mask", file, ".*member mask",
-            ("lane_outside_mask", (1, 32), lambda: (ints(32),)),
-            tool="synccheck",
-        ),
-        # A GPU waits for the threads that the mask names.
-        *_cases("member mask", file, ".*member mask", ("mask_names_others", (1, 32), lambda: (ints(32),))),
-        *_cases(
-            "shuffle from an absent lane", file, "uninitialised value reaches a store: a shuffle",
-            ("shuffle_after_return", (1, 64), lambda: (ints(64), 40)),
-            tool="synccheck",
-        ),
-        *_cases(
-            "shuffle from an absent lane", "groups.cu", "uninitialised value reaches a store: a shuffle",
-            ("sum_of_half_a_warp", (1, 16), lambda: (ints(1), ints(16))),
-            ("maxima_of_warps", (1, 48), lambda: (ints(2), ints(48))),
-            ("neighbour_elsewhere", (1, 32), lambda: (ints(32), cuda.to_device(np.arange(32, dtype=np.int32)))),
-            tool="synccheck",
-        ),
-        *_cases(
-            "deadlock", file, "deadlock",
-            ("waits_for_more", (1, 64), lambda: (ints(64),)),
-            ("crossed_barriers", (1, 64), lambda: (ints(64),)),
-            status="LAUNCH_TIMEOUT",
-        ),
-        *_cases(
-            "endless loop", file, "limit of executed instructions",
-            ("never_ends", (1, 32), lambda: (ints(1),)),
-            ("counts_for_ever", (1, 1), lambda: (cuda.zeros(1, np.uint32),)),
-            status="LAUNCH_TIMEOUT",
-        ),
-    ]  # fmt: skip  # rows of a table
-
-
-def _races() -> list[Case]:
-    file = "races.cu"
-    return [
-        *_cases(
-            "race in shared memory", file, "race",
-            ("no_barrier", (1, 256), lambda: (floats(256), floats(256))),
-            ("loop_without_second_barrier", (1, 64), lambda: (floats(64), counted(256), 4)),
-            ("histogram_read_too_early", (1, 256), lambda: (ints(32), ints(256))),
-            ("warp_without_sync", (1, 32), lambda: (ints(32),)),
-            ("bytes_without_barrier", (1, 256), lambda: (cuda.zeros(256, np.uint8),)),
-            tool="racecheck",
-        ),
-        *_cases(
-            "cp.async without its wait", file, "race",
-            ("copy_not_waited_for", (1, 64), lambda: (floats(64), floats(64))),
-            ("copy_waited_for_too_little", (1, 64), lambda: (floats(64), floats(128))),
-            ("copy_waited_for_behind_the_barrier", (1, 64), lambda: (floats(64), floats(64))),
-            tool="racecheck",
-        ),
-        *_cases(
-            "race in global memory", file, "race",
-            ("neighbour_block", (4, 64), lambda: (floats(256),)),
-            ("same_place", (2, 64), lambda: (ints(64),)),
-            ("same_instruction", (1, 64), lambda: (ints(32),)),
-            ("counter_without_atomic", (4, 1), lambda: (ints(1),)),
-            ("last_block_without_fence", (8, 64), lambda: (floats(1), floats(8), floats(512), words(1))),
-            ("lock_without_fence", (4, 32), lambda: (ints(1), ints(1))),
-            ("no_grid_sync", (4, 64), lambda: (floats(256), floats(256), 256, 3)),
-            ("shorts_of_neighbours", (4, 64), lambda: (cuda.zeros(256, np.uint16),)),
-            ("byte_of_a_word", (2, 64), lambda: (words(64),)),
-            ("same_byte", (1, 96), lambda: (cuda.zeros(32, np.uint8),)),
-        ),
-        *_cases(
-            "published without a fence", "orders.cu", "race",
-            ("all_store_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
-            ("all_store_relaxed_count", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
-            ("all_store_late_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
-            ("warps_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
-            ("barrier_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
-            ("block_unlocks_without_fence", (4, 64), lambda: (ints(1), ints(64))),
-        ),
-        *_cases(
-            "plain read of what is atomic", "orders.cu", "race",
-            ("lock_tested_plainly", (2, 32), lambda: (ints(1), ints(1))),
-            ("count_read_plainly", (4, 32), lambda: (ints(1), ints(128))),
-        ),
-        Case("consumed_too_early", "race between streams", file, "race", _two_streams("produce", "consume"), "consume"),
-        Case("overwritten", "race between streams", file, "race", _two_streams("consume", "produce"), "produce"),
-    ]  # fmt: skip  # rows of a table
-
-
-CASES: tuple[Case, ...] = (
-    *_bounds(),
-    *_values(),
-    *_barriers(),
-    *_races(),
-    Case("leaked_array", "leaked device memory", "cases.py", "leaked", _leaked_array, tool="memcheck"),
-    Case("leaked_rows", "leaked device memory", "cases.py", "leaked", _leaked_rows, tool="memcheck"),
+FAR = 1 << 20
+# By kind of mistake, file, the beginning of the report, tool and status: the name of each case and, after a colon, of a
+# kernel with another name; the shape of the launch; and the arguments.
+PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
+    ("out of bounds, global memory", "bounds.cu", r"a global \w+ of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
+        ("out_of_bounds", (3, 32), lambda: (ints(64), 0)),
+        ("read_past", (1, 64), lambda: (ints(64), ints(64))),
+    ],
+    ("use after free", "bounds.cu", r"a global \w+ of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
+        ("write_after_free:out_of_bounds", (1, 32), lambda: (freed(64), 0)),
+        ("read_after_free:read_past", (1, 32), lambda: (ints(64), freed(64))),
+        ("heap_after_free", (1, 1), lambda: (ints(1),)),
+    ],
+    ("out of bounds, shared memory", "bounds.cu", r"a shared \w+ of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
+        ("beyond_shared", (1, 32), lambda: (ints(64), 1)),
+        ("before_shared", (1, 32, 128), lambda: (ints(64), 3)),
+    ],
+    ("out of bounds, local memory", "bounds.cu", r"a local \w+ of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
+        ("beyond_local", (1, 32), lambda: (ints(32), FAR)),
+        ("before_local", (1, 32), lambda: (ints(32), FAR)),
+    ],
+    ("out of bounds, constant memory", "bounds.cu", r"a \w+ read of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
+        ("beyond_constant", (1, 32), lambda: (ints(32), FAR)),
+        ("before_constant", (1, 32), lambda: (ints(32), FAR)),
+    ],
+    ("misaligned access", "bounds.cu", r"a \w+ \w+ of \d bytes", "memcheck", "MISALIGNED_ADDRESS"): [
+        ("misaligned", (1, 8), lambda: (cuda.zeros(64, np.int8),)),
+        ("misaligned_pair", (1, 1), lambda: (floats(8),)),
+        ("misaligned_shared", (1, 32), lambda: (ints(32), 2)),
+        ("misaligned_local", (1, 32), lambda: (ints(32), 2)),
+    ],
+    ("stack overflow", "bounds.cu", "stack overflow", "memcheck", "LAUNCH_FAILED"): [
+        ("recursion", (1, 1), lambda: (ints(1), 1000)),
+        ("mutual_recursion", (1, 1), lambda: (ints(1), 1000)),
+    ],
+    ("uninitialised global memory", "values.cu", "uninitialised value reaches", "initcheck"): [
+        ("copy_uninitialised", (1, 32), lambda: (ints(32), unwritten(32))),
+        ("address_from_global", (1, 32), lambda: (ints(8), unwritten(32))),
+        ("heap_uninitialised", (1, 4), lambda: (ints(4),)),
+    ],
+    ("uninitialised shared memory", "values.cu", "uninitialised value reaches"): [
+        ("branch_on_shared", (1, 64), lambda: (ints(1),)),
+        ("store_from_shared", (1, 64), lambda: (cuda.zeros(64, np.uint8),)),
+    ],
+    ("uninitialised local memory", "values.cu", "uninitialised value reaches"): [
+        ("local_to_store", (1, 32), lambda: (ints(32), 4, 9)),
+        ("local_to_address", (1, 32), lambda: (ints(8), 4, 9)),
+    ],
+    ("divergent barrier", "barriers.cu", "divergent barrier", "synccheck"): [
+        ("some_miss_a_barrier", (1, 64), lambda: (ints(64), 32)),
+        ("two_barriers", (1, 64), lambda: (ints(64), 32)),
+        ("barriers_in_an_unequal_loop", (1, 64), lambda: (ints(200),)),
+    ],
+    ("barrier in a function", "groups.cu", "divergent barrier", "synccheck"): [
+        ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
+        ("called_barriers", (1, 64), lambda: (ints(64), 32)),
+        ("groups_sync_apart", (1, 64), lambda: (ints(64), 32)),
+    ],
+    ("member mask", "barriers.cu", ".*member mask", "synccheck"): [
+        ("lane_outside_mask", (1, 32), lambda: (ints(32),)),
+    ],
+    # A GPU waits for the threads that the mask names.
+    ("member mask", "barriers.cu", ".*member mask"): [
+        ("mask_names_others", (1, 32), lambda: (ints(32),)),
+    ],
+    ("shuffle from an absent lane", "barriers.cu", "uninitialised value reaches a store: a shuffle", "synccheck"): [
+        ("shuffle_after_return", (1, 64), lambda: (ints(64), 40)),
+    ],
+    ("shuffle from an absent lane", "groups.cu", "uninitialised value reaches a store: a shuffle", "synccheck"): [
+        ("sum_of_half_a_warp", (1, 16), lambda: (ints(1), ints(16))),
+        ("maxima_of_warps", (1, 48), lambda: (ints(2), ints(48))),
+        ("neighbour_elsewhere", (1, 32), lambda: (ints(32), cuda.to_device(np.arange(32, dtype=np.int32)))),
+    ],
+    ("deadlock", "barriers.cu", "deadlock", "", "LAUNCH_TIMEOUT"): [
+        ("waits_for_more", (1, 64), lambda: (ints(64),)),
+        ("crossed_barriers", (1, 64), lambda: (ints(64),)),
+    ],
+    ("endless loop", "barriers.cu", "limit of executed instructions", "", "LAUNCH_TIMEOUT"): [
+        ("never_ends", (1, 32), lambda: (ints(1),)),
+        ("counts_for_ever", (1, 1), lambda: (cuda.zeros(1, np.uint32),)),
+    ],
+    ("race in shared memory", "races.cu", "race", "racecheck"): [
+        ("no_barrier", (1, 256), lambda: (floats(256), floats(256))),
+        ("loop_without_second_barrier", (1, 64), lambda: (floats(64), counted(256), 4)),
+        ("histogram_read_too_early", (1, 256), lambda: (ints(32), ints(256))),
+        ("warp_without_sync", (1, 32), lambda: (ints(32),)),
+        ("bytes_without_barrier", (1, 256), lambda: (cuda.zeros(256, np.uint8),)),
+    ],
+    ("cp.async without its wait", "races.cu", "race", "racecheck"): [
+        ("copy_not_waited_for", (1, 64), lambda: (floats(64), floats(64))),
+        ("copy_waited_for_too_little", (1, 64), lambda: (floats(64), floats(128))),
+        ("copy_waited_for_behind_the_barrier", (1, 64), lambda: (floats(64), floats(64))),
+    ],
+    ("race in global memory", "races.cu", "race"): [
+        ("neighbour_block", (4, 64), lambda: (floats(256),)),
+        ("same_place", (2, 64), lambda: (ints(64),)),
+        ("same_instruction", (1, 64), lambda: (ints(32),)),
+        ("counter_without_atomic", (4, 1), lambda: (ints(1),)),
+        ("last_block_without_fence", (8, 64), lambda: (floats(1), floats(8), floats(512), words(1))),
+        ("lock_without_fence", (4, 32), lambda: (ints(1), ints(1))),
+        ("no_grid_sync", (4, 64), lambda: (floats(256), floats(256), 256, 3)),
+        ("shorts_of_neighbours", (4, 64), lambda: (cuda.zeros(256, np.uint16),)),
+        ("byte_of_a_word", (2, 64), lambda: (words(64),)),
+        ("same_byte", (1, 96), lambda: (cuda.zeros(32, np.uint8),)),
+    ],
+    ("published without a fence", "orders.cu", "race"): [
+        ("all_store_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+        ("all_store_relaxed_count", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+        ("all_store_late_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+        ("warps_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+        ("barrier_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+        ("block_unlocks_without_fence", (4, 64), lambda: (ints(1), ints(64))),
+    ],
+    ("plain read of what is atomic", "orders.cu", "race"): [
+        ("lock_tested_plainly", (2, 32), lambda: (ints(1), ints(1))),
+        ("count_read_plainly", (4, 32), lambda: (ints(1), ints(128))),
+    ],
+}
+BETWEEN_STREAMS = ("race between streams", "races.cu", "race")
+CASES = (
+    *(_case(heading, *row) for heading, rows in PLANTED.items() for row in rows),
+    Case(
+        "consumed_too_early", "consume", _two_streams("produce", "consume"), "race between streams", "races.cu", "race"
+    ),
+    Case("overwritten", "produce", _two_streams("consume", "produce"), *BETWEEN_STREAMS),
+    Case("leaked_array", "", _leaked_array, "leaked device memory", "cases.py", "leaked", "memcheck"),
+    Case("leaked_rows", "", _leaked_rows, "leaked device memory", "cases.py", "leaked", "memcheck"),
 )

@@ -1,11 +1,7 @@
-"""Real programs give the right results with each engine and each setting of the checks, and no finding.
-
-`auto` takes machine code once a program has run a few times, so that each runs several times, on other data.
-"""
+"""Real programs give the right results with each engine and each setting of the checks, and no finding."""
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,36 +9,40 @@ import pytest
 
 import cudart_py as cuda
 from tests.programs.cases import CASES
+from tests.programs.public.running import MODES
 
-FOLDER = Path(__file__).parent
 TILE, THREADS = 256, 64
-RUNS = 4
-MODES = tuple(itertools.product(("numpy", "native", "auto"), ("off", "warn", "error")))
-# Each engine and each setting once; the other pairs run at the exhaustive level.
-FIRST = {("numpy", "error"), ("native", "off"), ("auto", "warn")}
-PARAMETERS = [pytest.param(mode, marks=() if mode in FIRST else pytest.mark.exhaustive) for mode in MODES]
+# Two modes always run, and of some programs a third one, in which the engine may change; the rest are exhaustive.
+FIRST = [("numpy", "error"), ("native", "off")]
+# Much like sortingNetworks and bilateralFilter of cuda-samples, whose sources are not copied here;
+# test_public.py runs samples from a checkout.
+LIKE_SAMPLES = ("bitonic sort", "bilateral filter", "radix sort")
 
 
-@pytest.fixture(params=PARAMETERS, ids=", ".join)
+def marks(mode, name=""):
+    return () if mode in FIRST or (mode == ("auto", "warn") and name in LIKE_SAMPLES) else pytest.mark.exhaustive
+
+
+@pytest.fixture(params=[pytest.param(mode, marks=marks(mode)) for mode in MODES], ids=", ".join)
 def mode(request, monkeypatch):
     """Run the test with an engine and a setting of the checks; on a GPU, where neither exists, once."""
     engine, checks = request.param
     if "profile" not in cuda.capabilities():
-        if request.param != ("numpy", "error"):
+        if request.param != FIRST[0]:
             pytest.skip("the driver has neither engines nor checks to choose from")
-        yield
+        yield request.param
         return
     if engine == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
     with cuda.checks(checks):
-        yield
+        yield request.param
 
 
 @pytest.fixture(scope="module")
 def algorithms():
     with cuda.Device(0):
-        return cuda.compile(FOLDER / "cub_algorithms.cu")
+        return cuda.compile(Path(__file__).with_name("cub_algorithms.cu"))
 
 
 def test_sorts_pairs(device, mode, algorithms, rng):
@@ -82,11 +82,15 @@ def test_multiplies_pairs_and_adds_them_up(device, mode, algorithms, rng):
         assert int(out.to_host()[0]) == int(np.dot(a.astype(np.int64), b.astype(np.int64)))
 
 
-# Much like sortingNetworks and bilateralFilter of cuda-samples, whose sources are not copied here;
-# test_public.py runs samples from a checkout.
-@pytest.mark.parametrize("name", ["bitonic sort", "bilateral filter", "radix sort"])
-def test_runs_a_program_in_the_style_of_the_samples(device, mode, name):
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [pytest.param(mode, name, marks=marks(mode, name), id=f"{name}-{mode}") for name in CASES for mode in MODES],
+    indirect=["mode"],
+)
+def test_a_program_gives_numpys_results(device, mode, name):
+    """Ten programs as many people write them; `auto` takes machine code once a program has run a few times."""
     case = CASES[name](full=False)
-    for _ in range(RUNS):
+    for _ in range(4 if "auto" in mode else 1):
         case.run()
+        device.synchronize()
         case.check()

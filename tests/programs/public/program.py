@@ -13,35 +13,26 @@ import cudart_py as cuda
 
 from .source import PRELUDE, device_code
 
-__all__ = ["PROGRAMS", "Array", "Build", "Program", "ceil_div", "check_close", "check_equal", "listed"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Build:
     """What a program's host is given: a compiler of the suite's files, and random numbers."""
 
-    def __init__(self, folder: Path, files: Sequence[str], seed: int, cache: bool = False) -> None:
-        self._cache = cache
+    def __init__(self, folder: Path, files: Sequence[str], seed: int) -> None:
         self._paths = [folder / file for file in files]
         self.random = np.random.default_rng(seed)
 
-    def __call__(
-        self,
-        names: Sequence[str] = (),
-        *,
-        omit: Sequence[str] = (),
-        before: str = "",
-    ) -> cuda.Module:
+    def __call__(self, names: Sequence[str] = (), *, omit: Sequence[str] = (), before: str = "") -> cuda.Module:
         """Compile the files' device code, one after another, and load it.
 
         `names` instantiates templates, `omit` names host declarations that the rule of `device_code` takes for the
-        device's, and `before` is a text that comes first, such as a type that a header of the host declares. Nothing
-        is taken from the cache unless the builder was made with `cache`.
+        device's, and `before` is a text that comes first, such as a type that a header of the host declares.
         """
-        parts = [device_code(_read(path), file=path.name, omit=omit) for path in self._paths]
-        source = "\n".join([PRELUDE, before, *parts])
-        return cuda.compile(source, names=names, cache=self._cache)
+        # Some files have names of authors in other encodings than UTF-8.
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in self._paths]
+        parts = [device_code(text, file=path.name, omit=omit) for text, path in zip(texts, self._paths, strict=True)]
+        return cuda.compile("\n".join([PRELUDE, before, *parts]), names=names)
 
     def floats(self, *shape: int, low: float = -1.0, high: float = 1.0) -> Array:
         """Return random single-precision numbers between two bounds."""
@@ -87,11 +78,6 @@ def listed(suite: str, folder: str) -> Callable[..., Callable[[Host], Host]]:
         return of_host
 
     return of_program
-
-
-def _read(path: Path) -> str:
-    """Read a suite's file; some have names of authors in other encodings than UTF-8."""
-    return path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
 
 
 def ceil_div(count: int, size: int) -> int:

@@ -1,82 +1,96 @@
-"""Run programs: in this process, in processes of their own, and in each mode."""
+"""Run programs, each in a process of its own, and judge what comes out."""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import cudart_py as cuda
+from tests.tables import table
 
-from .modes import MODES, Mode, mode_table, using
 from .program import Build, Program
-from .record import Outcome
 
-__all__ = ["run_apart", "run_here", "run_modes"]
+# The simulator's engines, each with each setting of the checks.
+MODES = tuple(itertools.product(("numpy", "native", "auto"), ("off", "warn", "error")))
 
 
-def run_here(program: Program, folder: Path, seed: int, cache: bool = False) -> Outcome:
+class Outcome(NamedTuple):
+    """What one program gave: a verdict, how long it took, and the errors and the wrong warnings."""
+
+    verdict: str
+    seconds: float
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.verdict}, {self.seconds:.1f} s"
+
+
+def run_here(program: Program, folder: Path, seed: int) -> Outcome:
     """Run a program in this process; whatever it raises is its outcome."""
     begin = time.perf_counter()
-    said = ""
-    raised = []
+    verdict, texts, error = "passed", [], ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with cuda.Device(0) as device:
-                program.run(Build(folder, program.files, seed, cache))
+                program.run(Build(folder, program.files, seed))
                 device.synchronize()
         except cuda.SimulatorWarning as finding:  # where the checks raise what they find
-            raised = [str(finding)]
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-    texts = [str(one.message) for one in caught if issubclass(one.category, cuda.SimulatorWarning)] + raised
-    own = [text for text in texts if any(part in text for part in program.own)]
-    alarms = [text for text in texts if text not in own]
-    return Outcome(program.name, program.suite, said, tuple(alarms), len(own), time.perf_counter() - begin, seed)
+            texts.append(str(finding))
+        except Exception as raised:
+            verdict = "wrong result" if isinstance(raised, AssertionError) else type(raised).__name__
+            error = str(raised)
+    texts += [str(one.message) for one in caught if issubclass(one.category, cuda.SimulatorWarning)]
+    alarms = [text for text in texts if not any(part in text for part in program.own)]
+    checked = "profile" in cuda.capabilities() and os.environ.get("CUDART_PY_SIMULATOR_CHECKS") != "off"
+    if verdict == "passed" and alarms:
+        verdict = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}"
+    elif verdict == "passed" and program.own and not texts and checked:
+        verdict = "its own mistake was not seen"
+    return Outcome(verdict, time.perf_counter() - begin, (*[error] * bool(error), *alarms))
 
 
-def _answer(program: Program, folder: Path, seed: int, cache: bool, answers: Connection) -> None:
-    answers.send(run_here(program, folder, seed, cache))
-
-
-def run_apart(program: Program, folder: Path, seed: int, limit: float, cache: bool = False) -> Outcome:
+def run_apart(program: Program, folder: Path, seed: int, limit: float) -> Outcome:
     """Run a program in a process of its own and stop it after `limit` seconds."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_answer, args=(program, folder, seed, cache, sender))
-    begin = time.perf_counter()
-    worker.start()
-    sender.close()
-    try:
-        if receiver.poll(limit):
-            outcome: Outcome = receiver.recv()
-            return outcome
-        said = "no end"
-    except EOFError:
-        worker.join()
-        said = f"the process ended with status {worker.exitcode}"
-    finally:
-        worker.kill()
-        worker.join()
-        receiver.close()
-    return Outcome(program.name, program.suite, said, (), 0, time.perf_counter() - begin, seed)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        try:
+            return pool.apply_async(run_here, (program, folder, seed)).get(limit)
+        except multiprocessing.TimeoutError:
+            return Outcome("no end, or a crash", limit)
 
 
-def run_modes(programs: Sequence[Program], folders: Mapping[str, Path | None], seed: int, limit: float) -> int:
-    """Run programs in each mode, print the table, and give the exit status; each source is compiled once."""
-    outcomes: dict[Mode, list[Outcome]] = {mode: [] for mode in MODES}
+def run(
+    programs: Sequence[Program],
+    folders: Mapping[str, Path],
+    seed: int,
+    limit: float,
+    modes: Sequence[Sequence[str]] = ((),),
+) -> int:
+    """Run programs in each mode, print a table, and return how many runs did not pass; each source is compiled once."""
+    rows, outcomes = [], []
     with tempfile.TemporaryDirectory() as cache:
-        for program, mode in itertools.product(programs, MODES):
-            with using(mode, cache):
-                outcome = run_apart(program, folders[program.suite], seed, limit, cache=True)
-            print(f"{mode}: {outcome.line()}", file=sys.stderr, flush=True)
-            outcomes[mode].append(outcome)
-    print(mode_table(outcomes))
-    return int(any(not one.good for found in outcomes.values() for one in found))
+        for program in programs:
+            of_program = []
+            for mode in modes:
+                settings = zip(("CUDART_PY_SIMULATOR_ENGINE", "CUDART_PY_SIMULATOR_CHECKS"), mode, strict=False)
+                with mock.patch.dict(os.environ, {"CUDART_PY_CACHE": cache, **dict(settings)}):
+                    outcome = run_apart(program, folders[program.suite], seed, limit)
+                said = [f"{program.suite}/{program.name}: {', '.join(mode)} {outcome}, seed {seed}", *outcome.details]
+                print("\n    ".join(text.strip()[:1000] for text in said), file=sys.stderr, flush=True)
+                of_program.append(outcome)
+            shows = program.shows + (f"; {program.why}" if program.why else "")
+            rows.append([program.suite, program.name, shows, *map(str, of_program)])
+            outcomes += of_program
+    print(table(["suite", "program", "what it is here for", *(", ".join(mode) or "result" for mode in modes)], rows))
+    passed = sum(outcome.verdict == "passed" for outcome in outcomes)
+    print(f"\n{passed} of {len(outcomes)} runs passed without a false alarm.")
+    return len(outcomes) - passed
