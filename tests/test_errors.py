@@ -1,10 +1,15 @@
-"""The tree of exceptions."""
+"""The tree of exceptions, and the version, which the package and both commands tell."""
 
 from __future__ import annotations
 
 import inspect
+from importlib.metadata import version
+
+import pytest
 
 import cudart_py as cuda
+import library_tour.__main__ as tour
+from cudart_py import __main__ as tools
 from cudart_py import errors
 
 
@@ -19,3 +24,11 @@ def test_the_tree_drawn_in_the_module_is_the_tree():
     drawn = {line.split("── ")[1].split()[0] for line in errors.__doc__.splitlines() if "── " in line}
     classes = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, cuda.CudaError)}
     assert drawn == classes - {"CudaError"}
+
+
+@pytest.mark.parametrize(("main", "name"), [(tools.main, "cudart-py"), (tour.main, "library-tour")])
+def test_the_package_and_the_commands_have_the_version_that_is_installed(main, name, capsys):
+    assert cuda.__version__ == version("cudart-py")
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"{name} {cuda.__version__}\n"
