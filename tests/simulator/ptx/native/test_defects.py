@@ -7,7 +7,6 @@ whose immediate operand is its table of results. The other one is in truncated u
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import platform
 from typing import Any
@@ -22,15 +21,12 @@ from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-import llvmlite.binding as llvm
-
 from cudart_py.simulator.ptx.native import defects, machine
 from cudart_py.simulator.ptx.native.instances import lay_out
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
 
 AVX512 = processors.Level("x86-64-v4", 2)
-LLVM = ".".join(map(str, llvm.llvm_version_info))
 
 # --- one choice in one selection, in all forms
 
@@ -68,7 +64,7 @@ def reduced(count: int, bits: int, in_memory: str, otherwise: str, inverted: boo
     }}"""
 
 
-def is_right(code: bytes, count: int, bits: int, otherwise: str, inverted: bool) -> bool:
+def is_right(code: bytes, count: int, bits: int, _: str, otherwise: str, inverted: bool) -> bool:
     """Run a form's machine code on random bits."""
     engine = machine._linked(code)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)(engine.get_function_address("f"))
@@ -85,36 +81,18 @@ def is_right(code: bytes, count: int, bits: int, otherwise: str, inverted: bool)
     return True
 
 
-@functools.cache
-def compiled(form: tuple[int, int, str, str, bool], optimisation: int) -> tuple[bool, bool]:
-    """Return whether a form's machine code is right, and whether it is taken for wrong."""
-    with processors.compiled_for(AVX512):
-        target = machine._target(optimisation)
-        code = target.emit_object(machine.simplified(reduced(*form), target))
-        count, bits, _, otherwise, inverted = form
-        return is_right(code, count, bits, otherwise, inverted), defects.may_be_wrong(code)
-
-
-needs_avx512 = pytest.mark.skipif(not processors.runs_here(AVX512), reason="the processor has no AVX-512")
-
-
-@needs_avx512
+@pytest.mark.skipif(not processors.runs_here(AVX512), reason="the processor has no AVX-512")
 @pytest.mark.parametrize("optimisation", [0, 1, 2, 3])
 def test_a_wrong_choice_of_bits_is_recognised(optimisation: int, rng: np.random.Generator) -> None:
-    # The next test asks for all of the level that the engine uses.
+    """LLVM up to 22 makes 48 of the forms wrong at the engine's level, of which all are asked for."""
     for form in FORMS if optimisation == 2 else [FORMS[place] for place in rng.integers(len(FORMS), size=16)]:
-        right, suspected = compiled(form, optimisation)
-        assert suspected or right, form
+        with processors.compiled_for(AVX512):
+            target = machine._target(optimisation)
+            code = target.emit_object(machine.simplified(reduced(*form), target))
+        suspected = defects.may_be_wrong(code)
+        assert suspected or is_right(code, *form), form
         # The way out for code that is taken for wrong.
         assert optimisation or not suspected, form
-
-
-@needs_avx512
-def test_llvm_reorders_the_table_of_results_as_its_operands() -> None:
-    """This passes with the first LLVM that needs no `defects`."""
-    wrong = [form for form in FORMS if not compiled(form, 2)[0]]
-    if wrong:
-        pytest.skip(f"LLVM {LLVM} has the defect in {len(wrong)} of {len(FORMS)} forms, {wrong[0]} for example")
 
 
 # --- kernels
@@ -234,19 +212,3 @@ def test_truncated_upper_bits_of_products_are_right_at_each_level(
         for place, shift in enumerate(SHIFTS):
             expected = np.stack([unsigned >> shift & 0xFFFF, signed >> shift & 0xFF], axis=1).astype(np.uint16)
             np.testing.assert_array_equal(found[:, place], expected, f"{product}, {first}, {second}, {shift}")
-
-
-def test_llvm_shifts_products_of_small_integers() -> None:
-    """This passes with the first LLVM that needs no hidden shifts."""
-    text = """define <8 x i16> @f(<8 x i16> %x, <8 x i16> %y) {
-    %a = sext <8 x i16> %x to <8 x i64>
-    %b = sext <8 x i16> %y to <8 x i64>
-    %product = mul <8 x i64> %a, %b
-    %upper = lshr <8 x i64> %product, splat (i64 32)
-    %result = trunc <8 x i64> %upper to <8 x i16>
-    ret <8 x i16> %result
-    }"""
-    target = machine._target()
-    assert defects.with_hidden_shifts(text) != text
-    if "pmul" not in target.emit_assembly(llvm.parse_assembly(text)):
-        pytest.skip(f"LLVM {LLVM} makes nothing of the product")
