@@ -8,13 +8,15 @@ import pytest
 from cudart_py.simulator.ptx import Fault, load_module
 from tests.simulator.ptx.machine import HEAD, Kernels
 
-# Six indices, three targets: the first and the second place stand in the table twice and three times.
-TABLE = """.visible .entry table(.param .u64 out, .param .u64 which) {
-    .reg .b32 lane, r; .reg .b64 at, to;
+# Six indices, three targets: the first and the second place stand in the table twice and three times. Lanes whose guard
+# is false go on behind the branch, whatever their index is.
+TABLE = """.visible .entry table(.param .u64 out, .param .u64 which, .param .u32 count) {
+    .reg .b32 lane, r, n; .reg .b64 at, to; .reg .pred p;
     mov.u32 lane, %tid.x; ld.param.u64 at, [which]; mad.wide.u32 at, lane, 4, at; ld.global.u32 r, [at];
-    ld.param.u64 to, [out]; mad.wide.u32 to, lane, 4, to;
+    ld.param.u64 to, [out]; mad.wide.u32 to, lane, 4, to; ld.param.u32 n, [count]; setp.lt.u32 p, lane, n;
     places: .branchtargets first, second, first, third, second, second;
-    brx.idx r, places;
+    @p brx.idx r, places;
+    mov.u32 r, 5; bra.uni done;
     first: mov.u32 r, 10; bra.uni done;
     second: mov.u32 r, 20; bra.uni done;
     third: mov.u32 r, 30;
@@ -27,12 +29,14 @@ def kernels() -> Kernels:
     return Kernels(load_module(HEAD + TABLE))
 
 
-def test_every_index_to_one_target_gets_there(kernels: Kernels) -> None:
+@pytest.mark.parametrize("guarded", [4, 64])
+def test_every_index_to_one_target_gets_there(kernels: Kernels, guarded: int) -> None:
     """Lanes whose different indices name one target all go on from there."""
     indices = np.arange(64, dtype=np.uint32) % 6
     out = kernels.zeros(64)
-    kernels.launch("table", 1, 64, out, kernels.put(indices))
-    np.testing.assert_array_equal(kernels.get(out, 64), np.array([10, 20, 10, 30, 20, 20])[indices])
+    kernels.launch("table", 1, 64, out, kernels.put(indices), guarded)
+    expected = np.array([10, 20, 10, 30, 20, 20])[indices]
+    np.testing.assert_array_equal(kernels.get(out, 64), np.where(np.arange(64) < guarded, expected, 5))
 
 
 @pytest.mark.parametrize("count", [1, 64])
@@ -41,30 +45,8 @@ def test_an_index_beyond_the_table_is_a_fault(kernels: Kernels, count: int) -> N
     indices = np.arange(64, dtype=np.uint32) % 6
     indices[count - 1] = 6
     with pytest.raises(Fault, match="index 6 of 6 targets") as fault:
-        kernels.launch("table", 1, count, kernels.zeros(64), kernels.put(indices))
+        kernels.launch("table", 1, count, kernels.zeros(64), kernels.put(indices), count)
     assert fault.value.status_name == "CUDA_ERROR_LAUNCH_FAILED"
-
-
-def test_the_guard_of_an_indexed_branch_counts() -> None:
-    """Lanes whose guard is false go on behind the branch, whatever their index is."""
-    kernels = Kernels(
-        load_module(
-            HEAD
-            + """.visible .entry k(.param .u64 out) {
-    .reg .pred %p<1>; .reg .b32 %r<3>; .reg .b64 %d<3>;
-    mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 4; mov.u32 %r1, 7; mov.u32 %r2, 0;
-    places: .branchtargets far;
-    @%p0 brx.idx %r2, places;
-    mov.u32 %r1, 5;
-    far:
-    ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d2, %d0, %d1; st.global.u32 [%d2], %r1;
-    ret;
-}"""
-        )
-    )
-    out = kernels.zeros(8)
-    kernels.launch("k", 1, 8, out)
-    assert kernels.get(out, 8).tolist() == [7] * 4 + [5] * 4
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native", "auto"])

@@ -31,6 +31,9 @@ PROLOGUE = """
 """
 
 
+SPACES = {"global": "memory", "shared": "tile"}
+
+
 def _prologue() -> str:
     text = PROLOGUE
     for kind in ("same", "each"):
@@ -51,33 +54,28 @@ def _register(kind: str, type_name: str, number: int) -> str:
     return f"{'f' if type_name in ('f32', 'f64') else ''}{kind}{bits}_{number}"
 
 
-def _bulk_operand(form: Form, pattern: str, place: int) -> str:
-    """Return an operand of a bulk copy of 16 bytes: two places in memory, a size, a barrier, the ranks of blocks."""
-    if pattern in ("u32", "u16"):
-        return {"u32": "16", "u16": "1"}[pattern]
-    places = {"global": "[memory]", "shared": "[tile]"}
-    return "[barrier]" if place == 3 else places[form.spaces[place]]
+def _memory(form: Form, place: int) -> str:
+    """Return an address of a kind of memory that the form accesses."""
+    row, words = form.row, form.words
+    if "mbarrier::complete_tx::bytes" in words:
+        return "[barrier]" if place else "[tile]"
+    if row.converges:
+        return "[where]"
+    if row.access == "mbarrier" or "mbarrier" in words:
+        return "[barrier]"
+    if row.access == "cp":
+        return "[memory]" if place else "[tile]"
+    return {"shared": "[tile]", "local": "[spill]", "const": "[table]", "param": "[out]"}.get(form.space, "[memory]")
 
 
 def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
-    pattern = pattern.removesuffix("?")
-    number = place + 1
-    row, words = form.row, form.words
-    if "bulk" in words and pattern[0] != "#":
-        return _bulk_operand(form, pattern, place)
+    row = form.row
+    if "bulk" in form.words and pattern[0] != "#":
+        # A bulk copy of 16 bytes has two places in memory, a size, a barrier, and the ranks of blocks.
+        places = {"u32": "16", "u16": "1"}
+        return places.get(pattern) or ("[barrier]" if place == 3 else f"[{SPACES[form.spaces[place]]}]")
     if pattern == "M":
-        if "mbarrier::complete_tx::bytes" in words:
-            return "[barrier]" if place else "[tile]"
-        if row.converges:
-            return "[where]"
-        if form.space == "param":
-            return "[out]"
-        if row.access == "mbarrier" or "mbarrier" in words:
-            return "[barrier]"
-        if row.access == "cp":
-            return "[tile]" if place == 0 else "[memory]"
-        places = {"shared": "[tile]", "local": "[spill]", "const": "[table]"}
-        return places.get(form.space, "[memory]")
+        return _memory(form, place)
     if pattern in ("V", "=V"):
         letter = kind if pattern == "V" else "same"
         items = [_register(letter, form.types[0], item) for item in range(form.vector)]
@@ -91,18 +89,15 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
         return str(min(int(pattern[1:]), 1))
     if pattern[0] == "@":
         return pattern.rpartition("/")[2].removeprefix("@")
-    if pattern in ("B", "N", "Z"):
-        return {"B": "1", "N": "32", "Z": "16"}[pattern]
-    if pattern == "A":
-        return f"{kind}64_8"
+    if pattern in ("A", "B", "N", "Z"):
+        return {"A": f"{kind}64_8", "B": "1", "N": "32", "Z": "16"}[pattern]
     name = form.types[0] if pattern.strip("=") == "P" else form.type_of(pattern)
     if pattern[0] == "=":
         first = _register("same", name, 0)
-        return f"{first}|psame_1" if "&" in pattern or ("|" in pattern and "all" in words) else first
+        return f"{first}|psame_1" if "&" in pattern or ("|" in pattern and "all" in form.words) else first
     if row.converges == "members" and place == len(form.operands) - 1:
-        # The member mask, which names all lanes.
-        return "-1"
-    return _register(kind, name, number)
+        return "-1"  # the member mask, which names all lanes
+    return _register(kind, name, place + 1)
 
 
 def _instruction(form: Form, opcode: str, kind: str) -> str:
@@ -149,12 +144,6 @@ def test_all_forms_of_an_opcode_have_the_same_facts() -> None:
     """Those who ask about an instruction look at its opcode alone, which several patterns may match."""
     opcodes = {opcode for row in ROWS for pattern in row.patterns for opcode in spellings(row.name, pattern)}
     assert [opcode for opcode in opcodes if len({form.row.facts for form in find_forms(opcode)}) > 1] == []
-
-
-def test_a_row_either_emits_or_ends_a_block() -> None:
-    """Only a call does both: one of the system is emitted."""
-    for row in ROWS:
-        assert (row.emit is None) == (row.ends not in ("", "call")), row.name
 
 
 @pytest.mark.parametrize("modifiers", ["wide?", "sat/wide"])
