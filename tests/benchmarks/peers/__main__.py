@@ -24,16 +24,13 @@ BENCHMARKS = ("host", "copies", "course", "libraries", "measuring", "simulator",
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure or recall, print, and keep."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.peers", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m tests.benchmarks.peers", description=__doc__, formatter_class=raw)
     commands = parser.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     modules = {name: importlib.import_module(f"{__package__}.{name}") for name in BENCHMARKS}
     for name, module in modules.items():
         text = module.__doc__ or ""
-        command = commands.add_parser(
-            name, help=text.splitlines()[0], description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=text.splitlines()[0], description=text, formatter_class=raw)
         command.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
         command.add_argument("--recorded", type=Path, metavar="FILE", help="measure nothing: take what --json wrote")
         command.add_argument("--markdown", type=Path, metavar="PAGE", help="write the tables into this page")

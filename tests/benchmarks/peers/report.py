@@ -5,16 +5,16 @@ Each benchmark yields comparisons and tables as it finds them. All comparisons o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cudart_py as cuda
 from tests.tables import Cell, number, table
@@ -31,8 +31,7 @@ class Verdict(StrEnum):
     NO_BAR = ""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """The relation that our figure must have to the other one."""
 
     kind: str
@@ -62,18 +61,14 @@ class Bar:
         """Return whether our figure reaches the bar."""
         if self.kind == "at least":
             return ratio >= self.value
-        if self.kind == "at most":
-            return ratio <= self.value
-        if self.kind == "within":
-            return abs(ratio - 1) <= self.value
-        return ours - theirs <= self.value
+        off = {"at most": ratio, "within": abs(ratio - 1), "above by": ours - theirs}[self.kind]
+        return off <= self.value
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value:.4g}"
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Our figure beside that of a rival; `note` says what the figures do not, such as why one is missing.
 
     `ratio` is that of the figures unless it is given, as where it is the median of several.
@@ -119,8 +114,7 @@ class Comparison:
 COMPARED = ["compared", "unit", "ours", "rival", "theirs", "ratio", "bar", "verdict", "note"]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A further table, whose rows have no verdicts."""
 
     title: str
@@ -131,49 +125,41 @@ class Table:
         return f"### {self.title}\n\n{table(self.headings, self.rows)}"
 
 
-@dataclass
-class Report:
+class Report(NamedTuple):
     """The results of one benchmark and the machine that gave them."""
 
     benchmark: str
     where: str
-    tables: list[Table] = field(default_factory=list)
+    tables: list[Table]
 
     @classmethod
     def of(cls, benchmark: str, where: str, found: Iterable[Comparison | Table]) -> Report:
         """Collect what a benchmark yields, and print each as it comes."""
         compared = Table("Compared", COMPARED, [])
-        report = cls(benchmark, where, [compared])
+        tables = [compared]
         for one in found:
             if isinstance(one, Table):
-                report.tables.append(one)
+                tables.append(one)
             else:
                 compared.rows.append(one.cells())
                 print(one, file=sys.stderr, flush=True)
-        return report
+        return cls(benchmark, where, tables)
 
     @classmethod
     def read(cls, file: Path) -> Report:
         """Return what `write` wrote."""
         record = json.loads(file.read_text())
-        return cls(record["benchmark"], record["where"], [Table(**one) for one in record["tables"]])
+        return cls(**record | {"tables": [Table(**one) for one in record["tables"]]})
 
     def write(self, file: Path) -> None:
         """Write the report as JSON."""
-        record = {"benchmark": self.benchmark, "where": self.where, "tables": [vars(one) for one in self.tables]}
+        record = self._asdict() | {"tables": [one._asdict() for one in self.tables]}
         file.write_text(json.dumps(record, indent=1) + "\n")
-
-    @property
-    def verdicts(self) -> Iterator[Verdict]:
-        """The verdicts of all comparisons."""
-        for one in self.tables:
-            if one.headings == COMPARED:
-                yield from (Verdict(row[COMPARED.index("verdict")]) for row in one.rows)
 
     @property
     def status(self) -> int:
         """1 where a bar is missed, 2 where none is but one could not be judged, else 0."""
-        found = set(self.verdicts)
+        found = {row[COMPARED.index("verdict")] for row in self.tables[0].rows}
         return 1 if Verdict.MISSED in found else 2 if Verdict.NOT_JUDGED in found else 0
 
     def __str__(self) -> str:
@@ -185,10 +171,8 @@ def conditions(*packages: str) -> str:
     found = [cuda.Device(0).name, f"driver for CUDA {'.'.join(map(str, cuda.driver_version()))}"]
     found.append(f"Python {sys.version.split()[0]}")
     for package in packages:
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
     return f"{', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
 
 
