@@ -144,21 +144,6 @@ def test_the_same_bytes_of_another_dtype_are_refused(stream, make, options, dire
 
 @HOST
 @STREAMED
-def test_an_array_in_fortrans_order_is_copied_element_by_element(stream, make, options):
-    values = VALUES[:5, :5]
-    ordered, out = make(np.zeros((5, 5), np.int32)), make(np.zeros((5, 5), np.int32))
-    ordered.T[...] = values
-    x = cuda.zeros((5, 5), np.int32)
-    cuda.current_device().synchronize()
-    cuda.memcpy(x, ordered.T, **options)
-    cuda.memcpy(out.T, x, **options)
-    stream.synchronize()
-    np.testing.assert_array_equal(x.to_host(), values)
-    np.testing.assert_array_equal(out.T, values)
-
-
-@HOST
-@STREAMED
 def test_a_destination_that_is_read_only_stays_as_it_is(stream, make, options):
     out = make(np.zeros(4, np.int32))
     view = out.view()
@@ -174,16 +159,6 @@ def test_a_read_only_source_is_copied(device):
     x = cuda.zeros(4, np.int32)
     cuda.memcpy(x, source)
     assert x.to_host().tolist() == [0, 1, 2, 3]
-
-
-def test_a_part_of_pinned_memory_is_copied_from_where_it_lies(stream):
-    source = pinned(np.arange(8, dtype=np.int32))
-    x, out = cuda.zeros(4, np.int32), pinned(np.zeros(8, np.int32))
-    cuda.current_device().synchronize()
-    cuda.memcpy(x, source[3:7], stream=stream)
-    cuda.memcpy(out[2:6], x, stream=stream)
-    stream.synchronize()
-    assert out.tolist() == [0, 0, 3, 4, 5, 6, 0, 0]
 
 
 @STREAMED

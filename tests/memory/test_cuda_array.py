@@ -58,30 +58,23 @@ def test_an_array_says_what_it_is(device):
 
 
 def test_rows_with_a_pitch_and_planes_between_others_are_copied(device):
-    host = numbers((5, 7), np.float32)
-    pitched = cuda.empty_pitched((5, 7), np.float32).copy_from(host)
-    array = cuda.CudaArray((5, 7), np.float32).copy_from(pitched)
-    np.testing.assert_array_equal(array.to_host(), host)
     volume = numbers((6, 9, 8), np.int32)
+    flat, strides = volume.ravel(), (52, 16, 4)  # planes that begin between rows
+    memory = cuda.to_device(volume)
+    pitched = cuda.empty_pitched((9, 8), np.int32).copy_from(volume[0])
+    between = cuda.DeviceArray.borrow(memory.pointer, (3, 2, 3), np.int32, strides=strides, owner=memory)
     # Planes of 9 rows, 2 of which are left out, and planes that begin half a row apart.
-    for part in (np.s_[1:4, :7, 2:], np.s_[::2, 2:, :4]):
-        view = cuda.to_device(volume)[part]
+    for view, host in (
+        (pitched, volume[0]),
+        (memory[1:4, :7, 2:], volume[1:4, :7, 2:]),
+        (memory[::2, 2:, :4], volume[::2, 2:, :4]),
+        (between, np.lib.stride_tricks.as_strided(flat, (3, 2, 3), strides)),
+    ):
         array = cuda.CudaArray(view.shape, np.int32).copy_from(view)
-        np.testing.assert_array_equal(array.to_host(), volume[part])
-
-
-def test_planes_that_begin_between_rows_are_copied_one_by_one(device):
-    flat = numbers((40,), np.int32)
-    memory = cuda.to_device(flat)
-    strides = (52, 16, 4)
-    view = cuda.DeviceArray.borrow(memory.pointer, (3, 2, 3), np.int32, strides=strides, owner=memory)
-    array = cuda.CudaArray((3, 2, 3), np.int32).copy_from(view)
-    expected = np.lib.stride_tricks.as_strided(flat, (3, 2, 3), strides)
-    np.testing.assert_array_equal(array.to_host(), expected)
-    target = cuda.to_device(np.zeros_like(flat))
-    cuda.memcpy(cuda.DeviceArray.borrow(target.pointer, (3, 2, 3), np.int32, strides=strides, owner=target), array)
-    back = np.lib.stride_tricks.as_strided(target.to_host(), (3, 2, 3), strides)
-    np.testing.assert_array_equal(back, expected)
+        np.testing.assert_array_equal(array.to_host(), host)
+        for values in (host + 1, host):
+            cuda.memcpy(view, array.copy_from(values))
+            np.testing.assert_array_equal(view.to_host(), values)
 
 
 def test_host_arrays_of_any_strides_and_bytes_are_taken(device):
@@ -189,38 +182,10 @@ def test_a_closed_array_is_refused(device):
 # -- windows -----------------------------------------------------------------------------------
 
 
-def test_a_window_of_rows_is_copied_in_every_direction(device):
-    host = numbers((5, 7), np.float32)
-    array, other = (cuda.CudaArray((5, 7), np.float32).copy_from(np.zeros((5, 7), np.float32)) for _ in range(2))
-    cuda.memcpy2d(array, host, (2, 3), dst_start=(3, 4), src_start=(1, 2))
-    cuda.memcpy2d(other, array, (2, 2), dst_start=(0, 1), src_start=(3, 5))
-    expected = np.zeros((5, 7), np.float32)
-    expected[0:2, 1:3] = host[1:3, 3:5]
-    np.testing.assert_array_equal(other.to_host(), expected)
-    out = cuda.zeros((4, 4), np.float32)
-    cuda.memcpy2d(out, other, (2, 3), dst_start=(1, 1))
-    np.testing.assert_array_equal(out.to_host()[1:3, 1:], expected[:2, :3])
-
-
-@pytest.mark.parametrize("layered", [False, True])
-def test_a_box_of_planes_or_layers_is_copied(device, layered):
-    host, out = numbers((2, 3, 4), np.int16), np.zeros((4, 5, 7), np.int16)
-    array = cuda.CudaArray((4, 5, 7), np.int16, layered=layered).copy_from(out)
-    cuda.memcpy3d(array, cuda.to_device(host), dst_start=(2, 1, 3))
-    cuda.memcpy3d(out, array)
-    assert out.sum() == host.sum()
-    np.testing.assert_array_equal(out[2:, 1:4, 3:], host)
-    layer = numbers((1, 5, 7), np.int16)
-    cuda.memcpy3d(array, layer, dst_start=(1, 0, 0))
-    np.testing.assert_array_equal(array.to_host()[1], layer[0])
-
-
-def test_windows_have_all_channels_and_an_empty_one_copies_nothing(device):
+def test_windows_have_all_channels(device):
     host = numbers((4, 7, 2), np.uint8, 1)
     array = cuda.CudaArray((4, 7), np.uint8, channels=2, layered=True).copy_from(np.zeros_like(host))
     cuda.memcpy2d(array, host, (1, 5), dst_start=(2, 2), src_start=(1, 1))
-    cuda.memcpy2d(array, host, (0, 7))
-    cuda.memcpy2d(array, host, (4, 0))
     expected = np.zeros_like(host)
     expected[2, 2:] = host[1, 1:6]
     np.testing.assert_array_equal(array.to_host(), expected)
