@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.tables import Cell
 
 from . import device_model
 from .report import Bar, Comparison, Table
-
-__all__ = ["MODES", "Figure", "figures", "left_out", "perf_lines", "tables", "weak_size"]
 
 Json = dict[str, Any]
 
@@ -27,8 +24,7 @@ SCALING = {
 }
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """One figure of a table: a way of a stop on so many devices; `predicted` is the model's efficiency or GB/s."""
 
     stop: str
@@ -55,51 +51,38 @@ def perf_lines(text: str) -> list[tuple[float, float]]:
 
 
 def figures(found: Json) -> Iterator[Figure]:
-    """Yield the figures of all runs that took times, in their order."""
+    """Yield the figures of all runs on several devices that took times, in their order."""
     for each in found["runs"]:
-        outcome = each.get("outcome")
-        if outcome and each["state"] == "passed":
-            of_stop = _of_product if each["stop"] == "distributed_gemm" else _of_rows
-            yield from of_stop(each, outcome)
+        if each.get("outcome") and each["state"] == "passed" and each["count"] > 1:
+            yield from (_of_product if each["stop"] == "distributed_gemm" else _of_rows)(each)
 
 
-def _of_rows(each: Json, outcome: Json) -> Iterator[Figure]:
-    for row in outcome["rows"]:
-        values, scaling = row["values"], SCALING.get(row["name"], "")
-        # A stop tells of fewer devices, too, and has four workers on one that is alone.
-        if each["count"] == 1 or values.get("devices", each["count"]) != each["count"]:
-            continue
-        # Other rows, such as that of one strip, are no work of all devices.
-        if not scaling and each["stop"] != "all_reduce":
+def _of_rows(each: Json) -> Iterator[Figure]:
+    stop, count, size = each["stop"], each["count"], each["outcome"]["size"]
+    for row in each["outcome"]["rows"]:
+        values, name = row["values"], row["name"]
+        # A stop tells of fewer devices, too. Other rows, such as that of one strip, are no work of all devices.
+        if values.get("devices", count) != count or not (name in SCALING or stop == "all_reduce"):
             continue
         # Without times instructions stand for them in one of the stops.
-        if "ms" not in values and "efficiency" not in values:
-            continue
-        efficiency, rate = values.get("efficiency"), _rate(values)
-        predicted = _prediction(each["stop"], row["name"], each["count"], outcome["size"])
-        work = (each["stop"], row["name"], each["mode"], each["count"], scaling, outcome["size"])
-        yield Figure(*work, rate, efficiency, predicted)
+        if "ms" in values or "efficiency" in values:
+            work = (stop, name, each["mode"], count, SCALING.get(name, ""), size)
+            yield Figure(*work, _rate(values), values.get("efficiency"), _prediction(stop, name, count, size))
 
 
-def _of_product(each: Json, outcome: Json) -> Iterator[Figure]:
+def _of_product(each: Json) -> Iterator[Figure]:
     """Yield the efficiencies of a product at all sizes of its picture, and that of weak scaling at a size for it."""
-    lines = _lines(outcome, "rates")
+    lines, count = _lines(each["outcome"], "rates"), each["count"]
     alone = dict(lines.pop("one device", []))
-    count = each["count"]
-    if count == 1:
-        return
     for way, points in lines.items():
+        work = (each["stop"], way, each["mode"], count)
         for size, rate in points:
-            told, base = f"{rate:.1f} TFLOP/s", alone[size]
-            predicted = _prediction(each["stop"], way, count, int(size))
-            yield Figure(
-                each["stop"], way, each["mode"], count, STRONG, int(size), told, rate / count / base, predicted
-            )
-        for base_size in alone:
-            size, rate = points[-1]
-            if weak_size(int(base_size), count) == size and base_size < size:
-                efficiency = rate / count / alone[base_size]
-                yield Figure(each["stop"], way, each["mode"], count, WEAK, int(size), f"{rate:.1f} TFLOP/s", efficiency)
+            efficiency, predicted = rate / count / alone[size], _prediction(each["stop"], way, count, int(size))
+            yield Figure(*work, STRONG, int(size), f"{rate:.1f} TFLOP/s", efficiency, predicted)
+        size, rate = points[-1]
+        for base, base_rate in alone.items():
+            if weak_size(int(base), count) == size and base < size:
+                yield Figure(*work, WEAK, int(size), f"{rate:.1f} TFLOP/s", rate / count / base_rate)
 
 
 def _rate(values: Json) -> str:
@@ -118,38 +101,36 @@ def _prediction(stop: str, way: str, count: int, size: int) -> float | None:
         if way == "larger plate":
             return alone / device_model.halo_seconds(count, size, size)["overlapped"]
         return alone / count / device_model.halo_seconds(count, size / count, size)[way]
-    if stop == "all_reduce":
-        nbytes = device_model.FLOAT * size
-        return 1e-9 * device_model.bus_bandwidth(count, nbytes, device_model.all_reduce_seconds(count, nbytes))
-    return None
+    return _predicted_bandwidth(count, device_model.FLOAT * size) if stop == "all_reduce" else None
+
+
+def _predicted_bandwidth(count: int, nbytes: float) -> float:
+    seconds = device_model.all_reduce_seconds(count, nbytes)
+    return 1e-9 * device_model.bus_bandwidth(count, nbytes, seconds)
 
 
 def _lines(outcome: Json, name: str) -> dict[str, list[tuple[float, float]]]:
     """Return the lines of one of the outcome's curves, none where it was not drawn."""
-    for picture in outcome["pictures"]:
-        if picture["name"] == name:
-            return {line: [(x, y) for x, y in points] for line, points in picture["lines"].items()}
-    return {}
+    lines = next((picture["lines"] for picture in outcome["pictures"] if picture["name"] == name), {})
+    return {line: [(x, y) for x, y in points] for line, points in lines.items()}
 
 
-def bandwidths(found: Json) -> tuple[int, dict[str, list[tuple[float, float]]]]:
-    """Return the largest count of devices, and its bandwidths of sums against bytes by way, NCCL's own tests, model."""
-    lines: dict[str, list[tuple[float, float]]] = {}
+def bandwidths(found: Json) -> Table:
+    """Return the bandwidths of sums against bytes on most devices, by way, by the model and by NCCL's own tests."""
     timed = [each for each in found["runs"] if each["stop"] == "all_reduce" and "outcome" in each and each["count"] > 1]
     most = max((each["count"] for each in timed), default=0)
+    lines: dict[str, dict[float, float]] = {}
     for each in timed:
         if each["count"] == most:
-            for way, points in _lines(each["outcome"], "bandwidth").items():
-                lines[f"{way}, {each['mode']}"] = points
+            ways = _lines(each["outcome"], "bandwidth")
+            lines |= {f"{way}, {each['mode']}": dict(points) for way, points in ways.items()}
     if lines:
-        sizes = next(iter(lines.values()))
-        lines["model"] = [
-            (nbytes, 1e-9 * device_model.bus_bandwidth(most, nbytes, device_model.all_reduce_seconds(most, nbytes)))
-            for nbytes, _ in sizes
-        ]
+        lines["model"] = {nbytes: _predicted_bandwidth(most, nbytes) for nbytes in next(iter(lines.values()))}
     if own := found["nccl_tests"].get(str(most)):
-        lines["NCCL's tests"] = [(nbytes, rate) for nbytes, rate in own]
-    return most, lines
+        lines["NCCL's tests"] = dict(own)
+    sizes = sorted(set().union(*lines.values()))
+    rows: list[list[Cell]] = [[int(nbytes), *(line.get(nbytes) for line in lines.values())] for nbytes in sizes]
+    return Table(f"Bus bandwidth of sums on {most} devices, in GB/s", ["bytes", *lines], rows)
 
 
 def left_out(found: Json) -> str:
@@ -174,14 +155,6 @@ def tables(found: Json) -> Iterator[Comparison | Table]:
         counts = (passed, "checks", len(outcome["checks"]))
         note = f"{each['state']} in {each['seconds']:.1f} s"
         yield Comparison(what, "holds", *counts, Bar.at_least(1), note, failed=each["state"] != "passed")
-    rows = [
-        [one.stop, one.way, one.mode, one.count, one.scaling, one.size, one.rate, one.efficiency, one.predicted]
-        for one in figures(found)
-    ]
     headings = ["stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model, or its GB/s of sums"]
-    yield Table("Scaling", headings, rows)
-    most, lines = bandwidths(found)
-    columns = [dict(points) for points in lines.values()]
-    sizes = sorted({nbytes for column in columns for nbytes in column})
-    by_bytes: list[list[Cell]] = [[int(nbytes), *(column.get(nbytes) for column in columns)] for nbytes in sizes]
-    yield Table(f"Bus bandwidth of sums on {most} devices, in GB/s", ["bytes", *lines], by_bytes)
+    yield Table("Scaling", headings, list(map(list, figures(found))))
+    yield bandwidths(found)

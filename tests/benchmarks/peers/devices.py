@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -17,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +33,16 @@ COUNTS = (1, 2, 4, 8)
 PROCESS, RANKS = device_tables.MODES
 # Rows and columns of a product that one device alone gets, where each gets as much work as one.
 WEAK_BASE = 8192
-# The sizes of a run where there are times; a stop's own where there is None. A product's picture has smaller ones, too.
-TIMED: dict[str, Sequence[int | None]] = {
-    "halo": [None],
-    "all_reduce": [None],
-    "distributed_gemm": [32768],
-    "monte_carlo_ranks": [None],
-}
+STOPS = ("halo", "all_reduce", "distributed_gemm", "monte_carlo_ranks")
 
 
 def sizes_of(stop: str, count: int, size: int | None) -> list[int | None]:
     """Return the sizes with which a stop runs on so many devices; `size` is that of --size."""
     if size is not None or not timing.available():
         return [size]
-    more: list[int | None] = []
-    if stop == "distributed_gemm" and count > 1:
-        more = [device_tables.weak_size(WEAK_BASE, count)]
-    return [*TIMED[stop], *more]
+    if stop != "distributed_gemm":
+        return [None]
+    return [32768, device_tables.weak_size(WEAK_BASE, count)] if count > 1 else [32768]
 
 
 def on_devices(count: int, mode: str) -> dict[str, str]:
@@ -110,10 +103,9 @@ def nccl_tests(count: int, limit: float) -> list[tuple[float, float]]:
     if program is None or count < 2 or not timing.available():
         return []
     command = [program, "-b", "1K", "-e", "1G", "-f", "4", "-g", str(count)]
+    seen = on_devices(count, PROCESS)
     try:
-        done = subprocess.run(
-            command, env=on_devices(count, PROCESS), capture_output=True, text=True, timeout=limit, check=False
-        )
+        done = subprocess.run(command, env=seen, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         print(f"all_reduce_perf on {count}: ended after {limit:g} seconds", flush=True)
         return []
@@ -126,16 +118,12 @@ def find(options: argparse.Namespace) -> Json:
     counts = [count for count in options.counts if count <= own]
     modes = [mode for mode in options.modes if mode == PROCESS or mpiexec()]
     runs = []
-    for stop in options.stops:
-        for count in counts:
-            for mode in modes:
-                if mode == RANKS and count == 1:
-                    continue  # the same as one process
-                for size in sizes_of(stop, count, options.size):
-                    runs.append(run(stop, size, count, mode, options.limit))
-                    last = runs[-1]
-                    print(f"{stop} on {count}, {mode}: {last['state']} in {last['seconds']} s", file=sys.stderr)
-                    print(*(f"    {line}" for line in last["said"]), sep="\n", file=sys.stderr, flush=True)
+    for stop, count, mode in itertools.product(options.stops, counts, modes):
+        # A single rank is the same as one process.
+        for size in [] if mode == RANKS and count == 1 else sizes_of(stop, count, options.size):
+            runs.append(run(stop, size, count, mode, options.limit))
+            print(f"{stop} on {count}, {mode}: {runs[-1]['state']} in {runs[-1]['seconds']} s", file=sys.stderr)
+            print(*(f"    {line}" for line in runs[-1]["said"]), sep="\n", file=sys.stderr, flush=True)
     return {
         "left_out": [count for count in options.counts if count not in counts],
         "without_ranks": RANKS in options.modes and RANKS not in modes,
@@ -147,7 +135,7 @@ def find(options: argparse.Namespace) -> Json:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS, metavar="N", help="how many devices")
     parser.add_argument("--modes", nargs="+", choices=device_tables.MODES, default=device_tables.MODES)
-    parser.add_argument("--stops", nargs="+", choices=TIMED, default=list(TIMED))
+    parser.add_argument("--stops", nargs="+", choices=STOPS, default=STOPS)
     parser.add_argument("--size", type=int, metavar="N", help="one size for all stops, instead of their own")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="the most that one run may take")
 
