@@ -70,31 +70,24 @@ def watched(
     return take_findings()
 
 
-def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> list[str]:
-    """Return the findings of a launch, which are the same with both engines, as is what they leave.
-
-    An argument that is None is an array of zeros.
-    """
+def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> list[str]:
+    """Return the findings of a launch on fresh arrays, which are the same with both engines, as is what they leave."""
     texts, left = [], []
     for engine in ("numpy", "native"):
-        given = [kernels.zeros(1024) if argument is None else argument for argument in arguments]
-        texts.append(watched(kernels, engine, name, grid, block, *given, **options))
-        made = (address for address, argument in zip(given, arguments, strict=True) if argument is None)
-        left.append([kernels.get(address, 1024) for address in made])
+        arrays = {place: kernels.put(one) for place, one in enumerate(arguments) if isinstance(one, np.ndarray)}
+        given = [arrays.get(place, one) for place, one in enumerate(arguments)]
+        texts.append(watched(kernels, engine, name, grid, block, *given))
+        left.append([kernels.get(at, arguments[place].nbytes, np.uint8) for place, at in arrays.items()])
     assert texts[1] == texts[0]
-    np.testing.assert_array_equal(left[1], left[0])
+    for native, exact in zip(*left, strict=True):
+        np.testing.assert_array_equal(native, exact)
     return texts[0]
 
 
-def assert_native(kernels: Kernels, name: str) -> None:
-    """Check that a kernel's launches that were watched by the checks ran in machine code, which doubted nothing."""
+def run_natively(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> None:
+    """Launch a kernel that has no mistake, which runs in machine code and doubts nothing."""
+    assert of_both(kernels, name, grid, block, *arguments) == []
     known = program_of(kernels.module.entries[name]).native
     kernel = next(kernel for (_, watch, _), kernel in known.items() if watch == {"checks"})
     assert kernel is not None, name
     assert not kernel.recorded.doubts, name
-
-
-def run_natively(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> None:
-    """Launch a kernel that has no mistake in machine code."""
-    assert watched(kernels, "native", name, grid, block, *arguments, **options) == []
-    assert_native(kernels, name)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found, reports
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found
 
 pytestmark = [*WRONG_ON_PURPOSE, pytest.mark.usefixtures("engine")]
 
@@ -25,10 +25,7 @@ WRONG, RIGHT = (
 def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
     """Return what the checks find in launches of a kernel on fresh memory, in one stream."""
     x, y = cuda.zeros(64, np.int32), cuda.zeros(BLOCKS * THREADS, np.int32)
-    with reports() as texts:
-        for _ in range(times):
-            kernel[blocks, THREADS](x, y)
-    return texts
+    return found(lambda: [kernel[blocks, THREADS](x, y) for _ in range(times)])
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -24,8 +24,7 @@ def test_bytes_are_reported_where_they_are_used_and_not_where_they_are_copied(na
 
 
 def test_the_first_load_is_named_of_a_value_that_was_moved():
-    kernel = cuda.compile(
-        """extern "C" __global__ void moved(int* out) {
+    source = """extern "C" __global__ void moved(int* out) {
     __shared__ int s[32];
     __shared__ volatile int t[32];
     if (threadIdx.x < 7) s[threadIdx.x] = 1;
@@ -33,8 +32,7 @@ def test_the_first_load_is_named_of_a_value_that_was_moved():
     t[threadIdx.x] = s[threadIdx.x];
     out[threadIdx.x] = t[threadIdx.x];
 }"""
-    )["moved"]
-    (text,) = found(kernel[1, 32], cuda.zeros(32, np.int32))
+    (text,) = found(cuda.compile(source)["moved"][1, 32], cuda.zeros(32, np.int32))
     assert "kernel.cu:7: uninitialised value reaches a store: it was read at kernel.cu:6 from shared memory" in text
 
 

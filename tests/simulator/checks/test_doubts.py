@@ -2,7 +2,7 @@
 
 Doubts are raised by force at every opportunity: in place of each check of an access, after it, and in place of each
 answer that Python gives to machine code. Memory, what is printed and what is found must be as if the launch had run
-once. Faults planted in what undoes a launch show that this tells a launch that is applied twice.
+once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import pytest
 
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx.compiling.forms import Form
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, take_findings
@@ -27,12 +25,10 @@ from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-from cudart_py.simulator.ptx.native.errors import NotNative
 from cudart_py.simulator.ptx.native.launching.speculation import DoubtError, Speculation
 from cudart_py.simulator.ptx.native.layout import Context, Doubt
 from cudart_py.simulator.ptx.native.library.frame import when
 from cudart_py.simulator.ptx.native.library.records import raise_doubt
-from cudart_py.simulator.ptx.native.lowering.table import lowering
 from cudart_py.simulator.ptx.native.vectors import I32, I64
 from cudart_py.simulator.ptx.native.writing.checking import Checking
 
@@ -97,11 +93,6 @@ class Doubter:
     def set(self, way: str, at: int) -> None:
         """Choose the way, and the opportunity of the launches from here on, counted from 1; at 0 only count them."""
         self.way, self.left = way, at
-
-    @property
-    def passed(self) -> int:
-        """Return how many opportunities there were where none was chosen."""
-        return -self.left
 
     def patch(self, patch: pytest.MonkeyPatch) -> None:
         """Let kernels that are compiled from here on have the opportunities."""
@@ -205,7 +196,7 @@ class Bench:
         for way in ways:
             doubter.set(way, 0)
             self.run("native", name)
-            opportunities = doubter.passed
+            opportunities = -doubter.left
             assert opportunities
             for at in random.sample(range(opportunities + 1), min(most, opportunities + 1)):
                 doubter.set(way, at)
@@ -232,23 +223,6 @@ def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(
     assert not list(bench.doubted(doubter, name, expected, WAYS, most))
 
 
-def test_all_accesses_that_change_memory_are_among_these() -> None:
-    """Whoever lets machine code do another one adds a kernel for each of its strengths."""
-    lowered = set()
-    for row in ROWS:
-        if row.access in ("", "ld", "tex"):
-            continue
-        for pattern in row.patterns:
-            words = ["" if slot.optional else min(slot.words) for slot in pattern.slots]
-            with contextlib.suppress(NotNative):  # forms that machine code does not do
-                lowered.add((row.access, lowering(Form(row, pattern, words)).__name__))
-    # Machine code does no bulk copies; `cp` writes them in the same function, and refuses.
-    assert lowered == {("st", "store"), ("atom", "atomic"), ("red", "atomic"), ("cp", "copy"), ("bulk", "copy")}
-
-
-# --- the same without force
-
-
 @pytest.mark.parametrize("large", range(3))
 def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(
     doubter: Doubter, bench: Bench, large: int
@@ -262,45 +236,13 @@ def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_writte
             assert not differ(bench.run("native", name), bench.run("numpy", name)), name
 
 
-# --- faults planted in what undoes a launch
-
-
-def not_at_all(speculation: Speculation) -> None:
-    """Undo nothing."""
-
-
-def all_but_the_last(speculation: Speculation) -> None:
-    """Leave the granule out that was saved last."""
-    saved = speculation._saved
-    speculation._saved = saved[:-1]
-    UNDO(speculation)
-    speculation._saved = saved
-
-
-UNDO = Speculation.undo
-
-
-@pytest.mark.parametrize("fault", [not_at_all, all_but_the_last])
-def test_a_fault_planted_in_the_undo_is_found(doubter: Doubter, monkeypatch: pytest.MonkeyPatch, fault: Any) -> None:
-    bench = Bench()
-    expected = bench.run("numpy", "in_one_block")
-    monkeypatch.setattr(Speculation, "undo", fault)
-    assert next(bench.doubted(doubter, "in_one_block", expected, ["after"]), None)
-
-
-# Kernels that store after a doubt if nothing stops them.
-STORING = ["guarded", "loop", "branches", "atomics", "vectors", "calls", *ACCESSES]
-
-
-@pytest.mark.parametrize("names", [FEW, pytest.param(sorted({*STORING} - {*FEW}), marks=pytest.mark.exhaustive)])
-def test_a_store_after_a_doubt_is_found(doubter: Doubter, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
-    monkeypatch.setattr(Checking, "_stop_after_a_doubt", lambda checking: None)
-    bench = Bench()
-    for name in names:
-        assert next(bench.doubted(doubter, name, bench.run("numpy", name), ["in place"]), None), name
-
-
-# --- what else an undo must leave right
+@pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics", "calls"])
+def test_a_store_on_both_sides_of_a_granules_border_is_undone(doubter: Doubter, bench: Bench, name: str) -> None:
+    start = bench.kernels.memory.new(1 << 18)
+    with bench.elsewhere():
+        # Lanes 0 to 9 are in one granule, all others in the next.
+        bench.arrays[0] = (start + (1 << 16) & -1 << 16) - 4 * 10
+        assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["after"]))
 
 
 def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubter) -> None:
@@ -314,32 +256,19 @@ def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubt
     assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["after"]))
 
 
-@pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics"])
-def test_a_store_on_both_sides_of_a_granules_border_is_undone(doubter: Doubter, bench: Bench, name: str) -> None:
-    start = bench.kernels.memory.new(1 << 18)
-    with bench.elsewhere():
-        # Lanes 0 to 9 are in one granule, all others in the next.
-        bench.arrays[0] = (start + (1 << 16) & -1 << 16) - 4 * 10
-        assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["after"]))
-
-
 def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
     doubter: Doubter, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = bench.kernels.memory
-    beside = bench.kernels.zeros(64)
+    memory, beside, undo = bench.kernels.memory, bench.kernels.zeros(64), Speculation.undo
 
     def written_meanwhile(speculation: Speculation) -> None:
         memory.view(beside, 64, np.int32)[:] = 7
-        UNDO(speculation)
+        undo(speculation)
 
     monkeypatch.setattr(Speculation, "undo", written_meanwhile)
     doubter.set("after", 9)
     bench.run("native", "guarded")
     assert (bench.kernels.get(beside, 64) == 7).all()
-
-
-# --- failures other than doubts
 
 
 @pytest.mark.parametrize("name", ["guarded", "comes_together"])
@@ -349,8 +278,9 @@ def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(
     doubter.set("answer", 0)
     bench.run("native", name)
     answer = Speculation.answer
-    assert doubter.passed
-    for interrupted in range(1, doubter.passed + 1):
+    opportunities = -doubter.left
+    assert opportunities
+    for interrupted in range(1, opportunities + 1):
         left = interrupted
 
         def interrupt(speculation: Speculation, *arguments: Any) -> None:

