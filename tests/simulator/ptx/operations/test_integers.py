@@ -1,7 +1,7 @@
 """Opcodes of integers and of bits give what the manual says, written over Python's unbounded integers.
 
-Those that `tests/conformance` has of a GPU are here only where an operand that all lanes share, or a literal, is
-computed with otherwise.
+Those that `tests/conformance` has of a GPU, or that machine code computes too (`tests/simulator/ptx/native`), are here
+only where an operand that all lanes share, or a literal, is computed with otherwise.
 """
 
 from __future__ import annotations
@@ -42,13 +42,6 @@ def piece(value: int, index: int, width: int, kind: str) -> int:
     return wrap(value >> (width * index), f"{kind[0]}{width}")
 
 
-def halves(function: Callable[..., int], kind: str) -> Callable[..., int]:
-    """Return what does a function on each half of words."""
-    return lambda *words: sum(
-        (function(*(piece(word, i, 16, kind) for word in words)) & 0xFFFF) << 16 * i for i in range(2)
-    )
-
-
 def nth_bit(mask: int, base: int, offset: int) -> int:
     """Search the n-th set bit upwards or downwards."""
     if offset == 0:
@@ -71,13 +64,6 @@ def permute(a: int, b: int, selector: int) -> int:
 CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "cnot.b64 d, a": ("b64", "b64", lambda a: int(a == 0)),
     "lop3.b32 d, a, b, c, 0xe8": ("b32", "b32 b32 b32", lambda a, b, c: a & b | b & c | a & c),
-    "mad24.hi.sat.s32 d, a, b, c": (
-        "s32", "s32 s32 s32",
-        lambda a, b, c: max(-(2**31), min(2**31 - 1, (wrap(a, "s24") * wrap(b, "s24") >> 16) + c)),
-    ),
-    "add.u16x2 d, a, b": ("b32", "b32 b32", halves(lambda a, b: a + b, "u")),
-    "max.s16x2.relu d, a, b": ("b32", "b32 b32", halves(lambda a, b: max(a, b, 0), "s")),
-    "min.s16x2.relu d, a, b": ("b32", "b32 b32", halves(lambda a, b: max(min(a, b), 0), "s")),
     "prmt.b32 d, a, b, c": ("b32", "b32 b32 b32", permute),
     "shf.l.clamp.b32 d, a, b, c": ("b32", "b32 b32 u32<80", lambda a, b, n: (b << 32 | a) << min(n, 32) >> 32),
 }  # fmt: skip  # rows of a table
@@ -87,11 +73,6 @@ CASES |= {
     f"prmt.b32 d, a, b, {selector:#x}": ("b32", "b32 b32", lambda a, b, n=selector: permute(a, b, n))
     for selector in (0x7430, 0x7654, 0xFCFC, 0x3210)
 }
-for _kind in ("s", "u"):
-    CASES |= {
-        f"min.{_kind}16x2 d, a, b": ("b32", "b32 b32", halves(min, _kind)),
-        f"max.{_kind}16x2 d, a, b": ("b32", "b32 b32", halves(max, _kind)),
-    }
 for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
     _width = int(_type[1:])
     _pair = f"{_type} {_type}"
