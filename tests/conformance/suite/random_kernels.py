@@ -33,8 +33,20 @@ __device__ __forceinline__ u64 bits(double x) {
 }
 """
 
-Statement = list[str]
-
+BEGIN = """\
+extern "C" __global__ void {name}(const unsigned* a, const float* b, const double* c,
+unsigned* out, unsigned* totals) {{
+__shared__ unsigned words[64]; __shared__ float floats[64]; __shared__ double doubles[64];
+const unsigned t = threadIdx.x, i = blockIdx.x * 64u + t;
+"""
+END = """\
+unsigned word = u0 ^ u1 * 31u ^ u2 * 961u ^ (unsigned)(l0 ^ l1 >> 7 ^ l2 >> 32);
+const float number = f0 + f1 * f2; const double wide = d0 * d1 + d2;
+out[i] = word ^ bits(f0) ^ bits(f1) * 5u; out[128u + i] = bits(number);
+out[256u + i] = (unsigned)bits(wide);
+out[384u + i] = (unsigned)(bits(wide) >> 32) ^ (unsigned)bits(d0);
+}
+"""
 # Compilers differ, and are wrong at times, where an integer becomes a float and at once an integer again: hence
 # the factors before conversions to integers. They also differ in how they read a literal halfway between two
 # floats: every constant here is far from that. (Both seen in NVRTC 13.0 against 13.4.)
@@ -134,160 +146,142 @@ class Kernel:
 
     # Statements that any lane may execute alone
 
-    def assignment(self, level: int = 0) -> Statement:
+    def assignment(self, level: int = 0) -> str:
         kind = self.pick("uuulffd")
-        return [f"{self.target(kind)} = {self.expression(kind, 3)};"]
+        return f"{self.target(kind)} = {self.expression(kind, 3)};\n"
 
-    def branch(self, level: int) -> Statement:
-        lines = [f"if ({self.expression('c', 2)}) {{", *self.block(level - 1, 2)]
+    def branch(self, level: int) -> str:
+        text = f"if ({self.expression('c', 2)}) {{\n{self.block(level - 1, 2)}"
         if self.below(2):
-            lines += ["} else {", *self.block(level - 1, 2)]
-        return [*lines, "}"]
+            text += f"}} else {{\n{self.block(level - 1, 2)}"
+        return text + "}\n"
 
-    def loop(self, level: int) -> Statement:
+    def loop(self, level: int) -> str:
         """Loop a few times, as often as each lane's own data say; some leave early."""
         self._loops += 1
         k = f"k{self._loops}"
-        lines = [f"for (unsigned {k} = 0; {k} < ({self.expression('u', 1)} & 7u); ++{k}) {{"]
-        lines += self.block(level - 1, 1)
+        text = f"for (unsigned {k} = 0; {k} < ({self.expression('u', 1)} & 7u); ++{k}) {{\n{self.block(level - 1, 1)}"
         leave = self.pick(("break;", "continue;", ""))
         if leave:
-            lines.append(f"if ({self.expression('c', 1)}) {leave}")
-        return [*lines, f"{self.target('u')} += {k};", *self.block(level - 1, 1), "}"]
+            text += f"if ({self.expression('c', 1)}) {leave}\n"
+        return text + f"{self.target('u')} += {k};\n{self.block(level - 1, 1)}}}\n"
 
-    def switch(self, level: int) -> Statement:
+    def switch(self, level: int) -> str:
         """Switch over a few cases, one of which falls through."""
-        lines = [f"switch ({self.expression('u', 1)} % 5u) {{"]
+        text = f"switch ({self.expression('u', 1)} % 5u) {{\n"
         for label in range(4):
-            lines += [f"case {label}:", *self.assignment(), *(["break;"] if label != 1 else [])]
-        return [*lines, "default:", *self.assignment(), "}"]
+            text += f"case {label}:\n{self.assignment()}" + "break;\n" * (label != 1)
+        return text + f"default:\n{self.assignment()}}}\n"
 
-    def local_array(self, level: int) -> Statement:
-        return [
-            "{",
-            f"unsigned q[4] = {{{', '.join(self.expression('u', 1) for _ in range(4))}}};",
-            f"q[{self.expression('u', 1)} & 3u] = {self.expression('u', 2)};",
-            f"{self.target('u')} = q[{self.expression('u', 1)} & 3u] + q[{self.expression('u', 1)} & 3u];",
-            "}",
-        ]
+    def local_array(self, level: int) -> str:
+        return f"""{{
+unsigned q[4] = {{{", ".join(self.expression("u", 1) for _ in range(4))}}};
+q[{self.expression("u", 1)} & 3u] = {self.expression("u", 2)};
+{self.target("u")} = q[{self.expression("u", 1)} & 3u] + q[{self.expression("u", 1)} & 3u];
+}}
+"""
 
-    def atomic(self, level: int) -> Statement:
+    def atomic(self, level: int) -> str:
         """Combine a value into the totals; each quarter of them has its own operation."""
         which = self.below(4)
         function = ("atomicAdd", "atomicMax", "atomicXor", "atomicOr")[which]
-        return [f"{function}(totals + {8 * which}u + ({self.expression('u', 1)} & 7u), {self.expression('u', 2)});"]
+        return f"{function}(totals + {8 * which}u + ({self.expression('u', 1)} & 7u), {self.expression('u', 2)});\n"
 
-    def call(self, level: int) -> Statement:
+    def call(self, level: int) -> str:
         """Call this kernel's own function, if it has one."""
         if not self._helper:
             return self.assignment()
-        return [f"{self.target('u')} ^= {self.name}_helper({self.expression('u', 1)}, {self.expression('f', 1)});"]
+        return f"{self.target('u')} ^= {self.name}_helper({self.expression('u', 1)}, {self.expression('f', 1)});\n"
 
-    def block(self, level: int, count: int) -> Statement:
-        simple: list[Callable[[int], Statement]] = [*[self.assignment] * 3, self.atomic, self.call]
+    def block(self, level: int, count: int) -> str:
+        simple: list[Callable[[int], str]] = [*[self.assignment] * 3, self.atomic, self.call]
         if level > 0:
             simple += [self.branch, self.loop, self.switch, self.local_array]
-        return [line for _ in range(count) for line in simple[self.below(len(simple))](level)]
+        return "".join(simple[self.below(len(simple))](level) for _ in range(count))
 
     # Statements where the whole block is together
 
-    def shared(self) -> Statement:
+    def shared(self) -> str:
         kind, dtype = (("u", "words"), ("f", "floats"), ("d", "doubles"))[self.below(3)]
         step, offset = 2 * self.below(8) + 1, self.below(64)
-        return [
-            f"{dtype}[t] = {self.expression(kind, 2)};",
-            "__syncthreads();",
-            f"{self.target(kind)} = {dtype}[(t * {step}u + {offset}u) & 63u];",
-            "__syncthreads();",
-        ]
+        return f"""{dtype}[t] = {self.expression(kind, 2)};
+__syncthreads();
+{self.target(kind)} = {dtype}[(t * {step}u + {offset}u) & 63u];
+__syncthreads();
+"""
 
-    def shared_atomic(self) -> Statement:
+    def shared_atomic(self) -> str:
         function = self.pick(("atomicAdd", "atomicMin", "atomicMax", "atomicXor", "atomicAnd"))
-        return [
-            f"words[t] = {self.expression('u', 1)};",
-            "__syncthreads();",
-            f"{function}(words + ({self.expression('u', 1)} & 15u), {self.expression('u', 1)});",
-            "__syncthreads();",
-            f"{self.target('u')} += words[(t + {self.below(64)}u) & 63u];",
-            "__syncthreads();",
-        ]
+        return f"""words[t] = {self.expression("u", 1)};
+__syncthreads();
+{function}(words + ({self.expression("u", 1)} & 15u), {self.expression("u", 1)});
+__syncthreads();
+{self.target("u")} += words[(t + {self.below(64)}u) & 63u];
+__syncthreads();
+"""
 
-    def shuffle(self) -> Statement:
-        kind, width = self.pick("uulfd"), self.pick(("32", "16", "8"))
-        lane = self.below(32)
-        form = self.pick(
-            (
-                f"xor_sync(0xffffffffu, {{0}}, {lane % 16 + 1}, {width})",
-                f"up_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
-                f"down_sync(0xffffffffu, {{0}}, {lane % 8 + 1}, {width})",
-                f"sync(0xffffffffu, {{0}}, (int)(({self.expression('u', 1)}) & 31u), {width})",
-            )
+    def shuffle(self) -> str:
+        kind, width, lane = self.pick("uulfd"), self.pick(("32", "16", "8")), self.below(32)
+        forms = (
+            f"xor_sync(0xffffffffu, {{}}, {lane % 16 + 1}, {width})",
+            f"up_sync(0xffffffffu, {{}}, {lane % 8 + 1}, {width})",
+            f"down_sync(0xffffffffu, {{}}, {lane % 8 + 1}, {width})",
+            f"sync(0xffffffffu, {{}}, (int)(({self.expression('u', 1)}) & 31u), {width})",
         )
-        return [f"{self.target(kind)} = __shfl_{form.format(self.expression(kind, 1))};"]
+        form = self.pick(forms)
+        return f"{self.target(kind)} = __shfl_{form.format(self.expression(kind, 1))};\n"
 
-    def vote(self) -> Statement:
+    def vote(self) -> str:
         """Vote, match, count or reduce over the warp or the block."""
         # All are drawn, of which one is used.
-        forms = [form.format(self.expression(kind, 1)) for form, kind in VOTES]
-        form = self.pick(forms)
-        return [f"{self.target('u')} ^= {form};"]
+        form = self.pick([form.format(self.expression(kind, 1)) for form, kind in VOTES])
+        return f"{self.target('u')} ^= {form};\n"
 
-    def part(self) -> Statement:
+    def part(self) -> str:
         """Work among the lanes for which a condition holds, inside the branch that they take."""
         self._loops += 1
         mask, taken = f"mask{self._loops}", f"taken{self._loops}"
         form = self.pick(PARTS)
-        return [
-            f"const bool {taken} = {self.expression('c', 1)};",
-            f"const unsigned {mask} = __ballot_sync(0xffffffffu, {taken});",
-            f"if ({taken}) {{",
-            f"{self.target('u')} += {form.format(m=mask, v=self.expression('u', 0))};",
-            *self.assignment(),
-            "}",
-        ]
+        return f"""const bool {taken} = {self.expression("c", 1)};
+const unsigned {mask} = __ballot_sync(0xffffffffu, {taken});
+if ({taken}) {{
+{self.target("u")} += {form.format(m=mask, v=self.expression("u", 0))};
+{self.assignment()}}}
+"""
 
-    def together(self) -> Statement:
+    def together(self) -> str:
         """Repeat exchanges in a loop that every lane goes through equally often."""
         self._loops += 1
         k = f"k{self._loops}"
         exchange = (self.shared, self.shuffle, self.vote)[self.below(3)]
-        lines = [f"for (unsigned {k} = 0; {k} < {2 + self.below(3)}u; ++{k}) {{"]
-        return [*lines, *self.assignment(), *exchange(), *self.block(0, 1), "}"]
+        head = f"for (unsigned {k} = 0; {k} < {2 + self.below(3)}u; ++{k}) {{\n"
+        return f"{head}{self.assignment()}{exchange()}{self.block(0, 1)}}}\n"
 
     @property
     def source(self) -> str:
         """Draw the kernel's text. To be read once."""
         collective = (self.shared, self.shared_atomic, self.shuffle, self.vote, self.part, self.together)
         alone = (self.branch, self.branch, self.loop, self.switch, self.local_array, self.call)
-        lines = self._function(self.expression("u", 2)) if self._helper else []
-        lines += [f'extern "C" __global__ void {self.name}(const unsigned* a, const float* b, const double* c,']
-        lines += ["unsigned* out, unsigned* totals) {"]
-        lines += ["__shared__ unsigned words[64]; __shared__ float floats[64]; __shared__ double doubles[64];"]
-        lines += ["const unsigned t = threadIdx.x, i = blockIdx.x * 64u + t;"]
+        text = self._function(self.expression("u", 2)) if self._helper else ""
+        text += BEGIN.format(name=self.name)
         for k in range(self._variables):
             at = f"(i + {37 * k}u) & 127u"
-            lines.append(f"unsigned u{k} = a[{at}]; float f{k} = b[{at}]; double d{k} = c[{at}];")
-            lines.append(f"u64 l{k} = (u64)u{k} * {2 * self.below(1 << 30) + 1}u;")
+            text += f"unsigned u{k} = a[{at}]; float f{k} = b[{at}]; double d{k} = c[{at}];\n"
+            text += f"u64 l{k} = (u64)u{k} * {2 * self.below(1 << 30) + 1}u;\n"
         for _ in range(3 + self.below(3)):
-            lines += alone[self.below(len(alone))](2)
-            lines += collective[self.below(len(collective))]()
-        lines += ["unsigned word = u0 ^ u1 * 31u ^ u2 * 961u ^ (unsigned)(l0 ^ l1 >> 7 ^ l2 >> 32);"]
-        lines += ["const float number = f0 + f1 * f2; const double wide = d0 * d1 + d2;"]
-        lines += ["out[i] = word ^ bits(f0) ^ bits(f1) * 5u; out[128u + i] = bits(number);"]
-        lines += ["out[256u + i] = (unsigned)bits(wide);"]
-        lines += ["out[384u + i] = (unsigned)(bits(wide) >> 32) ^ (unsigned)bits(d0);"]
-        return "\n".join([*lines, "}"]) + "\n"
+            text += alone[self.below(len(alone))](2)
+            text += collective[self.below(len(collective))]()
+        return text + END
 
-    def _function(self, body: str) -> Statement:
-        return [
-            f"__device__ __noinline__ unsigned {self.name}_helper(unsigned u0, float f0) {{",
-            "const unsigned i = u0 * 3u, t = u0 >> 16; unsigned u1 = ~u0, u2 = u0 << 5;",
-            "float f1 = f0 * 0.5f, f2 = f0 - 3.0f; double d0 = f0, d1 = f1, d2 = 0.75;",
-            "u64 l0 = u0, l1 = l0 << 33, l2 = ~l0;",
-            f"if (u0 & 1u) return {body};",
-            f"return {self.expression('u', 2)};",
-            "}",
-        ]
+    def _function(self, body: str) -> str:
+        return f"""__device__ __noinline__ unsigned {self.name}_helper(unsigned u0, float f0) {{
+const unsigned i = u0 * 3u, t = u0 >> 16; unsigned u1 = ~u0, u2 = u0 << 5;
+float f1 = f0 * 0.5f, f2 = f0 - 3.0f; double d0 = f0, d1 = f1, d2 = 0.75;
+u64 l0 = u0, l1 = l0 << 33, l2 = ~l0;
+if (u0 & 1u) return {body};
+return {self.expression("u", 2)};
+}}
+"""
 
 
 def kernel_name(seed: int) -> str:
