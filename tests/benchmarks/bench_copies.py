@@ -35,19 +35,10 @@ def test_link(
     nbytes = size(FULL, SMALL)
     up, down = memory(nbytes)
     copy = up if direction == "upload" else down
-    found = host_benchmark(finished(copy.ours), beside={copy.rival: copy.theirs and finished(copy.theirs)})
+    theirs = copy.theirs and copies.finished(copy.theirs)
+    found = host_benchmark(copies.finished(copy.ours), beside={copy.rival: theirs})
     if found.median:
         host_benchmark.extra_info["GB/s"] = 1e-9 * nbytes / found.median
-
-
-def finished(copy: Callable[[], object]) -> Callable[[], None]:
-    """Return the copy with the wait for its end."""
-
-    def to_the_end() -> None:
-        copy()
-        cuda.legacy_default.synchronize()
-
-    return to_the_end
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,27 +36,42 @@ class Pair(NamedTuple):
     bar: Bar
 
 
+def finished(copy: Copy) -> Copy:
+    """Return a copy with the wait for its end."""
+
+    def to_the_end() -> None:
+        copy()
+        cuda.legacy_default.synchronize()
+
+    return to_the_end
+
+
+def check(up: Copy, down: Copy, host: np.ndarray, expected: np.ndarray) -> None:
+    """Copy to the device and back."""
+    finished(up)()
+    host[:] = 0
+    finished(down)()
+    if not np.array_equal(host, expected):
+        raise SystemExit("a copy is wrong")
+
+
 def pageable(nbytes: int) -> list[Pair]:
     """Compare with the driver's copies of memory that is not page-locked."""
     device = cuda.empty(nbytes, np.uint8)
-    source, target = np.random.default_rng().integers(0, 256, nbytes, np.uint8), np.empty(nbytes, np.uint8)
+    source = np.random.default_rng().integers(0, 256, nbytes, np.uint8)
+    target = source.copy()
+    address = target.ctypes.data
     ups: list[Copy] = [
-        lambda: cuda.memcpy(device, source),
-        lambda: cuda.check(raw.cuMemcpyHtoD(device.pointer, source.ctypes.data, nbytes)),
+        lambda: cuda.memcpy(device, target),
+        lambda: cuda.check(raw.cuMemcpyHtoD(device.pointer, address, nbytes)),
     ]
     downs: list[Copy] = [
         lambda: cuda.memcpy(target, device),
-        lambda: cuda.check(raw.cuMemcpyDtoH(target.ctypes.data, device.pointer, nbytes)),
+        lambda: cuda.check(raw.cuMemcpyDtoH(address, device.pointer, nbytes)),
     ]
-    for up in ups:
-        for down in downs:
-            cuda.memset(device, 0)
-            target[:] = 0
-            up()
-            down()
-            cuda.current_device().synchronize()
-            if not np.array_equal(target, source):
-                raise SystemExit("a pageable copy is wrong")
+    for up, down in itertools.product(ups, downs):
+        check(up, down, target, source)
+        cuda.memset(device, 0)
     bar = Bar.at_least(2.5)
     return [Pair("pageable upload", "driver", *ups, bar), Pair("pageable download", "driver", *downs, bar)]
 
@@ -69,47 +86,28 @@ def pinned(nbytes: int) -> list[Pair]:
         cuda.memcpy(dst, src, stream=stream)
         stream.synchronize()
 
-    expected = host.copy()
-    copy(device, host)
-    host[:] = 0
-    copy(host, device)
-    if not np.array_equal(host, expected):
-        raise SystemExit("a pinned copy is wrong")
-    up, down = cupy_pinned(host) if "interop" in cuda.capabilities() else (None, None)
-    bar = Bar.at_least(0.98)
-    return [
-        Pair("pinned upload", "CuPy", lambda: copy(device, host), up, bar),
-        Pair("pinned download", "CuPy", lambda: copy(host, device), down, bar),
-    ]
+    ours = partial(copy, device, host), partial(copy, host, device)
+    check(*ours, host, host.copy())
+    cupy = optional("cupy") if "interop" in cuda.capabilities() else None
+    theirs: tuple[Copy | None, ...] = (None, None)
+    if cupy is not None:
+        memory, there = cupy.cuda.alloc_pinned_memory(nbytes), cupy.empty(nbytes, np.uint8).data
+        queue = cupy.cuda.Stream(non_blocking=True)
+        np.frombuffer(memory, np.uint8, nbytes)[:] = host
 
+        def cupy_copy(function: Callable[..., object]) -> None:
+            function(ctypes.c_void_p(memory.ptr), nbytes, queue)
+            queue.synchronize()
 
-def cupy_pinned(host: np.ndarray) -> tuple[Copy | None, Copy | None]:
-    """Return CuPy's copies of page-locked memory, up and down; None for both without CuPy."""
-    cupy = optional("cupy")
-    if cupy is None:
-        return None, None
-    nbytes = host.nbytes
-    theirs = cupy.cuda.alloc_pinned_memory(nbytes)
-    there, address = cupy.empty(nbytes, np.uint8), ctypes.c_void_p(theirs.ptr)
-    np.frombuffer(theirs, np.uint8, nbytes)[:] = host
-    queue = cupy.cuda.Stream(non_blocking=True)
-
-    def up() -> None:
-        there.data.copy_from_host_async(address, nbytes, queue)
-        queue.synchronize()
-
-    def down() -> None:
-        there.data.copy_to_host_async(address, nbytes, queue)
-        queue.synchronize()
-
-    return up, down
+        theirs = partial(cupy_copy, there.copy_from_host_async), partial(cupy_copy, there.copy_to_host_async)
+    names = ("pinned upload", "pinned download")
+    return [Pair(what, "CuPy", *both, Bar.at_least(0.98)) for what, *both in zip(names, ours, theirs, strict=True)]
 
 
 def seconds(copy: Copy) -> float:
     """Return the seconds of one copy, with nothing queued before or after it."""
     begin = time.perf_counter()
     copy()
-    cuda.legacy_default.synchronize()
     return time.perf_counter() - begin
 
 
@@ -119,7 +117,8 @@ def compare(nbytes: int, rounds: int) -> Iterator[Comparison]:
         if pair.theirs is None:
             yield Comparison(pair.what, "GB/s", rival=pair.rival, bar=pair.bar, note="not here")
             continue
-        times = [(seconds(pair.ours), seconds(pair.theirs)) for _ in range(rounds)]
+        copies = finished(pair.ours), finished(pair.theirs)
+        times = [[seconds(copy) for copy in copies] for _ in range(rounds)]
         ours, theirs = (1e-9 * nbytes / min(column) for column in zip(*times, strict=True))
         yield Comparison(pair.what, "GB/s", ours, pair.rival, theirs, pair.bar)
 
