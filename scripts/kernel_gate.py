@@ -38,14 +38,9 @@ SEED = 14
 OF_THE_COMPILER = ("instructions", "registers", "spills")
 LIMITS = (
     Limit("instructions", 2, relative=True),
-    Limit("requests", 1, relative=True),
-    Limit("sectors", 1, relative=True),
-    Limit("local", 1, relative=True),
-    Limit("wavefronts", 1, relative=True),
-    Limit("conflicts", 1, relative=True),
+    *(Limit(name, 1, relative=True) for name in ("requests", "sectors", "local", "wavefronts", "conflicts")),
     Limit("lanes", 2, relative=True),
-    Limit("registers", 0, relative=False),
-    Limit("spills", 0, relative=False),
+    *(Limit(name, 0, relative=False) for name in ("registers", "spills")),
 )
 Figures = dict[str, dict[str, float]]
 
@@ -59,8 +54,7 @@ def count(name: str) -> Figures:
 
     def compile_and_note(*arguments: Any, **named: Any) -> cuda.Module:
         module = compile_source(*arguments, **named)
-        reported = ((kernel, module[kernel].resources) for kernel in module.kernels)
-        resources.extend((kernel, found) for kernel, found in reported if found is not None)
+        resources.extend((kernel, found) for kernel in module.kernels if (found := module[kernel].resources))
         return module
 
     device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles by this name
@@ -72,15 +66,14 @@ def count(name: str) -> Figures:
     launches = defaultdict(list)
     for launch in profile.launches:
         launches[launch.kernel].append(launch.metrics)
-    found: Figures = {}
-    for kernel, metrics in launches.items():
-        found[f"{name}: {kernel}"] = figures(metrics)
+    found = {kernel: figures(metrics) for kernel, metrics in launches.items()}
     for kernel, taken in resources:
-        row = found.get(f"{name}: {kernel}", {})
+        row = found.get(kernel, {})
         row["registers"] = max(row.get("registers", 0), taken.registers)
         row["spills"] = max(row.get("spills", 0), taken.spill_loads + taken.spill_stores)
     return {
-        kernel: {figure: round(value, 3) for figure, value in row.items() if value} for kernel, row in found.items()
+        f"{name}: {kernel}": {figure: round(value, 3) for figure, value in row.items() if value}
+        for kernel, row in found.items()
     }
 
 
