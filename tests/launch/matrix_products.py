@@ -1,4 +1,4 @@
-"""Products by inline mma.sync of matrices whose elements lie in the registers that the PTX manual says.
+"""Products by inline mma.sync, of registers that hold random numbers.
 
     python -m tests.launch.matrix_products tests/launch/data/products.npz
 
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,35 +24,6 @@ Array = NDArray[Any]
 RECORDED = Path(__file__).parent / "data" / "products.npz"
 TRIALS = 2
 
-
-class Layout(NamedTuple):
-    """Where the PTX manual puts a lane's elements: row ``lane // 4`` and column ``side * (lane % 4)``, plus offsets."""
-
-    side: int
-    offsets: tuple[tuple[int, int], ...]
-
-
-def along(side: int, *columns: int, rows: tuple[int, ...] = (0,)) -> Layout:
-    """Return the layout of runs of `side` elements, which begin in some columns, for each in some rows."""
-    return Layout(side, tuple((row, start + k) for start in columns for row in rows for k in range(side)))
-
-
-BOTH = (0, 8)
-# By shape and the bits of an element.
-LEFT = {
-    ("m16n8k8", 16): along(2, 0, rows=BOTH), ("m16n8k16", 16): along(2, 0, 8, rows=BOTH),
-    ("m16n8k4", 32): along(1, 0, rows=BOTH), ("m16n8k8", 32): along(1, 0, 4, rows=BOTH),
-    ("m8n8k4", 64): along(1, 0), ("m16n8k4", 64): along(1, 0, rows=BOTH), ("m16n8k8", 64): along(1, 0, 4, rows=BOTH),
-    ("m16n8k16", 64): along(1, 0, 4, 8, 12, rows=BOTH), ("m8n8k16", 8): along(4, 0),
-    ("m16n8k16", 8): along(4, 0, rows=BOTH), ("m16n8k32", 8): along(4, 0, 16, rows=BOTH),
-}  # fmt: skip  # rows of a table
-# Of the right matrix, whose columns stand for the rows here.
-RIGHT = {
-    ("k8", 16): along(2, 0), ("k16", 16): along(2, 0, 8), ("k4", 32): along(1, 0), ("k8", 32): along(1, 0, 4),
-    ("k4", 64): along(1, 0), ("k8", 64): along(1, 0, 4), ("k16", 64): along(1, 0, 4, 8, 12),
-    ("k16", 8): along(4, 0), ("k32", 8): along(4, 0, 16),
-}  # fmt: skip  # rows of a table
-SUMS = {"m8": along(2, 0), "m16": along(2, 0, rows=BOTH)}
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "s32": 32, "e4m3": 8, "e5m2": 8}
 BYTES = ("s8", "u8")
@@ -120,25 +91,22 @@ extern "C" __global__ void k_{name_of(spelling)}({types[0]}* D, const {types[1]}
 }}"""
 
 
-def patterns(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
+def patterns(rng: np.random.Generator, kind: str, count: int) -> Array:
     """Draw numbers of a type, as different as it allows; return their patterns."""
-    count = shape[0] * shape[1]
     if kind in BYTES:
-        return rng.permutation(np.arange(count) % 256).astype(np.uint8).reshape(shape)
+        return rng.permutation(np.arange(count) % 256).astype(np.uint8)
     if kind == "s32":
         # Half of them are next to the ends of the range, where sums wrap or saturate.
-        ends = rng.choice([2**31 - 1, -(2**31), 2**31 - 1000, 1000 - 2**31], shape)
-        return np.where(rng.integers(0, 2, shape), ends, rng.integers(-100_000, 100_000, shape)).astype(np.int32)
+        ends = rng.choice([2**31 - 1, -(2**31), 2**31 - 1000, 1000 - 2**31], count)
+        return np.where(rng.integers(0, 2, count), ends, rng.integers(-100_000, 100_000, count)).astype(np.int32)
     if kind in ("e4m3", "e5m2"):
         # Patterns of the numbers from 1/4 to 4, of either sign.
         bits, bias = (3, 7) if kind == "e4m3" else (2, 15)
-        field = rng.integers((bias - 2) << bits, (bias + 2) << bits, shape)
-        return (field | rng.integers(0, 2, shape) << 7).astype(np.uint8)
-    numbers = rng.uniform(-2, 2, shape)
-    if kind == "f64":
-        return numbers
-    if kind == "f16":
-        return numbers.astype(np.float16).view(np.uint16)
+        field = rng.integers((bias - 2) << bits, (bias + 2) << bits, count)
+        return (field | rng.integers(0, 2, count) << 7).astype(np.uint8)
+    numbers = rng.uniform(-2, 2, count)
+    if kind in ("f64", "f16"):
+        return numbers.astype({"f64": np.float64, "f16": np.float16}[kind])
     single = numbers.astype(np.float32)
     if kind == "f32":
         return single
@@ -146,36 +114,9 @@ def patterns(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Arr
     return (cut >> 16).astype(np.uint16) if kind == "bf16" else cut
 
 
-def place_of(layout: Layout, lane: int, item: int) -> tuple[int, int]:
-    row, column = layout.offsets[item]
-    return lane // 4 + row, layout.side * (lane % 4) + column
-
-
-def spread(matrix: Array, layout: Layout, register: Any) -> Array:
-    """Return the registers of 32 lanes, of some type, that hold a matrix of patterns."""
-    found = [[matrix[place_of(layout, lane, item)] for item in range(len(layout.offsets))] for lane in range(32)]
-    return np.array(found, matrix.dtype).view(register)
-
-
-def gathered(registers: Array, layout: Layout, dtype: Any, shape: tuple[int, int]) -> Array:
-    """Return the matrix that registers of 32 lanes hold."""
-    elements = registers.view(dtype).reshape(32, -1)
-    matrix = np.zeros(shape, dtype)
-    seen = np.zeros(shape, int)
-    for lane in range(32):
-        for item in range(len(layout.offsets)):
-            place = place_of(layout, lane, item)
-            matrix[place] = elements[lane, item]
-            seen[place] += 1
-    assert (seen == 1).all()
-    return matrix
-
-
-def layouts_of(spelling: str) -> list[Layout]:
-    """Return the layouts of a, b by columns, and c."""
-    m, _, k = extents(spelling)
-    left, right = spelling.split(".")[-3:-1]
-    return [LEFT[spelling.partition(".")[0], BITS[left]], RIGHT[f"k{k}", BITS[right]], SUMS[f"m{m}"]]
+def register_of(kind: str) -> Any:
+    """Return the type of a register that holds numbers of a type."""
+    return {"f32": np.float32, "f64": np.float64}.get(kind, np.uint32)
 
 
 def compiled() -> cuda.Module:
@@ -183,23 +124,17 @@ def compiled() -> cuda.Module:
     return cuda.compile("\n".join(map(kernel_of, SPELLINGS)))
 
 
-def multiplied(module: cuda.Module, spelling: str, layouts: list[Layout], matrices: Sequence[Array]) -> Array:
-    """Return the sum that a kernel makes of patterns: a, b by columns, and c, of the shapes (m, k), (n, k), (m, n)."""
+def multiplied(module: cuda.Module, spelling: str, registers: Sequence[Array]) -> Array:
+    """Return the registers of 32 lanes that a kernel makes of those of a, b and c."""
     m, n, _ = extents(spelling)
-    kind, *given = spelling.split(".")[-4:]
-    names = [{"f32": np.float32, "f64": np.float64}.get(name, np.uint32) for name in given]
-    registers = [
-        cuda.to_device(spread(matrix, layout, name))
-        for matrix, layout, name in zip(matrices, layouts, names, strict=True)
-    ]
-    out = cuda.zeros((32, registers_of(kind, m, n)), names[2])
-    module[f"k_{name_of(spelling)}"][1, 32](out, *registers)
-    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s32": np.int32}[kind]
-    return gathered(out.to_host(), layouts[2], dtype, (m, n))
+    kind = spelling.split(".")[-4]
+    out = cuda.zeros((32, registers_of(kind, m, n)), register_of(kind))
+    module[f"k_{name_of(spelling)}"][1, 32](out, *map(cuda.to_device, registers))
+    return out.to_host()
 
 
 def record(path: Path) -> None:
-    """Write patterns and what the GPU makes of them: of each spelling the arrays a, b, c and d, over some trials."""
+    """Write registers and what the GPU makes of them: of each spelling the arrays a, b, c and d, over some trials."""
     module, rng = compiled(), np.random.default_rng()
     arrays = {}
     for spelling in SPELLINGS:
@@ -207,10 +142,13 @@ def record(path: Path) -> None:
         kinds = spelling.split(".")[-3:]
         trials = []
         for trial in range(TRIALS):
-            given = [patterns(rng, kind, shape) for kind, shape in zip(kinds, ((m, k), (n, k), (m, n)), strict=True)]
+            given = [
+                patterns(rng, kind, count).view(register_of(kind)).reshape(32, -1)
+                for kind, count in zip(kinds, (m * k, n * k, m * n), strict=True)
+            ]
             if trial == TRIALS - 1:
                 given[2] = np.zeros_like(given[2])
-            trials.append((*given, multiplied(module, spelling, layouts_of(spelling), given)))
+            trials.append((*given, multiplied(module, spelling, given)))
         for name, found in zip("abcd", zip(*trials, strict=True), strict=True):
             arrays[f"{spelling} {name}"] = np.stack(found)
     metadata = {

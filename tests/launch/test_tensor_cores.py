@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.launch.matrix_products import RECORDED, SPELLINGS, compiled, layouts_of, multiplied
+from tests.launch.matrix_products import RECORDED, SPELLINGS, compiled, multiplied
 
 
 @pytest.fixture(scope="module")
@@ -21,5 +21,5 @@ def module() -> cuda.Module:
 def test_a_product_has_the_bits_of_an_h200(device: cuda.Device, module: cuda.Module, spelling: str) -> None:
     with np.load(RECORDED) as recorded:
         *given, expected = (recorded[f"{spelling} {name}"] for name in "abcd")
-    for *matrices, sums in zip(*given, expected, strict=True):
-        np.testing.assert_array_equal(multiplied(module, spelling, layouts_of(spelling), matrices), sums)
+    for *registers, sums in zip(*given, expected, strict=True):
+        np.testing.assert_array_equal(multiplied(module, spelling, registers), sums)
