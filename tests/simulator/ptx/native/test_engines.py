@@ -12,7 +12,8 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import HEAD, Kernels
+from cudart_py.simulator.ptx.native.launching import launch
+from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -23,6 +24,7 @@ extern "C" __global__ void histogram(const int* in, int* bins, float* sums) {
     atomicMax(&bins[32 + (i & 3)], in[i]);
     atomicAdd(&sums[i % 3], 0.1f * i);
 }
+extern "C" __global__ void count(int* out) { atomicAdd(out, 1); }
 extern "C" __global__ void traps(int n) { if (threadIdx.x == n) __trap(); }
 extern "C" __global__ void counting(int* p, int n) {
     int s = 0;
@@ -68,12 +70,39 @@ extern "C" __global__ void wait_plainly(int* flag, int* out) {
     while (!seen) asm volatile("ld.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
     if (threadIdx.x == 0) out[blockIdx.x] = seen;
 }
+extern "C" __global__ void claim(int n, int* owners, int* count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int j = 0; j < n; j++)
+        if (atomicCAS(&owners[(i + j) % 64], -1, i) == -1) atomicAdd(count, 1);
+}
+extern "C" __global__ void claim_slowly(int n, int* owners) {
+    for (int j = 0; j < n; j++)
+        if (atomicCAS(&owners[j % 64], -1, threadIdx.x) == -1) owners[j] = -1;
+}
+extern "C" __global__ void meet(int* arrived) {
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < gridDim.x) {}
+    }
+    __syncthreads();
+}
+extern "C" __global__ void add_up(int n, const int* in, int* out) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * 3 + in[i % 32];
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
 """
 
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
     return Kernels(SOURCE)
+
+
+@pytest.fixture
+def native(kernels: Kernels) -> Kernels:
+    kernels.engine, kernels.threads = "native", 1
+    return kernels
 
 
 def ran_natively(kernels: Kernels, name: str) -> bool:
@@ -111,12 +140,11 @@ def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
 
 
-def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(kernels: Kernels) -> None:
-    kernels.engine = "native"
-    flag, out = kernels.zeros(1), kernels.zeros(3)
-    kernels.launch("wait_plainly", 3, 64, flag, out, steps=None)
-    assert kernels.get(out, 3).tolist() == [7] * 3
-    assert ran_natively(kernels, "wait_plainly")
+def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native: Kernels) -> None:
+    flag, out = native.zeros(1), native.zeros(3)
+    native.launch("wait_plainly", 3, 64, flag, out, steps=None)
+    assert native.get(out, 3).tolist() == [7] * 3
+    assert ran_natively(native, "wait_plainly")
 
 
 def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
@@ -128,26 +156,24 @@ def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
     timer.join()
 
 
-def test_a_signal_breaks_a_kernel_off(kernels: Kernels) -> None:
+def test_a_signal_breaks_a_kernel_off(native: Kernels) -> None:
     """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
-    kernels.engine = "native"
-    out = kernels.zeros(1)
+    out = native.zeros(1)
     # Machine code is there before the signal comes.
     with pytest.raises(Fault, match="the limit"):
-        kernels.launch("counting", 1, 1, out, 3, steps=1000)
-    interrupted(kernels, "counting", 64, 64, out, 3, after=0.2)
-    kernels.launch("prints_at_times", 1, 1, out, 1, steps=None)
+        native.launch("counting", 1, 1, out, 3, steps=1000)
+    interrupted(native, "counting", 64, 64, out, 3, after=0.2)
+    native.launch("prints_at_times", 1, 1, out, 1, steps=None)
     for _ in range(2):
-        interrupted(kernels, "prints_at_times", 1, 1, out, 50_000, after=0.1)
-    assert ran_natively(kernels, "prints_at_times")
+        interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.1)
+    assert ran_natively(native, "prints_at_times")
 
 
-def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
-    kernels.engine = "native"
-    kernels.printed.clear()
-    kernels.launch("prints", 3, 33, 5)
-    assert kernels.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
-    assert ran_natively(kernels, "prints")
+def test_what_blocks_print_comes_in_their_order(native: Kernels) -> None:
+    native.printed.clear()
+    native.launch("prints", 3, 33, 5)
+    assert native.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
+    assert ran_natively(native, "prints")
 
 
 def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
@@ -193,21 +219,75 @@ done:
     assert set(got) == {5}
 
 
-def test_threads_give_the_same_bits_and_the_first_fault(kernels: Kernels) -> None:
+def test_threads_give_the_same_bits_and_the_first_fault(native: Kernels) -> None:
     results = []
-    for kernels.engine, kernels.threads in (("numpy", 1), ("native", 3)):
-        out = kernels.zeros(40 * 96)
-        kernels.launch("barriers", 40, 96, out)
-        results.append(kernels.get(out, 40 * 96))
+    for native.engine, native.threads in (("numpy", 1), ("native", 3)):
+        out = native.zeros(40 * 96)
+        native.launch("barriers", 40, 96, out)
+        results.append(native.get(out, 40 * 96))
     np.testing.assert_array_equal(*results)
     with pytest.raises(Fault, match=r"block \(0, 0, 0\), thread \(37, 0, 0\)"):
-        kernels.launch("traps", 200, 64, 37)
-    kernels.threads = 1
+        native.launch("traps", 200, 64, 37)
 
 
-def test_a_pause_between_two_warps_of_a_block_repeats_none() -> None:
-    kernels = Kernels('extern "C" __global__ void count(int* out) { atomicAdd(out, 1); }')
-    kernels.engine = "native"
-    out = kernels.zeros(1)
-    kernels.launch("count", 3000, 992, out)
-    assert kernels.get(out, 1)[0] == 3000 * 992
+def test_a_pause_between_two_warps_of_a_block_repeats_none(native: Kernels) -> None:
+    out = native.zeros(1)
+    native.launch("count", 3000, 992, out)
+    assert native.get(out, 1)[0] == 3000 * 992
+
+
+# --- blocks whose lanes may wait for others run one after the other until one of them does wait
+
+
+def calls_of(kernels: Kernels, name: str) -> list[int]:
+    """Return a list that grows by each call of a kernel's machine code, which a launch has made."""
+    (kernel,) = program_of(kernels.module.entries[name]).native.values()
+    run, calls = kernel.run, []
+
+    def counted(context: int) -> Any:
+        calls.append(context)
+        return run(context)
+
+    kernel.run = counted
+    return calls
+
+
+def test_blocks_that_try_in_a_loop_need_no_call_each(native: Kernels) -> None:
+    """Those of the second kernel go back in the loop a few times each."""
+    owners, count = native.put(np.full(64, -1, np.int32)), native.zeros(1)
+    for name, arguments in (("claim", [4, owners, count]), ("claim_slowly", [10, owners])):
+        native.launch(name, 1, 32, *arguments)
+        calls = calls_of(native, name)
+        native.launch(name, 100, 32, *arguments)
+        assert len(calls) == 1
+        assert native.get(count, 1)[0] == 64
+        native.memory.view(owners, 64, np.int32)[:] = 0
+
+
+def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(native: Kernels) -> None:
+    """Lanes that look by an atomic that changes nothing let others go on soon."""
+    native.launch("meet", 40, 32, native.zeros(1), steps=1000)
+    blocks, arrived = PROPERTIES["sm_count"] * 2, native.zeros(1)
+    native.launch("meet", blocks, 1024, arrived)
+    assert native.get(arrived, 1)[0] == blocks
+
+
+def test_the_limit_of_instructions_counts_anew_in_each_block(native: Kernels) -> None:
+    owners, count, one_block = native.zeros(64), native.zeros(1), 30_000
+    for blocks in (1, 6):
+        native.launch("claim", blocks, 32, one_block, owners, count, steps=10_000)
+    with pytest.raises(Fault, match="limit of executed instructions"):
+        native.launch("claim", 1, 32, 20 * one_block, owners, count, steps=10_000)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_that_take_long_end_in_each_thread(
+    native: Kernels, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """A loop over loads may wait for another block, so that others begin beside it once it has taken long."""
+    monkeypatch.setattr(launch, "_BUDGET", 1 << 10)
+    native.threads = threads
+    n, blocks = 20_000, 12
+    out = native.zeros(blocks)
+    native.launch("add_up", blocks, 32, n, native.put(np.ones(32, np.int32)), out)
+    assert set(native.get(out, blocks, np.uint32).tolist()) == {(pow(3, n, 1 << 33) - 1) // 2 % (1 << 32)}

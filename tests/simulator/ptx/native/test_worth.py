@@ -1,10 +1,14 @@
-"""Where the engine is chosen by itself, what comes again or is large runs in machine code."""
+"""Machine code is kept between processes, and is made by itself for what comes again or is large."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import Module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import machine, worth
@@ -147,3 +151,38 @@ def test_sums_of_integers_come_out_the_same_in_any_order() -> None:
     kernels.launch("count", 2, 256, 300, total)
     assert runs_natively(program_of(kernels.module.entries["count"]))
     assert kernels.get(total, 1)[0] == np.arange(300).sum()
+
+
+def added(store: Store) -> bool:
+    """Launch a kernel, and return whether that has added entries to the store, beside those there were."""
+    before = set(store.entries)
+    kernels = fresh(store)
+    kernels.engine = "native"
+    launch(kernels, "twice", 1)
+    return before < set(store.entries)
+
+
+def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, host = Store(), machine.host()
+    assert added(store)
+    assert not added(store)
+    for other in (machine.Processor(host.name, ""), host._replace(optimisation=1)):
+        with machine.compile_for(other):
+            assert added(store)
+    monkeypatch.setattr(machine, "_compiler", lambda: "another one")
+    assert added(store)
+
+
+def test_a_changed_or_renamed_source_is_another_compiler(tmp_path: Path) -> None:
+    folder, copy = Path(ptx.__file__).parent, tmp_path / "ptx"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    digests = [machine.digest_of(folder)]
+    assert machine.digest_of(copy) == digests[0]
+    for changed in ("native/library/atomics.py", "compiling/control_flow.py", "windows.py"):
+        with (copy / changed).open("a") as file:
+            file.write("#")
+        digests.append(machine.digest_of(copy))
+    source = copy / "native/writing/flow.py"
+    source.rename(source.with_name("flows.py"))
+    digests.append(machine.digest_of(copy))
+    assert len(set(digests)) == 5

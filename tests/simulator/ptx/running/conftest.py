@@ -4,15 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cudart_py.simulator.ptx import load_module
-from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.machine import Kernels
 
 
 @pytest.fixture(scope="module")
 def kernels(request: pytest.FixtureRequest) -> Kernels:
-    """The kernels of the test's module, whose source is CUDA C++ or PTX."""
-    source = request.module.SOURCE
-    return Kernels(load_module(source) if source.startswith(HEAD) else source)
+    """The kernels of the test's module."""
+    return Kernels(request.module.SOURCE)
 
 
 @pytest.fixture

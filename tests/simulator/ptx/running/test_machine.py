@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.simulator.ptx.machine import Kernels
+from cudart_py.simulator.ptx import Fault, load_module
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 SOURCE = r"""
 extern "C" __global__ void lock(int* lock, int* count) {
@@ -52,3 +54,41 @@ def test_a_launch_of_another_module_s_entry_is_refused(kernels: Kernels) -> None
     other.module.entries["lock"] = kernels.module.entries["lock"]
     with pytest.raises(ValueError, match="another module"):
         other.launch("lock", 1, 1, 0, 0)
+
+
+NAMED = (
+    HEAD
+    + """.global .align 8 .u64 in_global;
+.const .align 8 .u64 in_const = 77;
+.func inner (.reg .b64 out) {
+    .reg .u64 value; .local .align 8 .b8 own[16];
+    st.u64 [own+8], 55; ld.local.u64 value, [own+8]; st.global.u64 [out+32], value;
+    ret;
+}
+.visible .entry named(.param .u64 p) {
+    .reg .u32 lane; .reg .u64 out, wide, more, found, other; .reg .pred away;
+    .shared .align 8 .b8 in_shared[16]; .local .align 16 .b8 in_local[16];
+    ld.param.u64 out, [p]; mov.u32 lane, %tid.x; cvt.u64.u32 wide, lane; add.u64 more, wide, 100;
+    st.u64 [in_local], more; st.u64 [in_local+8], wide; ld.local.u64 found, [in_local]; ld.u64 other, [in_local+8];
+    setp.ne.u32 away, lane, 3; @away bra done;
+    st.global.u64 [out], found; st.global.u64 [out+8], other;
+    st.u64 [in_shared+8], more; ld.shared.u64 found, [in_shared+8]; st.global.u64 [out+16], found;
+    st.u64 [in_global], wide; ld.global.u64 found, [in_global]; ld.u64 other, [in_const];
+    add.u64 found, found, other; st.global.u64 [out+24], found;
+    call.uni inner, (out);
+done:
+    ret;
+}
+.visible .entry beyond() { .local .align 8 .b8 in_local[16]; st.u64 [in_local+1048576], 5; ret; }
+"""
+)
+
+
+def test_a_variable_that_is_named_without_a_space_is_stored_and_loaded_in_whatever_space_it_lies(engine: str) -> None:
+    kernels = Kernels(load_module(NAMED))
+    kernels.engine = engine
+    out = kernels.zeros(8, np.uint64)
+    kernels.launch("named", 1, 32, out)
+    assert kernels.get(out, 5, np.uint64).tolist() == [103, 3, 103, 80, 55]
+    with pytest.raises(Fault, match="a local write of 8 bytes at 0x100000 "):
+        kernels.launch("beyond", 1, 32)

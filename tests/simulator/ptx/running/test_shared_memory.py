@@ -1,7 +1,8 @@
-"""The window of shared memory: 32-bit addresses, a reserved KiB in front, and its end at a multiple of 128 bytes.
+"""Shared memory: its window, clusters and bulk copies; what checks and faults say of places beyond.
 
-Beyond a block's variables loads get anything, and stores are found. Where the window ends on each driver is in
-tests/launch/test_shared_memory_end.py.
+The window has 32-bit addresses, a reserved KiB in front, and ends at a multiple of 128 bytes. Beyond a block's
+variables loads get anything, and stores are found. What kernels get, and where the window ends, is in tests/launch, for
+every driver.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx import Fault, UnsupportedError
 from cudart_py.simulator.ptx.windows import RESERVED_SHARED
 from tests.simulator.ptx.machine import Kernels
 
@@ -87,6 +88,47 @@ extern "C" __global__ void bulk(int* out, int at) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];"
                  ::"r"(in_shared(s + at)), "l"(out), "r"(in_shared(s)) : "memory");
 }
+// Of clusters
+__device__ int* of_the_other(int* p) { return (int*)__cluster_map_shared_rank(p, __clusterRelativeBlockRank() ^ 1); }
+extern "C" __global__ void without_sync(int* out, int at) {
+    s[threadIdx.x] = at;
+    __syncthreads();
+    out[threadIdx.x] = of_the_other(s)[threadIdx.x];
+}
+extern "C" __global__ void beyond(int* out, int n) {
+    __shared__ int s[64];
+    s[threadIdx.x] = 1;
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+    out[threadIdx.x] = of_the_other(s)[threadIdx.x + n];
+}
+extern "C" __global__ void absent(int rank) {
+    __shared__ int s[64];
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(in_shared(s + threadIdx.x)), "r"(rank));
+    asm volatile("st.shared::cluster.u32 [%0], %0;" ::"r"(there) : "memory");
+}
+extern "C" __global__ void fetch(const int* in, int bytes, int to, int from, int lane) {
+    __shared__ alignas(16) int s[64];
+    __shared__ long long barrier;
+    if (threadIdx.x == lane)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                     ::"r"(in_shared(s) + to), "l"((const char*)in + from), "r"(bytes), "r"(in_shared(&barrier)));
+}
+extern "C" __global__ void store(int* out, int bytes) {
+    __shared__ alignas(16) int s[64];
+    s[threadIdx.x] = 1;
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 ::"l"(out), "r"(in_shared(s)), "r"(bytes) : "memory");
+}
+extern "C" __global__ void spread(const int* in, int ranks) {
+    __shared__ alignas(16) int s[64];
+    __shared__ long long barrier;
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 256, [%2], %3;" ::"r"(in_shared(s)), "l"(in), "r"(in_shared(&barrier)),
+                     "h"((short)ranks) : "memory");
+}
 """
 
 
@@ -117,12 +159,12 @@ def test_a_part_of_the_reserved_memory_is_for_cuda_and_the_rest_is_nobodys(kerne
             kernels.launch("reserved", 1, 16, out, at)
 
 
-def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int = 1) -> list[str]:
+def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int = 1, threads: int = 1) -> list[str]:
     """Return the findings of a launch."""
     findings.pending.clear()
     cluster = (blocks, 1, 1)
     out = kernels.zeros(64)
-    kernels.launch(name, blocks, 1, out, at, shared_bytes=shared_bytes, cluster=cluster, observer=LaunchChecks())
+    kernels.launch(name, blocks, threads, out, at, shared_bytes=shared_bytes, cluster=cluster, observer=LaunchChecks())
     texts = [str(finding) for finding in findings.pending]
     findings.pending.clear()
     return texts
@@ -166,3 +208,51 @@ def test_a_load_beyond_the_variables_is_uninitialised(on_each: Kernels) -> None:
 @pytest.mark.parametrize(("name", "at"), [("stored", 6), ("loaded", 7), ("part_of_a_vector", 4)])
 def test_writes_inside_and_loads_whose_values_are_not_used_are_fine(on_each: Kernels, name: str, at: int) -> None:
     assert found(on_each, name, at, 28) == []
+
+
+def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) -> None:
+    out = kernels.zeros(64)
+    kernels.launch("beyond", (2, 8, 1), 64, out, 0, cluster=(2, 2, 1))
+    with pytest.raises(UnsupportedError, match="aren't neighbours"):
+        kernels.launch("beyond", (4, 4, 1), 64, out, 0, cluster=(2, 2, 1))
+
+
+def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) -> None:
+    pair = {"cluster": (2, 1, 1)}
+    with pytest.raises(Fault, match="0 bytes past the end of .*256 bytes") as caught:
+        kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, **pair)
+    assert "thread (63, 0, 0)" in caught.value.report
+    kernels.launch("absent", 4, 64, 1, **pair)
+    with pytest.raises(Fault, match="rank 5, in a cluster of 2") as caught:
+        kernels.launch("absent", 4, 64, 5, **pair)
+    assert caught.value.status_name == "CUDA_ERROR_LAUNCH_FAILED"
+    with pytest.raises(Fault, match="rank 3, in a cluster of 2"):
+        kernels.launch("spread", 2, 32, kernels.zeros(64), 0b1001, **pair)
+    with pytest.raises(Fault, match="global write of 16 bytes at .* out of bounds"):
+        kernels.launch("store", 1, 1, kernels.zeros(32), 256)
+
+
+def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kernels) -> None:
+    texts = found(kernels, "without_sync", 0, 256, blocks=2, threads=64)
+    assert any("race: it reads 4 bytes of shared memory" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "to", "source", "status", "text"),
+    [
+        (24, 0, 0, "ILLEGAL_INSTRUCTION", "24 bytes, which is no multiple of 16"),
+        (64, 8, 0, "MISALIGNED_ADDRESS", "aligned to 16 bytes"),
+        (64, 0, 4, "MISALIGNED_ADDRESS", "aligned to 16 bytes"),
+        (1 << 16, 0, 0, "ILLEGAL_ADDRESS", "shared write of 16 bytes at .* out of bounds"),
+        (0x7FFFFFF0, 0, 0, "ILLEGAL_ADDRESS", "shared write of 16 bytes at .* out of bounds"),
+        (-16, 0, 0, "ILLEGAL_ADDRESS", "shared write of 16 bytes at .* out of bounds"),
+        (256, 0, 16, "ILLEGAL_ADDRESS", "global read of 16 bytes at .* out of bounds"),
+    ],
+)
+def test_a_wrong_bulk_copy_is_a_fault_of_its_thread(
+    kernels: Kernels, bytes_: int, to: int, source: int, status: str, text: str
+) -> None:
+    with pytest.raises(Fault, match=text) as caught:
+        kernels.launch("fetch", 1, 64, kernels.zeros(64), bytes_ & 0xFFFFFFFF, to, source, 37)
+    assert caught.value.status_name == f"CUDA_ERROR_{status}"
+    assert "thread (37, 0, 0)" in caught.value.report
