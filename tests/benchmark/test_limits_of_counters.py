@@ -41,30 +41,32 @@ def stored(run, counting, pytester):
     return path
 
 
-def test_without_a_change_a_run_passes_and_counters_have_full_names_and_groups(run, stored):
+def test_counters_are_stored_with_full_names_and_groups(stored):
     found = json.loads(stored.read_text())["counted"]
     assert [one["fullname"].rpartition(".py::")[2] for one in found] == ["test_work", "test_other"]
-    assert found[0]["group"] is None
-    assert found[0]["counters"][0]["kernel"] == "k"
-    result = run(TWO, *COMPARE)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*Counters beside *0001_first.json*", "nothing has changed"])
+    assert (found[0]["group"], found[0]["counters"][0]["kernel"]) == (None, "k")
 
 
-def test_a_worse_counter_fails_the_run_with_a_table(run, stored, counting):
-    counting(130)
-    result = run(TWO, "--benchmark-compare=0001", "--counters-compare-fail=sectors:5%")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+@pytest.mark.parametrize(
+    ("sectors", "status", "lines"),
+    [
+        (100, 0, ["*Counters beside *0001_first.json*", "nothing has changed"]),
+        (104, 0, ["*::test_work*sectors*100*104*+4.0 %"]),
+        (
+            130,
+            pytest.ExitCode.TESTS_FAILED,
+            ["*::test_work*sectors*100*130*+30.0 %*WORSE", "the run fails: 2 of the figures became worse*: sectors:5%"],
+        ),
+    ],
+)
+def test_a_run_fails_with_a_table_where_a_counter_is_worse_by_more_than_the_limit(
+    run, stored, counting, sectors, status, lines
+):
+    counting(sectors)
+    result = run(TWO, "--benchmark-compare=0001", "--counters-compare-fail=sectors:5%", "--benchmark-autosave")
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["benchmark*figure*before*now*change", "*::test_work*sectors*100*130*+30.0 %*WORSE"])
-    result.stdout.fnmatch_lines(["the run fails: 2 of the figures became worse*: sectors:5%"])
-
-
-def test_a_change_within_the_limit_is_shown_and_passes(run, stored, counting):
-    counting(104)
-    result = run(TWO, *COMPARE, "--benchmark-autosave")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*::test_work*sectors*100*104*+4.0 %"])
+    assert result.ret == status
+    result.stdout.fnmatch_lines(lines)
 
 
 def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, stored):
@@ -76,29 +78,20 @@ def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, s
     assert run(TWO, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
 
 
-def only_other(text):
-    return text.rpartition("\n\n")[2]
+RENAMED = TWO.replace("test_other", "test_new")
 
 
-def renamed(text):
-    return text.replace("test_other", "test_new")
-
-
-@pytest.mark.parametrize("change", [only_other, renamed])
+@pytest.mark.parametrize("change", ["deleted", "renamed", "its file deleted"])
 def test_a_benchmark_that_is_gone_fails_the_run_and_asks_for_acceptance(run, stored, change):
-    result = run(change(TWO), *COMPARE)
+    source = {"deleted": TWO.partition("\n\n")[0], "renamed": RENAMED}.get(change, TWO)
+    if change == "its file deleted":
+        counted = json.loads(stored.read_text())["counted"]
+        (name,) = (one["fullname"] for one in counted if one["name"] == "test_other")
+        stored.write_text(stored.read_text().replace(name, "test_deleted.py::test_other"))
+    result = run(source, *COMPARE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    gone = "test_other" if change is renamed else "test_work"
-    result.stdout.fnmatch_lines([f"*::{gone}*gone*GONE", f"the run fails: *::{gone}", "*store the run again*"])
-    assert run(change(TWO), "--benchmark-compare").ret == 0
-
-
-def test_a_benchmark_whose_file_is_deleted_is_gone_too(run, stored):
-    (name,) = (one["fullname"] for one in json.loads(stored.read_text())["counted"] if one["name"] == "test_other")
-    stored.write_text(stored.read_text().replace(name, "test_deleted.py::test_other"))
-    result = run(TWO, *COMPARE)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*::test_other*new", "test_deleted.py::test_other*gone*GONE"])
+    result.stdout.fnmatch_lines(["*::test_other*gone*GONE", "the run fails: *::test_other", "*store the run again*"])
+    assert run(source, "--benchmark-compare").ret == 0
 
 
 @pytest.mark.parametrize("by", ["expression", "name"])
@@ -126,7 +119,7 @@ def test_another_version_of_nvrtc_is_named(run, stored, monkeypatch):
     ],
 )
 def test_a_limit_with_nothing_to_compare_is_an_error_and_no_success(run, stored, arguments, said):
-    result = run(TWO + renamed(TWO), *arguments, "-W", "ignore")
+    result = run(TWO + RENAMED, *arguments, "-W", "ignore")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{said}*"])
 
