@@ -7,32 +7,23 @@ import cudart_py as cuda
 from library_tour.checks import compare, on_return, poison, refusal
 
 
-def test_equal_arrays_hold():
-    assert compare("fact", np.arange(5), np.arange(5)).holds
-
-
-def test_the_first_difference_is_named():
-    got = np.arange(6).reshape(2, 3)
-    expected = got.copy()
-    expected[1, 1:] = 9
-    check = compare("fact", got, expected)
-    assert not check.holds
-    assert check.detail == "2 of 6 elements differ; the first, [1, 1], is 4, not 9"
-
-
 @pytest.mark.parametrize(
-    ("got", "tolerance", "holds"),
-    [(np.nan, 0.0, False), (np.nan, 0.5, False), (1.5, 0.5, True), (1.625, 0.5, False)],
+    ("got", "expected", "tolerance", "detail"),
+    [
+        ([[0, 1], [4, 5]], [[0, 1], [4, 5]], 0.0, ""),
+        ([[0, 1], [4, 5]], [[0, 1], [9, 9]], 0.0, "2 of 4 elements differ; the first, [1, 0], is 4, not 9"),
+        ([np.nan], [1.0], 0.0, "differ"),
+        ([np.nan], [1.0], 0.5, "differ"),
+        ([1.5], [1.0], 0.5, ""),  # the tolerance is absolute and inclusive
+        ([1.625], [1.0], 0.5, "differ"),
+        ([0.0] * 4, [0.0] * 3, 0.0, "instead of float64(3,)"),
+        ([0, 0, 0], [0.0] * 3, 0.0, "instead of float64(3,)"),
+    ],
 )
-def test_the_tolerance_is_absolute_and_inclusive_and_a_nan_is_wrong(got, tolerance, holds):
-    assert compare("fact", np.array([got]), np.array([1.0]), tolerance).holds == holds
-
-
-@pytest.mark.parametrize("got", [np.zeros(3, np.float32), np.zeros(4)])
-def test_another_shape_or_dtype_is_wrong(got):
-    check = compare("fact", got, np.zeros(3))
-    assert not check.holds
-    assert "instead of float64(3,)" in check.detail
+def test_arrays_hold_within_the_tolerance_and_the_first_difference_is_named(got, expected, tolerance, detail):
+    check = compare("fact", np.array(got), np.array(expected), tolerance)
+    assert check.holds == (not detail)
+    assert detail in check.detail
 
 
 def test_poisoned_floats_are_nan_and_integers_minus_one_on_device_and_host():

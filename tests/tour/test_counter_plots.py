@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from library_tour import counter_plots, plots, roofline
-from library_tour.roofline import CARDS, Card, Kernel, kernels_of
+from library_tour.roofline import Card, Kernel, kernels_of
 from library_tour.stop import Panels, Result, Row
 from tests.tour import outcomes
 
@@ -33,9 +33,8 @@ def counted(name: str, **values: float) -> Row:
     return Row(name, values, metrics={LOADS: 10, SECTORS: 40, "smsp__inst_executed.sum": 7})
 
 
-def columns(figure) -> list[str]:
-    """Return the names of the columns that a figure shows."""
-    return [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
+def labels(axes) -> list[str]:
+    return [label.get_text() for label in axes.get_yticklabels()]
 
 
 FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
@@ -55,7 +54,7 @@ FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
 def test_what_was_counted_is_drawn_column_by_column_but_no_zeros(figures, tmp_path, row, shown):
     files = plots.draw("idea", "What it shows", Result([row]), tmp_path)
     assert [file.name for file in files] == ["idea-counters.png"]
-    assert columns(figures[0]) == shown
+    assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == shown
 
 
 def test_nothing_counted_is_no_picture_and_without_kernels_there_is_no_roofline(tmp_path):
@@ -63,23 +62,18 @@ def test_nothing_counted_is_no_picture_and_without_kernels_there_is_no_roofline(
     assert roofline.draw_roofline([], tmp_path, CARD) == []
 
 
-def test_every_table_has_a_picture_of_its_own(figures, tmp_path):
-    result = Result([counted("a")], tables={"Others:": [counted("a")], "Words": [Row("b", {"kind": "none"})]})
-    files = plots.draw("idea", "", result, tmp_path)
-    assert [file.name for file in files] == ["idea-counters.png", "idea-counters-2.png"]
-    assert "Counted, not timed: Others" in figures[1].get_suptitle()
-
-
-def test_what_the_calls_do_has_a_picture_of_its_own_with_the_rows_that_say_it(figures, tmp_path):
-    rows = [counted("kernel"), Row("copy", work={"bytes": 4096, "calls": 2}), Row("fill", work={"bytes": 0})]
-    files = plots.draw("idea", "", Result(rows), tmp_path)
-    assert [file.name for file in files] == ["idea-work.png", "idea-counters.png"]
-    work, counters_ = figures
+def test_every_table_and_what_the_calls_do_have_pictures_of_their_own(figures, tmp_path):
+    copies = [Row("copy", work={"bytes": 4096, "calls": 2}), Row("fill", work={"bytes": 0})]
+    tables = {"Others:": [counted("a")], "Words": [Row("b", {"kind": "none"})]}
+    files = plots.draw("idea", "", Result([counted("kernel"), *copies], tables=tables), tmp_path)
+    assert [file.name for file in files] == ["idea-work.png", "idea-counters.png", "idea-counters-2.png"]
+    work, first, second = figures
     assert "What the calls do, not timed" in work.get_suptitle()
     assert [axes.get_title(loc="left") for axes in work.axes] == ["bytes", "calls"]
-    assert [label.get_text() for label in work.axes[0].get_yticklabels()] == ["copy", "fill"]
+    assert labels(work.axes[0]) == ["copy", "fill"]
     assert [text.get_text() for text in work.axes[0].texts] == ["4,096", "0"]
-    assert [label.get_text() for label in counters_.axes[0].get_yticklabels()] == ["kernel"]
+    assert labels(first.axes[0]) == ["kernel"]
+    assert "Counted, not timed: Others" in second.get_suptitle()
 
 
 def test_panels_say_what_they_show_and_have_a_scale_each(figures, tmp_path):
@@ -93,7 +87,7 @@ def test_panels_say_what_they_show_and_have_a_scale_each(figures, tmp_path):
 
 def test_a_row_with_less_work_says_so_beside_its_name(figures, tmp_path):
     plots.draw("idea", "", Result([Row("a", {"cells": 5, "loads": 3}), Row("b", {"cells": 9, "loads": 3})]), tmp_path)
-    assert [label.get_text() for label in figures[0].axes[0].get_yticklabels()] == ["a (5 cells)", "b"]
+    assert labels(figures[0].axes[0]) == ["a (5 cells)", "b"]
 
 
 @pytest.mark.parametrize("width", [4, 7])
@@ -123,30 +117,20 @@ def test_memory_bounds_to_the_left_and_arithmetic_to_the_right():
     assert {kernel: Kernel("idea", "a", *kernel).most(CARD) for kernel in most} == most
 
 
-def test_the_roofline_names_the_card_and_each_of_few_kernels(figures, tmp_path):
-    [file] = roofline.draw_roofline([Kernel("idea", "a", 2.0, False), Kernel("idea", "b", 20.0, True)], tmp_path, CARD)
-    assert file.name == "roofline.png"
-    assert "a card" in figures[0].get_suptitle()
-    _, strip = figures[0].axes
-    assert [label.get_text() for label in strip.get_yticklabels()] == ["idea: a", "idea: b"]
-
-
-def test_of_many_kernels_those_of_a_stop_share_a_line(figures, tmp_path):
-    kernels = [Kernel(stop, str(number), number, False) for stop in ("first", "second") for number in range(1, 40)]
-    roofline.draw_roofline(kernels, tmp_path, CARD)
-    _, strip = figures[0].axes
-    assert [label.get_text() for label in strip.get_yticklabels()] == ["first", "second"]
-
-
-def test_single_precision_is_the_faster_one_on_every_card():
-    assert all(card.fp32 > card.fp64 > 0 < card.bandwidth for card in CARDS.values())
+def test_the_roofline_names_the_card_and_few_kernels_while_many_of_a_stop_share_a_line(figures, tmp_path):
+    few = [Kernel("idea", "a", 2.0, False), Kernel("idea", "b", 20.0, True)]
+    many = [Kernel(stop, str(number), number, False) for stop in ("first", "second") for number in range(1, 40)]
+    for kernels, names in ((few, ["idea: a", "idea: b"]), (many, ["first", "second"])):
+        [file] = roofline.draw_roofline(kernels, tmp_path, CARD)
+        assert file.name == "roofline.png"
+        assert "a card" in figures[-1].get_suptitle()
+        assert labels(figures[-1].axes[1]) == names
 
 
 @outcomes.counted
 @pytest.mark.xdist_group("matmul")
 def test_wider_tiles_of_a_matrix_product_do_more_operations_a_byte():
     rows = outcomes.outcome("matmul").result.rows
-    found = {kernel.row: kernel.intensity for kernel in kernels_of("matmul", rows)}
-    assert (
-        found["a thread an element"] < found["tiles of 8 x 8"] < found["tiles of 16 x 16"] < found["tiles of 32 x 32"]
-    )
+    intensities = {kernel.row: kernel.intensity for kernel in kernels_of("matmul", rows)}
+    wider = [intensities[f"tiles of {width} x {width}"] for width in (8, 16, 32)]
+    assert intensities["a thread an element"] < wider[0] < wider[1] < wider[2]

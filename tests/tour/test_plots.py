@@ -12,14 +12,18 @@ BARS = Bars("cases", "GB/s", {"a": {"few": 1.0}, "b, a long name": {"few": 3900.
 COINCIDING = Curve("two", "x", "y", {"first": [(1, 1), (2, 2)], "second": [(1, 1), (2, 2)]})
 
 
+def result_of(*pictures: Picture) -> Result:
+    return Result([], pictures=pictures)
+
+
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
-    """Return what a picture becomes: the figure, laid out as it is saved."""
+    """Return what a picture or a result becomes: the figure, laid out as it is saved."""
     figures = []
     monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
 
-    def draw(picture: Picture, width: float = plots.WIDTH):
-        plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path, width)
+    def draw(of: Picture | Result, width: float = plots.WIDTH):
+        plots.draw("idea", "What it shows", of if isinstance(of, Result) else result_of(of), tmp_path, width)
         figures[-1].draw_without_rendering()
         return figures[-1]
 
@@ -55,13 +59,10 @@ def test_one_thing_alone_has_no_legend_and_is_named_in_the_title(drawn, line):
     assert ("(dashed: read, 4.00 GB/s)" in figure.get_suptitle()) == (line is not None)
 
 
-def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn):
-    def base(places) -> int:
-        curve = Curve("scale", "x", "y", {"line": [(x, 1.0) for x in places]}, logarithmic="x")
-        return drawn(curve).axes[0].xaxis.get_transform().base
-
-    assert base([1, 3, 4, 16]) == 2
-    assert base([19.3, 524.1, 15513.7, 476607.3]) == 10
+@pytest.mark.parametrize(("places", "base"), [([1, 3, 4, 16], 2), ([19.3, 524.1, 15513.7, 476607.3], 10)])
+def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn, places, base):
+    curve = Curve("scale", "x", "y", {"line": [(x, 1.0) for x in places]}, logarithmic="x")
+    assert drawn(curve).axes[0].xaxis.get_transform().base == base
 
 
 def test_a_curve_below_zero_is_drawn_whole(drawn):
@@ -74,12 +75,9 @@ def test_a_timeline_names_its_unit(drawn):
     assert "model one engine" in figure.get_suptitle()
 
 
-def test_a_timed_result_is_drawn_as_bars_and_a_rate_of_less_work_says_so_beside_its_name(tmp_path, monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
+def test_a_timed_result_is_drawn_as_bars_and_a_rate_of_less_work_says_so_beside_its_name(drawn):
     rows = [Row(name, {"cells": cells, "GB/s": 5.0, "of limit": 0.5}) for name, cells in (("a", 50), ("b", 4000))]
-    plots.draw("idea", "What it shows", Result([*rows, Row("c", {"ms": 1.0})], Limit("link", rate=10.0)), tmp_path)
-    [figure] = figures
+    figure = drawn(Result([*rows, Row("c", {"ms": 1.0})], Limit("link", rate=10.0)))
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a (50 cells)", "b"]
 
 
@@ -94,38 +92,32 @@ def test_what_has_no_values_is_left_out(drawn):
 
 @pytest.mark.parametrize("picture", [Curve("two", "x", "y", {"wrong": []}), Bars("cases", "GB/s", {"wrong": {}})])
 def test_without_values_or_rates_nothing_is_drawn(picture, tmp_path):
-    assert plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path) == []
+    assert plots.draw("idea", "What it shows", result_of(picture), tmp_path) == []
     assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
 
 
 def test_each_picture_has_files_of_its_own(tmp_path):
     pictures = [
-        Bars("cases", "GB/s", {"a": {"few": 1.0, "many": 2.0}, "b": {"many": 3.0}}, Limit("read", rate=4.0)),
         Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, "xy", Limit("read", rate=4.0)),
         Timeline("overlap", {"copy": [(0.0, 1.0), (1.0, 2.5)], "write": []}),
     ]
-    files = plots.draw("idea", "What it shows", Result([], pictures=pictures), tmp_path)
+    files = plots.draw("idea", "What it shows", result_of(*pictures), tmp_path)
     names = [f"idea-{picture.name}.{suffix}" for picture in pictures for suffix in ("svg", "png")]
     assert [file.name for file in files] == names
     assert all(file.stat().st_size > 1000 for file in files)
 
 
-def test_a_film_is_an_animation_with_every_frame(tmp_path):
+def test_a_film_is_an_animation_that_tells_the_time_of_every_frame_and_what_its_colours_are(monkeypatch, tmp_path):
     from PIL import Image
 
-    film = Film("frames", [np.full((4, 6), value, np.float32) for value in (0.0, 0.5, 1.0)], ["a", "b", "c"])
-    [file] = plots.draw("idea", "What it shows", Result([], pictures=[film]), tmp_path)
-    assert file.name == "idea-frames.gif"
-    with Image.open(file) as image:
-        assert image.n_frames == 3
-
-
-def test_a_film_tells_the_time_of_its_frames_and_what_its_colours_are(monkeypatch, tmp_path):
     figures = []
     new = plots.figure
     monkeypatch.setattr(plots, "figure", lambda *arguments: figures.append(new(*arguments)) or figures[-1])
     film = Film("frames", [np.zeros((4, 6)), np.ones((4, 6))], ["after 8 steps", "after 16 steps"], "temperature")
-    plots.draw("idea", "What it shows", Result([], pictures=[film]), tmp_path)
+    [file] = plots.draw("idea", "What it shows", result_of(film), tmp_path)
+    assert file.name == "idea-frames.gif"
+    with Image.open(file) as image:
+        assert image.n_frames == 2
     plate, scale = figures[0].axes
     assert plate.get_title() == "after 16 steps"
     assert scale.get_ylabel() == "temperature"

@@ -11,13 +11,6 @@ from library_tour.printing import printed
 SOURCE = r'extern "C" __global__ void count(int n) { for (int i = 0; i < n; i++) printf("line %d\n", i); }'
 
 
-def test_the_lines_of_a_kernel_are_caught_and_later_ones_are_not(device, capfd):
-    count = cuda.compile(SOURCE)["count"][1, 1].bind(3)
-    assert printed(count) == ["line 0", "line 1", "line 2"]
-    print("after")
-    assert capfd.readouterr().out == "after\n"
-
-
 def test_what_the_c_library_prints_is_caught(device, capfd):
     assert printed(lambda: ctypes.CDLL(None).puts(b"from C")) == ["from C"]
     assert capfd.readouterr().out == ""
@@ -33,7 +26,7 @@ def test_the_standard_output_comes_back_after_an_error(device, capfd):
     assert capfd.readouterr().out == "after\n"
 
 
-def test_a_progress_bar_goes_on_in_the_terminal(device, capfd):
+def test_the_lines_of_a_kernel_are_caught_while_a_progress_bar_goes_on_in_the_terminal(device, capfd):
     console = Console(force_terminal=True)
     count = cuda.compile(SOURCE)["count"][1, 1].bind(3)
 

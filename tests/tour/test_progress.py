@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
@@ -11,52 +12,35 @@ from library_tour.progress import Pace
 EXPECTED = {"a": 10.0, "b": 30.0}
 
 
-@pytest.fixture
-def clock():
-    class Clock:
-        now = 100.0
-
-        def __call__(self) -> float:
-            return self.now
-
-    return Clock()
-
-
-def test_the_bar_moves_inside_a_stop(clock):
-    pace = Pace(["a", "b"], EXPECTED, clock)
-    pace.begin("a")
-    assert (pace.fraction(), pace.seconds_left()) == (0, 40)
-    clock.now += 4
-    assert (pace.fraction(), pace.seconds_left()) == (0.1, 36)
+def paced(*seconds: float, names: Sequence[str] = ("a", "b")) -> tuple[float | None, float | None]:
+    """Return how much is done and how many seconds are left after so many seconds in each stop, the last not ended."""
+    now = 100.0
+    pace = Pace(names, EXPECTED, lambda: now)
+    for number, taken in enumerate(seconds):
+        if number:
+            pace.end()
+        if number < len(names):
+            pace.begin(names[number])
+        now += taken
+    return pace.fraction(), pace.seconds_left()
 
 
-def test_a_machine_that_is_slower_has_more_time_left(clock):
-    pace = Pace(["a", "b"], EXPECTED, clock)
-    pace.begin("a")
-    clock.now += 25
-    pace.end()
+def test_the_bar_moves_inside_a_stop_and_a_machine_that_is_slower_has_more_time_left():
+    assert paced(0) == (0, 40)
+    assert paced(4) == (0.1, 36)
     # 30 recorded seconds are left, and with the first five that count as recorded, 15 took 30.
-    assert pace.fraction() == 0.25
-    assert pace.seconds_left() == 60
+    assert paced(25, 0) == (0.25, 60)
 
 
-def test_a_stop_that_takes_too_long_does_not_fill_the_bar(clock):
-    pace = Pace(["a"], EXPECTED, clock)
-    pace.begin("a")
-    clock.now += 1000
-    assert pace.fraction() == progress.MOST_OF_A_STOP
-    assert 0 < pace.seconds_left() < 10
-    pace.end()
-    assert pace.fraction() == 1
-    assert pace.seconds_left() == 0
+def test_a_stop_that_takes_too_long_does_not_fill_the_bar():
+    fraction, left = paced(1000, names=["a"])
+    assert fraction == progress.MOST_OF_A_STOP
+    assert 0 < left < 10
+    assert paced(1000, 0, names=["a"]) == (1, 0)
 
 
-def test_nothing_is_known_where_a_stops_seconds_are_not(clock):
-    pace = Pace(["a", "other"], EXPECTED, clock)
-    pace.begin("a")
-    pace.end()
-    assert pace.fraction() is None
-    assert pace.seconds_left() is None
+def test_nothing_is_known_where_a_stops_seconds_are_not():
+    assert paced(0, 0, names=["a", "other"]) == (None, None)
 
 
 @pytest.mark.parametrize("available", [False, True], ids=["the simulator", "a GPU"])

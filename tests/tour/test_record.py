@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 
@@ -25,36 +26,29 @@ def test_the_environment_names_versions_driver_device_and_date():
     assert environment["date"].endswith("+00:00")
 
 
-def test_rows_limit_and_pictures_are_recorded():
+def test_rows_limit_and_pictures_are_recorded_and_a_nan_as_null():
     pictures = [
-        Curve("c", "x", "y", {"l": [(1, 2)]}, "x", Limit("link", rate=55.0)),
+        Curve("c", "x", "y", {"l": [(1, 2), (math.nan, math.nan)]}, "x", Limit("link", rate=55.0)),  # a gap
         Bars("b", "GB/s", {"a": {"few": 1.0}}),
         Timeline("t", {"copy": [(0.0, 1.5)]}),
         Film("f", [np.zeros((2, 2))] * 3, [""] * 3),
     ]
-    tables = {"Others": [Row("b", {"ms": 2.5})]}
+    tables = {"Others": [Row("b", {"ms": math.nan})]}
     result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures, tables=tables)
     [stop] = record.record({"date": "today"}, [outcome(result)])["stops"]
     assert stop["rows"] == [{"name": "a", "values": {"ms": 1.5}, "holds": None, "note": ""}]
-    assert stop["tables"] == {"Others": [{"name": "b", "values": {"ms": 2.5}, "holds": None, "note": ""}]}
+    assert stop["tables"] == {"Others": [{"name": "b", "values": {"ms": None}, "holds": None, "note": ""}]}
     assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
     assert stop["pictures"] == [
         {
-            "kind": "curve", "name": "c", "x": "x", "y": "y", "logarithmic": "x", "lines": {"l": [[1, 2]]},
+            "kind": "curve", "name": "c", "x": "x", "y": "y", "logarithmic": "x",
+            "lines": {"l": [[1, 2], [None, None]]},
             "line": {"name": "link", "unit": "GB/s", "rate": 55.0},
         },
         {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}, "line": None},
         {"kind": "timeline", "name": "t", "unit": "ms", "lanes": {"copy": [[0.0, 1.5]]}},
         {"kind": "film", "name": "f", "frames": 3},
     ]  # fmt: skip  # a record in few lines
-
-
-def test_a_nan_and_a_gap_in_a_line_are_recorded_as_null():
-    curve = Curve("c", "x", "y", {"l": [(1.0, 2.0), (float("nan"), float("nan"))]})
-    result = Result([Row("a", {"ms": float("nan")})], pictures=[curve])
-    [stop] = record.record({"date": "today"}, [outcome(result)])["stops"]
-    assert stop["rows"][0]["values"] == {"ms": None}
-    assert stop["pictures"][0]["lines"] == {"l": [[1.0, 2.0], [None, None]]}
 
 
 def test_numpys_scalars_are_written_as_numbers_and_truths(tmp_path):
@@ -69,25 +63,16 @@ def test_what_json_cannot_hold_is_refused_and_leaves_no_file(tmp_path, value, er
     assert not (tmp_path / "run.json").exists()
 
 
-@pytest.fixture(autouse=True)
-def untold(monkeypatch):
-    """Let nothing tell the commit but what the test says."""
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_checkout_has_its_commit_unless_another_is_told_and_tells_of_changes(tmp_path, monkeypatch):
     monkeypatch.delenv(record.COMMIT_VARIABLE, raising=False)
 
-
-def test_outside_a_checkout_there_is_no_commit_but_what_is_told(tmp_path, monkeypatch):
-    assert record.commit(tmp_path) is None
-    monkeypatch.setenv(record.COMMIT_VARIABLE, "0123abc-dirty")
-    assert record.commit(tmp_path) == "0123abc-dirty"
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_checkout_has_its_commit_and_tells_of_changes(tmp_path):
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         command = ["git", "-C", str(tmp_path), *identity, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
+    assert record.commit(tmp_path) is None
     git("init")
     (tmp_path / "file").write_text("one")
     git("add", "file")
@@ -96,3 +81,5 @@ def test_a_checkout_has_its_commit_and_tells_of_changes(tmp_path):
     assert record.commit(tmp_path) == git("rev-parse", "HEAD")
     (tmp_path / "file").write_text("two")
     assert record.commit(tmp_path) == git("rev-parse", "HEAD") + "-dirty"
+    monkeypatch.setenv(record.COMMIT_VARIABLE, "0123abc")
+    assert record.commit(tmp_path) == "0123abc"

@@ -16,11 +16,10 @@ pytestmark = pytest.mark.xdist_group("pages of the site")
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Return a folder with the pages of all stops, without pictures, which take long."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(site, "available", lambda: False)
     folder = tmp_path_factory.mktemp("site")
-    assert [page.stem for page in site.write(folder)] == list(stops.names())
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "available", lambda: False)
+        assert [page.stem for page in site.write(folder)] == list(stops.names())
     return folder
 
 
@@ -33,15 +32,11 @@ def test_every_stop_has_a_page_with_its_title_and_what_it_prints(pages):
         assert '??? note "Solution"' in text, name
 
 
-def test_changed_lines_are_numbered_within_their_block(pages):
+def test_changed_lines_are_numbered_within_their_block_and_the_recorded_figures_are_a_table(pages):
     text = (pages / "transpose.md").read_text()
     [options, block] = re.search(r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", text, re.DOTALL).groups()
     marked = int(re.search(r'hl_lines="(\d+)"', options)[1])
     assert "out[size_t(column) * rows + row]" in block.splitlines()[marked - 1]
-
-
-def test_the_recorded_figures_are_a_table(pages):
-    text = (pages / "transpose.md").read_text()
     assert recorded.machine() in text
     known = next(row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive")
     assert re.search(rf"^\| naive \| .*{known.values['GB/s']:,.0f}", text, re.MULTILINE)

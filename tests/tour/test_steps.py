@@ -27,24 +27,17 @@ def test_the_lines_that_differ_are_marked_and_the_kernels_name_is_not():
 
 
 def test_a_step_may_be_compared_with_another_than_the_one_before():
-    def of(compared_with: str) -> Lesson:
-        names = ("copy_plain", "transpose_registers", "transpose_naive")
-        made = [Step(name=name, shows=[name], text="") for name in names[:2]]
-        made.append(Step(name="last", shows=[names[2]], text="", compared_with=compared_with))
-        return Lesson(learn=[], steps=made, look_at=[], exercise=EXERCISE, course="")
-
-    assert len(marked("transpose", "last", of("copy_plain"))) == 1
-    assert marked("transpose", "last", of("")) == []
+    made = [Step(name=name, shows=[name], text="") for name in ("copy_plain", "transpose_registers")]
+    for compared_with, count in (("copy_plain", 1), ("", 0)):
+        last = Step(name="last", shows=["transpose_naive"], text="", compared_with=compared_with)
+        of = Lesson(learn=[], steps=[*made, last], look_at=[], exercise=EXERCISE, course="")
+        assert len(marked("transpose", "last", of)) == count
 
 
-def test_a_piece_that_the_step_before_shows_too_is_known():
+def test_a_piece_tells_its_place_the_templates_arguments_its_language_and_whether_it_was_shown_before():
     of = lesson.load("transpose")
-    step = next(step for step in of.steps if step.name == "4 x 4, then a tile")
+    [step] = [step for step in of.steps if step.name == "4 x 4, then a tile"]
     assert [piece.known for piece in steps.pieces("transpose", of, step)] == [True, True, True, False]
-
-
-def test_a_piece_tells_its_place_the_templates_arguments_and_its_language():
-    of = lesson.load("transpose")
     [piece] = steps.pieces("transpose", of, of.steps[3])
     assert piece.caption == f"transpose.cu, from line {piece.first}, padding = 1"
     assert piece.language == "cuda"

@@ -26,11 +26,13 @@ def test_an_output_that_was_right_before_is_poisoned():
     assert "is -1, not 3" in row.check.detail
 
 
-def test_an_output_that_is_an_input_is_prepared_instead(monkeypatch):
-    monkeypatch.setattr(timing, "available", lambda: False)  # there is nothing to time
+def test_an_output_that_is_an_input_is_prepared_instead_and_without_a_gpus_clock_there_are_no_times(monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: False)
     output = cuda.zeros(8, np.int32)
-    [row] = measure([variant(lambda: None, output, prepare=lambda: cuda.memset(output, 3))], LIMIT)
+    options = {"prepare": lambda: cuda.memset(output, 3), "columns": {"calls": 1}}
+    [row] = measure([variant(lambda: None, output, **options)], LIMIT)
     assert row.check.holds
+    assert row.values == {"calls": 1}
 
 
 def test_the_state_is_made_before_the_check_and_each_timed_launch(monkeypatch):
@@ -63,13 +65,6 @@ def test_every_variant_is_checked_before_any_is_timed_and_a_wrong_one_never(monk
     assert rows[0].values == {"ms": 1.0, "GB/s": 32e-6, "of limit": 32e-6}
 
 
-def test_without_a_gpus_clock_there_are_no_times(monkeypatch):
-    monkeypatch.setattr(timing, "available", lambda: False)
-    output = cuda.zeros(8, np.int32)
-    [row] = measure([variant(lambda: cuda.memset(output, 3), output, columns={"calls": 1})], LIMIT)
-    assert row.values == {"calls": 1}
-
-
 def test_what_the_driver_cannot_run_is_a_row_that_says_so():
     def refuse() -> None:
         raise cuda.NotSupportedError("no such instruction")
@@ -80,12 +75,12 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
 
 
 @pytest.mark.needs("profile")
-def test_counters_become_columns(monkeypatch):
+def test_counters_become_columns_but_those_that_the_driver_does_not_have(monkeypatch):
     output = cuda.zeros(8, np.int32)
     monkeypatch.setattr(counters, "available", lambda: True)
     launch = SimpleNamespace(metrics=dict.fromkeys(METRICS, 12) | {METRICS[1]: 3})
     monkeypatch.setattr(cuda, "profile", lambda: nullcontext(SimpleNamespace(launches=[launch, launch])))
-    [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["sectors/load", "loads"])
+    [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["sectors/load", "loads", "conflicts"])
     assert row.values == {"sectors/load": 4.0, "loads": 6}
 
 
@@ -94,25 +89,11 @@ def test_wide_loads_use_all_that_they_move():
     assert counters.values(metrics, ["used by loads", "sectors/load"]) == {"used by loads": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [
-        ("conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"),
-        ("wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
-    ],
-)
-def test_shared_atomics_count_as_loads_and_stores_do(column, name):
-    metrics = {name.format("ld"): 1, name.format("st"): 20, name.format("atom"): 300}
-    assert counters.values(metrics, [column]) == {column: 321}
-
-
-@pytest.mark.needs("profile")
-def test_a_counter_that_the_driver_does_not_have_is_left_out(monkeypatch):
-    output = cuda.zeros(8, np.int32)
-    monkeypatch.setattr(counters, "available", lambda: True)
-    monkeypatch.setattr(cuda, "profile", lambda: nullcontext(SimpleNamespace(launches=[SimpleNamespace(metrics={})])))
-    [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["conflicts"])
-    assert row.values == {}
+def test_shared_atomics_count_as_loads_and_stores_do():
+    for column, name in (("conflicts", "bank_conflicts_pipe_lsu"), ("wavefronts", "pipe_lsu_wavefronts")):
+        counts = {"ld": 1, "st": 20, "atom": 300}
+        metrics = {f"l1tex__data_{name}_mem_shared_op_{kind}.sum": count for kind, count in counts.items()}
+        assert counters.values(metrics, [column]) == {column: 321}
 
 
 def test_cases_stand_side_by_side():

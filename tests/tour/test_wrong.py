@@ -10,18 +10,13 @@ from library_tour import wrong
 from library_tour.wrong import all_shown_wrong, shown_wrong
 
 
-def wrong_result() -> str:
-    return "two is three."
-
-
 def nothing_wrong() -> str:
     return ""
 
 
 def faulty() -> str:
     array = cuda.zeros(4, np.int32)
-    kernel = cuda.compile('extern "C" __global__ void beyond(int* x) { x[4] = 1; }')["beyond"]
-    kernel[1, 1](array)
+    cuda.compile('extern "C" __global__ void beyond(int* x) { x[4] = 1; }')["beyond"][1, 1](array)
     array.to_host()
     return ""
 
@@ -30,21 +25,12 @@ def broken() -> str:
     raise RuntimeError("the wheels came off")
 
 
-def test_a_wrong_result_is_caught_and_told():
-    row = shown_wrong("idea", wrong_result)
-    assert (row.check.holds, row.check.word, row.note) == (True, "caught", "two is three.")
-
-
-def test_a_fault_is_caught_with_the_drivers_report_and_stays_in_its_process():
-    row = shown_wrong("idea", faulty)
-    assert row.check.holds
-    assert "beyond" in row.note
-    assert "after the end of the 16-byte allocation" in row.note
+def test_a_fault_is_caught_with_the_drivers_report_in_its_process_and_what_is_not_wrong_or_breaks_otherwise_fails():
+    fault, nothing, otherwise = all_shown_wrong({"idea": faulty, "first": nothing_wrong, "second": broken})
+    assert (fault.check.holds, fault.check.word) == (True, "caught")
+    assert "beyond" in fault.note
+    assert "after the end of the 16-byte allocation" in fault.note
     assert cuda.zeros(1, np.int32).to_host()[0] == 0
-
-
-def test_what_is_not_wrong_or_breaks_otherwise_fails():
-    nothing, otherwise = all_shown_wrong({"first": nothing_wrong, "second": broken})
     assert (nothing.name, nothing.check.holds) == ("first", False)
     assert (otherwise.name, otherwise.check.holds) == ("second", False)
     assert "the wheels came off" in otherwise.check.detail
@@ -60,13 +46,13 @@ def test_the_readers_own_choices_change_nothing(monkeypatch):
     assert shown_wrong("idea", devices, devices=2).note == "2 devices, checks warn"
 
 
-def sleep() -> str:
+def endless() -> str:
     time.sleep(30)
     return ""
 
 
 def test_what_does_not_end_is_stopped_and_said(monkeypatch):
-    monkeypatch.setattr(wrong, "SECONDS", 2)
-    row = shown_wrong("a loop", sleep)
+    monkeypatch.setattr(wrong, "SECONDS", 1)
+    row = shown_wrong("a loop", endless)
     assert not row.check.holds
-    assert "stopped after 2 seconds" in row.check.detail
+    assert "stopped after 1 seconds" in row.check.detail
