@@ -33,10 +33,7 @@ def test_the_course_examples_come_out(result):
 
 
 def test_a_difference_that_is_left_out_is_noticed(device, changed_kernels):
-    changes = {
-        "for (; i < n; i += threads)": "for (; i < n - 1; i += threads)",
-        "rest < n ?": "rest < n - 1 ?",
-    }
+    changes = {"for (; i < n; i += threads)": "for (; i < n - 1; i += threads)", "rest < n ?": "rest < n - 1 ?"}
     changed_kernels("cooling", {HEADERS: "0", **changes})
     ways = cooling.Ways(device, load("cooling"), *(cuda.zeros(1003, np.float32) for _ in "ab"))
     rows = [Row(name, check=Check(name, True)) for name in (cooling.TEMPORARY, BY_HAND)]

@@ -24,10 +24,9 @@ def test_device_code_is_beside_the_package_or_inside_it(tmp_path, folders, found
 def test_missing_device_code_names_both_places(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         device_code.find("idea", tmp_path / "library_tour")
-    assert str(tmp_path / "library_tour" / "kernels" / "idea.cu") in str(error.value)
-    assert str(tmp_path / "kernels" / "idea.cu") in str(error.value)
+    for folder in (tmp_path / "library_tour", tmp_path):
+        assert str(folder / "kernels" / "idea.cu") in str(error.value)
 
 
-@pytest.mark.parametrize(("count", "block", "blocks"), [(1, 256, 1), (256, 256, 1), (257, 256, 2), (1000, 32, 32)])
-def test_blocks_cover_the_count(count, block, blocks):
-    assert device_code.blocks_for(count, block) == blocks
+def test_blocks_cover_the_count():
+    assert [device_code.blocks_for(count, 256) for count in (1, 256, 257)] == [1, 1, 2]

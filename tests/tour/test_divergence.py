@@ -6,45 +6,22 @@ from library_tour.course import divergence
 from tests.tour.outcomes import counted
 
 
-@pytest.fixture
-def instructions(rows):
-    return {name: row.values["instructions"] for name, row in rows.items()}
-
-
-@pytest.fixture
-def lanes(rows):
-    return {name: row.values["active lanes"] for name, row in rows.items()}
-
-
 @counted
-def test_eight_functions_by_lane_cost_almost_eight_times_as_much_and_by_warp_no_more(instructions):
+def test_a_warp_executes_what_any_of_its_lanes_takes(rows):
+    instructions = {name: row.values["instructions"] for name, row in rows.items()}
+    lanes = {name: row.values["active lanes"] for name, row in rows.items()}
     one = instructions["one function"]
     assert 7.5 < instructions["8 functions, by lane"] / one < 8
     assert instructions["8 functions, by warp"] / one < 1.05
-
-
-@counted
-def test_a_divergent_warp_executes_both_sides(instructions, lanes):
-    sides = instructions["all then"] + instructions["all else"]
-    assert instructions["x % 2"] == pytest.approx(sides, rel=0.03)
+    then = instructions["all then"]
+    assert instructions["x % 2"] == pytest.approx(then + instructions["all else"], rel=0.03)
     for name in ("x % 2", "16 x 16: x % 2", "16 x 16: x < 8", "16 x 16: y % 2"):
         assert 16 < lanes[name] < 17
-
-
-@counted
-def test_whole_warps_that_agree_execute_one_side(instructions, lanes):
     for name in ("x < 128", "16 x 16: y < 8", "32 x 8: y % 2"):
         assert lanes[name] == 32
-        assert instructions[name] == pytest.approx(instructions["all then"], rel=0.03)
-
-
-@counted
-def test_a_bound_within_a_warp_makes_one_warp_of_eight_diverge(instructions):
-    assert instructions["x < 100"] / instructions["all then"] == pytest.approx(9 / 8, rel=0.03)
-
-
-@counted
-def test_selected_factors_leave_all_lanes_active(lanes):
+        assert instructions[name] == pytest.approx(then, rel=0.03)
+    # The bound is within one of a block's eight warps.
+    assert instructions["x < 100"] / then == pytest.approx(9 / 8, rel=0.03)
     assert lanes[divergence.SELECTED] == 32 > lanes[divergence.IN_LOOPS]
 
 

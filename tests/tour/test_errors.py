@@ -2,14 +2,7 @@ from __future__ import annotations
 
 import cudart_py as cuda
 from library_tour.course import errors
-from library_tour.course.errors import MISTAKES, Mistake, error_of, judged, told
-
-
-def test_every_mistake_has_its_exception_and_its_status(rows):
-    for name, mistake in MISTAKES.items():
-        assert rows[name].check.holds
-        assert rows[name].values == {"exception": mistake.exception, "status": mistake.status}
-
+from library_tour.course.errors import Mistake, error_of, judged, told
 
 REPORTS = {
     "null store": "the null pointer",
@@ -27,16 +20,10 @@ REPORTS = {
 def test_the_reports_tell_what_is_wrong(rows):
     reports = {name: rows[name].note.replace("\n", " ") for name in REPORTS}
     assert [name for name, words in REPORTS.items() if words not in reports[name]] == []
-
-
-def test_without_debug_mode_a_later_call_fails_and_all_launches_are_suspects(rows):
+    # Without debug mode a later call fails, and all launches are suspects.
     note = rows["null store"].note
     assert note.startswith("IllegalAddressError: cuMemcpyDtoHAsync")
-    assert note.count("fill[grid") == 2
-    assert note.count("store[grid") == 1
-
-
-def test_in_debug_mode_the_launch_itself_fails_and_is_named_with_its_line(rows):
+    assert (note.count("fill[grid"), note.count("store[grid")) == (2, 1)
     note = rows["null store, debug()"].note
     assert "It was store[grid" in note
     assert "launched at library_tour/course/errors.py:" in note
@@ -45,7 +32,6 @@ def test_in_debug_mode_the_launch_itself_fails_and_is_named_with_its_line(rows):
 
 def test_the_device_still_works(device, result):
     assert errors.filled(3).tolist() == [3, 3, 3]
-    assert result.checks[0].holds
 
 
 def no_mistake() -> str:

@@ -28,13 +28,6 @@ def test_what_a_capture_and_an_update_refuse_is_said(device):
     assert details["pageable copy in a capture"]
 
 
-def test_a_graph_of_other_steps_is_noticed(device, changed_kernels):
-    changed_kernels("graphs", {"step < steps": "step + 1 < steps"})
-    cooling = graphs.Cooling(50)
-    checks = {row.name: row.check.holds for row in graphs.few_rows(cooling)}
-    assert checks == {**dict.fromkeys(cooling.ways(), True), graphs.LOOP: False}
-
-
 def test_times_are_drawn_up_to_the_size(device, monkeypatch):
     monkeypatch.setattr(timing, "available", lambda: True)
     monkeypatch.setattr(graphs, "clocked", lambda work, stream, seconds: (1.0, 200.0))

@@ -35,9 +35,9 @@ def test_strips_of_a_few_rows_and_of_one(device, kernels, count):
     np.testing.assert_allclose(cut.collect(plate), halo.reference(plate, halo.STEPS), atol=1e-6)
 
 
-@pytest.mark.parametrize(("rows", "count"), [(9, 7), (100, 3), (18, 16)])
-def test_strips_divide_the_inner_rows_evenly(rows, count):
-    cuts = halo.cuts(rows, count)
-    assert (cuts[0], cuts[-1], len(cuts)) == (1, rows - 1, count + 1)
-    heights = np.diff(cuts)
-    assert 1 <= heights.min() <= heights.max() <= heights.min() + 1
+def test_strips_divide_the_inner_rows_evenly():
+    for rows, count in ((9, 7), (100, 3), (18, 16)):
+        cuts = halo.cuts(rows, count)
+        assert (cuts[0], cuts[-1], len(cuts)) == (1, rows - 1, count + 1)
+        heights = np.diff(cuts)
+        assert 1 <= heights.min() <= heights.max() <= heights.min() + 1

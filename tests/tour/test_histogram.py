@@ -8,20 +8,16 @@ from tests.tour.outcomes import counted
 
 
 def test_counts_without_atomics_or_barriers_are_reported_as_races(rows):
-    assert "histogram_racy" in rows["no atomics"].note
-    assert "race" in rows["no atomics"].note
-    assert "histogram_unordered" in rows["no barriers"].note
-    assert "race" in rows["no barriers"].note
+    for name, kernel in (("no atomics", "histogram_racy"), ("no barriers", "histogram_unordered")):
+        assert kernel in rows[name].note
+        assert "race" in rows[name].note
 
 
 @counted
 def test_shared_memory_and_wide_loads_save_requests(rows):
-    sectors, loads = (
-        {name: row.values[column] for name, row in rows.items() if column in row.values}
-        for column in ("atomic sectors", "loads")
-    )
-    assert sectors["shared memory"] < sectors["global atomics"]
-    assert loads["four loads in flight"] < loads["shared memory"] / 3
+    shared, atomics, wide = (rows[name].values for name in ("shared memory", "global atomics", "four loads in flight"))
+    assert shared["atomic sectors"] < atomics["atomic sectors"]
+    assert wide["loads"] < shared["loads"] / 3
 
 
 @pytest.mark.parametrize("size", [2, 3, 400])

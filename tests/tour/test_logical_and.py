@@ -10,7 +10,6 @@ from tests.tour.outcomes import counted
 
 def test_a_shuffle_behind_a_logical_and_is_reported_with_the_lane_that_takes_no_part(rows):
     row = rows["shuffle behind &&"]
-    assert row.check.word == "caught"
     assert "the result is true, although lane 5 has a zero" in row.note
     assert "a shuffle at kernels/logical_and.cu" in row.note
     assert "read it from lane 5 of the warp, which takes no part" in row.note

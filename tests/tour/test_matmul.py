@@ -13,11 +13,6 @@ from library_tour.stop import Limit
 from tests.tour.outcomes import counted
 
 
-@pytest.fixture
-def values(rows):
-    return {name: row.values for name, row in rows.items()}
-
-
 def finish(launch: Callable[[], object]) -> None:
     """Launch, and wait for the end of it."""
     launch()
@@ -25,12 +20,15 @@ def finish(launch: Callable[[], object]) -> None:
 
 
 @counted
-def test_a_tile_cuts_loads_from_global_memory_by_its_width_and_registers_passes_through_shared_memory(values):
+def test_a_tile_cuts_loads_from_global_memory_by_its_width_and_registers_passes_through_shared_memory(rows):
+    values = {name: row.values for name, row in rows.items()}
     for width in (8, 16):
         loads = values["a thread an element"]["loads"] / values[f"tiles of {width} x {width}"]["loads"]
         assert loads == pytest.approx(width, rel=0.05)
     wavefronts = [values[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 a thread", "8 x 16, pipelined")]
     assert wavefronts[0] > 3 * wavefronts[1] > 6 * wavefronts[2]
+    # Blocks that do not use their index repeat the work.
+    assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
 
 
 @counted
@@ -43,11 +41,6 @@ def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
     # NVRTC's code depends a little on the path of the source: it may load some numbers twice.
     assert metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == pytest.approx(8 * 6 * 2 * 129, rel=0.02)
     assert metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"] == 0
-
-
-@counted
-def test_blocks_that_do_not_use_their_index_repeat_the_work(values):
-    assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
 
 
 @pytest.mark.parametrize("shape", [(129, 4, 17), (1, 516, 40), (300, 260, 1)])
@@ -76,9 +69,9 @@ def test_a_frame_shows_as_much_of_the_sums_as_is_done():
     assert done == pytest.approx([0, 0.25, 0.5, 0.5, 0.75, 1])
 
 
-@pytest.mark.parametrize(("ms", "sizes"), [(10.0, [256, 512]), (20.0, [256])])
-def test_a_slow_way_is_left_out_of_the_largest_products(ms, sizes, monkeypatch):
-    monkeypatch.setattr(timing, "median_ms", lambda work, quick: ms)
-    curve = matmul.rates({"a way": lambda a, b, c: lambda: None}, 256, cuda.Device(0), Limit("none", "TFLOP/s"))
-    assert [side for side, _ in curve.lines["a way"]] == sizes
-    assert list(matmul.last_rate(curve, "a way")) == ["512 TFLOP/s"][: len(sizes) - 1]
+def test_a_slow_way_is_left_out_of_the_largest_products(monkeypatch):
+    for ms, sizes in ((10.0, [256, 512]), (20.0, [256])):
+        monkeypatch.setattr(timing, "median_ms", lambda work, quick, ms=ms: ms)
+        curve = matmul.rates({"a way": lambda a, b, c: lambda: None}, 256, cuda.Device(0), Limit("none", "TFLOP/s"))
+        assert [side for side, _ in curve.lines["a way"]] == sizes
+        assert list(matmul.last_rate(curve, "a way")) == ["512 TFLOP/s"][: len(sizes) - 1]

@@ -20,13 +20,8 @@ def module():
 
 
 def test_the_exercises_have_the_courses_answers(result):
-    exercises = {row.name: row for row in next(iter(result.tables.values()))}
-    assert all(row.check.holds for row in exercises.values())
-    found = {
-        name: (row.values["blocks"], row.values["limiter"])
-        for name, row in exercises.items()
-        if "capability" in row.values
-    }
+    exercises = next(iter(result.tables.values()))
+    found = {row.name: (row.values["blocks"], row.values["limiter"]) for row in exercises if "capability" in row.values}
     assert found == {
         "8 x 8 threads": (8, "blocks"),
         "16 x 16 threads": (4, "warps"),
@@ -71,20 +66,12 @@ def test_a_driver_that_counts_otherwise_is_noticed(device, module, monkeypatch):
     assert check.detail.count("with 96 threads and 1000 bytes") == check.detail.count(";") + 1
 
 
-def test_every_block_of_a_smaller_grid_runs_somewhere(device, module):
-    assert sum(stop.meeting(module["meet<0>"], 77, (33, 1))) == 77
-
-
 @counted
 def test_a_block_of_100_threads_leaves_lanes_idle(device, module):
     copies = stop.Copies(module, 20_000)
     for threads, lanes in ((96, 32), (100, 25)):
         found = counters.count(copies.by_block(device, threads).launch, ["active lanes"])
         assert found["active lanes"] == pytest.approx(lanes, abs=0.5)
-
-
-def test_a_chain_passes_through_every_node():
-    assert sorted(stop.walked(64, steps) for steps in range(64)) == list(range(64))
 
 
 def test_a_walk_that_ends_elsewhere_is_noticed(device, module, monkeypatch):
@@ -94,13 +81,12 @@ def test_a_walk_that_ends_elsewhere_is_noticed(device, module, monkeypatch):
     assert not any(row.check.holds for row in walks)
 
 
-@pytest.mark.parametrize(("way", "kind"), [("ThroughL1", "L1"), ("PastL1", "L2")])
-def test_a_walk_loads_once_a_step(device, module, way, kind):
+@pytest.mark.parametrize("way", ["ThroughL1", "PastL1"])
+def test_a_walk_loads_once_a_step(device, module, way):
     walk = stop.Chain(module, 1 << 14).walk(way)
     assert walk.end == walk.expected
     assert walk.cycles > 0
-    if walk.counted:
-        assert walk.counted["loads"] == sum(stop.FEW_STEPS), kind
+    assert not walk.counted or walk.counted["loads"] == sum(stop.FEW_STEPS)
 
 
 def test_littles_law_tells_how_many_warps_a_latency_asks_for(device):
@@ -113,14 +99,11 @@ def test_littles_law_tells_how_many_warps_a_latency_asks_for(device):
     assert stop.asked(device, "shared memory", 23.0, {})["warps"] == 23
 
 
-def test_13_warps_hide_200_cycles():
-    assert stop.warps_to_hide(200, 16) == 13
-    assert stop.warps_to_hide(208, 16) == 13
-    assert stop.warps_to_hide(209, 16) == 14
+def test_a_warp_that_is_busy_for_16_cycles_and_12_others_hide_200():
+    assert [stop.warps_to_hide(latency, 16) for latency in (200, 208, 209)] == [13, 13, 14]
 
 
 def test_occupancy_never_rises_with_registers_or_shared_memory(device):
-    for curve in stop.occupancy_curves(device):
-        for points in curve.lines.values():
-            heights = [y for _, y in points]
-            assert heights == sorted(heights, reverse=True), curve.name
+    for points in (points for curve in stop.occupancy_curves(device) for points in curve.lines.values()):
+        heights = [y for _, y in points]
+        assert heights == sorted(heights, reverse=True)

@@ -16,7 +16,7 @@ def once(work, stream=None, quick=False):
     cuda.legacy_default.synchronize()
     return 1.0
 
-cases = {size: found("peer", size) for size in (1, 77, peer.CHECKED + 5, 4096)}
+cases = {size: found("peer", size) for size in (1, peer.CHECKED + 5, 4096)}
 cases["enabled"] = cuda.Device(0).peer_enabled(cuda.Device(1))
 right = peer.KERNELS
 peer.KERNELS = {"copy_words": 2, "copy_vectors": 16}
@@ -37,11 +37,10 @@ def cases():
 
 
 def test_it_passes_between_two_devices_and_takes_access_back(cases):
-    for size in (1, 77, peer.CHECKED + 5, 4096):
+    for size in (1, peer.CHECKED + 5, 4096):
         assert (cases[str(size)]["state"], cases[str(size)]["failed"]) == ("passed", [])
-        assert "copy within one device" in cases[str(size)]["rows"]
     assert not cases["enabled"]
-    rows = cases["77"]["rows"]
+    rows = cases["4096"]["rows"]
     assert [name for name in rows if name not in peer.__doc__] == []
     assert "device 1 has no access" in rows["permission has one direction"]["note"]
 

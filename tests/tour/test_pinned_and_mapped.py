@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from library_tour import plots
 from library_tour.course import pinned_and_mapped
 from library_tour.course.pinned_and_mapped import OFTEN, Kinds, Reading
-from library_tour.stop import Result
 from tests.tour.outcomes import SIZES, counted
 
 SIZE = SIZES["pinned_and_mapped"]
-
-
-@pytest.fixture
-def kinds(device, rng):
-    return Kinds.of(rng.integers(0, 2**32, SIZE, np.uint32))
 
 
 def by_name(rows):
@@ -46,9 +39,8 @@ def test_a_host_that_does_not_wait_is_found_and_pageable_memory_refused_with_the
     assert "copy it with cudart_py.to_device" in rows["pageable, in place"].note
 
 
-def test_the_curve_has_every_number_of_reads_for_each_memory(device, kinds, tmp_path):
+def test_the_curve_has_every_number_of_reads_for_each_memory(device, rng):
+    kinds = Kinds.of(rng.integers(0, 2**32, SIZE, np.uint32))
     curve = Reading(device, kinds.pageable).curve(kinds)
     assert len(curve.lines) == 3
     assert all([reads for reads, _ in points] == list(pinned_and_mapped.CURVE) for points in curve.lines.values())
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-    assert plots.draw("pinned_and_mapped", pinned_and_mapped.TITLE, Result([], pictures=[curve]), tmp_path)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 import cudart_py as cuda
-from library_tour import plots, timing
+from library_tour import timing
 from library_tour.course import stream_ordered
-from library_tour.stop import Result
 
 
-def test_a_pool_keeps_what_is_freed_until_its_threshold_or_a_trim_returns_it(rows):
+def test_a_pool_keeps_what_is_freed_until_a_trim_returns_it_and_a_full_one_names_its_limit(rows):
     found = [rows[name].values for name in ("four arrays", "three freed", "all freed, trimmed")]
     assert [values["used MiB"] for values in found] == [256, 64, 0]
     assert found[0]["reserved MiB"] == found[1]["reserved MiB"] >= 256
     assert found[2]["reserved MiB"] == 0
-
-
-def test_a_full_pool_refuses_and_names_its_limit(rows):
     assert f"the pool holds {stream_ordered.CHUNK:,} at most" in rows["more than max_size"].note
 
 
@@ -35,12 +29,10 @@ def test_the_waiting_program_has_no_wrong_numbers(device):
         assert stream_ordered.second_reads(first, second, lambda term: term.close(stream=second)) == ""
 
 
-def test_the_costs_are_drawn_for_three_ways(device, tmp_path, monkeypatch):
+def test_the_costs_are_drawn_for_three_ways(device, monkeypatch):
     monkeypatch.setattr(stream_ordered, "CURVE", (2**12, 2**20))
     monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
     with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
         curve = stream_ordered.costs(keeping, returning)
     assert len(curve.lines) == 3
     assert all(us > 0 for points in curve.lines.values() for _, us in points)
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-    assert plots.draw("stream_ordered", stream_ordered.TITLE, Result([], pictures=[curve]), tmp_path)
