@@ -21,11 +21,6 @@ def test_devices_lists_them_all_in_order():
 def test_a_device_that_is_not_there_is_a_value_error_naming_the_count():
     with pytest.raises(ValueError, match="argument 'ordinal' must be an int from 0 to .* not the int 99"):
         cuda.Device(99)
-    with pytest.raises(ValueError, match="not the int -1"):
-        cuda.Device(-1)
-    for wrong in (True, 0.0, "0"):
-        with pytest.raises(TypeError, match="ordinal"):
-            cuda.Device(wrong)
 
 
 def test_attributes_are_plausible(device):
@@ -113,10 +108,6 @@ def test_limits_are_read_and_set(device):
     finally:
         device.limits.stack_size = before
     assert "stack_size=" in repr(device.limits)
-    with pytest.raises(ValueError, match="'stack_size' .* not the int -1"):
-        device.limits.stack_size = -1
-    with pytest.raises(TypeError, match="'stack_size' must be an int"):
-        device.limits.stack_size = 1.5
 
 
 def test_a_device_is_no_peer_of_itself(device):
@@ -138,5 +129,3 @@ def test_every_attribute_is_there_by_its_name(device):
 def test_an_unknown_attribute_names_the_nearest_ones(device):
     with pytest.raises(ValueError, match=r"Device.attribute: argument 'name' .* nearest are 'warp_size'"):
         device.attribute("warp_sise")
-    with pytest.raises(TypeError, match="argument 'name' must be a str, not the int 10"):
-        device.attribute(10)

@@ -50,8 +50,6 @@ def test_views_are_numpys(device, rng, key):
         (6, IndexError, "the index, the int 6, is outside axis 0 of size 6"),
         ((0, 0), IndexError, "2 indices for an array of 1"),
         (np.s_[::-1], ValueError, "step -1 on axis 0"),
-        (1.0, TypeError, "float is no index"),
-        (True, TypeError, "bool is no index"),
         ("x", TypeError, "str is no index .*; take a field of structures on the host"),
         ((..., ...), IndexError, "one Ellipsis"),
     ],

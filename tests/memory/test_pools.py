@@ -151,18 +151,3 @@ def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(de
     assert set(memory_of.values()) <= set(allocated_from)
     for array, memory in zip(arrays, allocated_from, strict=True):
         assert memory is None or memory in array._origin
-
-
-@pytest.mark.parametrize(
-    ("use", "error", "words"),
-    [
-        (lambda: cuda.MemoryPool(max_size=-1), ValueError, "argument 'max_size' .* not the int -1"),
-        (lambda: cuda.MemoryPool(max_size=1.5), TypeError, "'max_size' must be an int, not the float 1.5"),
-        (lambda: cuda.MemoryPool(release_threshold=2**64), ValueError, "release_threshold"),
-        (lambda: cuda.Device(0).memory_pool.trim(-1), ValueError, "argument 'keep' .* not the int -1"),
-        (lambda: setattr(cuda.Device(0), "memory_pool", 5), TypeError, "'memory_pool' must be a MemoryPool or No"),
-    ],
-)
-def test_wrong_arguments_are_named(device, use, error, words):
-    with pytest.raises(error, match=words):
-        use()
