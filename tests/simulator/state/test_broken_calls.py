@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts, memory
@@ -67,20 +67,12 @@ def call(request: pytest.FixtureRequest, context: Any, no_garbage: None) -> Iter
 def free(result: Any) -> None:
     """Free what a call has made, whatever it is."""
     if result[0] == Status.CUDA_SUCCESS and len(result) > 1:
-        if isinstance(result[1], bindings.CUmodule):
-            ok(driver.cuModuleUnload(result[1]))
-        elif isinstance(result[1], bindings.CUdeviceptr):
-            ok(driver.cuMemFree(result[1]))
-        else:
-            ok(driver.cuMemFreeHost(result[1]))
+        ways = (driver.cuMemFree, driver.cuMemFreeHost, driver.cuModuleUnload)
+        assert any(way(int(result[1]))[0] == Status.CUDA_SUCCESS for way in ways)
 
 
 def test_at_any_depth_of_the_stack(call: Callable[[], Any]) -> None:
-    before, refused = live(), 0
-    depth = 0
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        depth, frame = depth + 1, frame.f_back
+    before, refused, depth = live(), 0, len(inspect.stack(0))
 
     def deeper(levels: int) -> Any:
         return deeper(levels - 1) if levels else call()
@@ -135,19 +127,18 @@ def test_where_there_is_no_memory_left(call: Callable[[], Any]) -> None:
 
 def test_an_interrupt_arrives_behind_the_call(call: Callable[[], Any]) -> None:
     """Ctrl-C at any line of the driver raises when the call has returned, or breaks off work that runs."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before, left = signal.signal(signal.SIGINT, signal.default_int_handler), 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal left
+        if "/simulator/" not in frame.f_code.co_filename:
+            return None
+        left -= 1
+        if left == 0:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
     try:
-        left = 0
-
-        def trace(frame: FrameType, event: str, argument: Any) -> Any:
-            nonlocal left
-            if "/simulator/" not in frame.f_code.co_filename:
-                return None
-            left -= 1
-            if left == 0:
-                signal.raise_signal(signal.SIGINT)
-            return trace
-
         for step in range(1, 400, 19):
             left = step
             sys.settrace(trace)
@@ -161,5 +152,4 @@ def test_an_interrupt_arrives_behind_the_call(call: Callable[[], Any]) -> None:
             check_tables()
     finally:
         signal.signal(signal.SIGINT, before)
-    address = upload(np.arange(4, dtype=np.int32))
-    ok(driver.cuMemFree(address))
+    ok(driver.cuMemFree(upload(np.arange(4, dtype=np.int32))))

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.simulator import driver
 from cudart_py.simulator.calls.launches import launches
 from cudart_py.simulator.state import memory
 from cudart_py.simulator.state.progress import progress
-from cudart_py.simulator.state.queue import scheduling
-from cudart_py.simulator.state.queue.operations import Operation
-from cudart_py.simulator.state.streams import find_stream
-from tests.simulator.kernels import ptx
-from tests.simulator.support import Status, ok, upload
 
 from .reentry import LANES, SOURCE, live, stepped
 
@@ -29,10 +24,8 @@ pytestmark = pytest.mark.needs("in_process")
 
 
 @pytest.fixture
-def in_the_middle(
-    no_garbage: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
-    """Let a function be called by the garbage collector in the middle of the next launch; its results are listed."""
+def in_the_middle(no_garbage, monkeypatch):
+    """Let a function be called by the garbage collector in the middle of the next launch; its result is listed."""
     threshold, hooks = gc.get_threshold(), []
     run = launches.ptx.run
 
@@ -51,10 +44,7 @@ def in_the_middle(
                 frame = frame.f_back
             if frame is not None and not results:
                 results.append(None)
-                try:
-                    results[0] = function()
-                except cuda.CudaError as error:
-                    results[0] = error
+                results[0] = function()
 
         hooks.append(hook)
         gc.callbacks.append(hook)
@@ -81,13 +71,10 @@ def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatc
     def ask(launch: Any) -> Any:
         thread = threading.get_ident()
         if thread not in answers:
-            answers[thread] = None
+            answers[thread] = ""
             all_there.wait(60)
             if progress.here:  # else it would wait for the launch, which waits for it
-                try:
-                    idle.to_host()
-                except cuda.CudaError as error:
-                    answers[thread] = error
+                answers[thread] = refused(idle.to_host)
         return go_on(launch)
 
     monkeypatch.setattr(NativeLaunch, "go_on", ask)
@@ -95,8 +82,7 @@ def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatc
         module["step"][300, LANES](x, 1)
         cuda.Device(0).synchronize()
     assert len(answers) == 3
-    for error in answers.values():
-        assert "in the middle of the launch of kernel step" in str(error)
+    assert all("in the middle of the launch of kernel step" in text for text in answers.values())
     assert not progress.workers
 
 
@@ -134,9 +120,7 @@ def test_calls_in_the_middle_of_a_launch_are_refused_and_change_nothing(module, 
     module["step"][1, LANES](x, 500)
     cuda.Device(0).synchronize()
     for name, text in results[0].items():
-        assert "in the middle of the launch of kernel step" in text, name
-        assert "__del__" in text or "finalizer" in text, name
-        assert "set a flag" in text, name
+        assert re.search("in the middle of the launch of kernel step.*(__del__|finalizer).*set a flag", text), name
     np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 500))
     assert idle.to_host().tolist() == [7] * 4
     assert cuda.Device(0).memory_info.free == free
@@ -212,18 +196,6 @@ def test_registered_memory_stays_till_the_kernel_that_uses_it_has_ended(module, 
     np.testing.assert_array_equal(array, stepped(np.zeros(LANES), 500))
 
 
-class Calling(io.StringIO):
-    """A standard output whose writing calls the driver."""
-
-    def __init__(self, function: Callable[[], object]) -> None:
-        super().__init__()
-        self._function = function
-
-    def write(self, text: str) -> int:
-        self._function()
-        return super().write(text)
-
-
 def test_standard_output_may_call_the_driver_from_any_thread_or_wait(module, engine, monkeypatch):
     idle, x, seen, behind = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), [], cuda.Stream()
 
@@ -235,7 +207,8 @@ def test_standard_output_may_call_the_driver_from_any_thread_or_wait(module, eng
         behind.synchronize()
         seen.append(x.to_host())
 
-    output = Calling(work)
+    output = io.StringIO()
+    monkeypatch.setattr(output, "write", lambda text: (work(), io.StringIO.write(output, text)))
     monkeypatch.setattr(sys, "stdout", output)
     for value in range(3):
         module["speak"][1, 1](value)
@@ -245,27 +218,3 @@ def test_standard_output_may_call_the_driver_from_any_thread_or_wait(module, eng
     assert seen[::2] == [[7] * 4] * 4
     for count, found in enumerate(seen[1::2], 1):
         np.testing.assert_array_equal(found, stepped(np.zeros(LANES), 3 * count))
-
-
-def test_work_may_free_memory_that_other_work_is_done_with(context: Any) -> None:
-    """Finalizers run wherever the garbage collector is called, in the middle of a kernel too."""
-    stream = ok(driver.cuStreamCreate(1))
-    address, pinned = upload(np.zeros(10, np.uint8)), ok(driver.cuMemHostAlloc(10, 0))
-    module = ok(driver.cuModuleLoadData(ptx()))
-
-    def finalize() -> None:
-        ok(driver.cuMemFree(address))
-        ok(driver.cuMemFreeHost(pinned))
-        ok(driver.cuModuleUnload(module))
-        assert driver.cuMemFree(address) == (Status.CUDA_ERROR_INVALID_VALUE,)
-
-    class Finalizing(Operation):
-        def run(self, context: Any) -> None:
-            finalize()
-
-    scheduling.enqueue(find_stream(stream), Finalizing())
-    ok(driver.cuStreamSynchronize(stream))
-    assert memory.live.find(address) is None
-    assert memory.live.find(pinned) is None
-    free, total = ok(driver.cuMemGetInfo())
-    assert free == total
