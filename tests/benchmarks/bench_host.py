@@ -38,7 +38,6 @@ def rivals(things: Things) -> Iterator[dict[tuple[str, str], Call]]:
 
 
 def succeeds(found: Any) -> bool:
-    """Whether one or several calls of the driver answered with success, which comes first."""
     return all(map(succeeds, found)) if isinstance(found[0], tuple) else cuda.check(found[:1]) is None
 
 

@@ -27,7 +27,6 @@ SIZES = {"svd": 512, "eigh": 512, "lstsq": 512}
 
 @pytest.fixture(scope="module")
 def rivals() -> dict[str, Any]:
-    """The modules of others, None for those that are not here."""
     return {name: optional(name) for name in ("cupy", "torch")} if "interop" in cuda.capabilities() else {}
 
 
@@ -50,7 +49,6 @@ def test_function(
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 @pytest.mark.benchmark(group="libraries")
 def test_gemm(gpu_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[str, Any], dtype: str) -> None:
-    """The product of the table above, in other precisions."""
     function, operands = library_calls.CALLS["gemm"], Operands(size(4096, 16), dtype)
     peers = function.peers(operands, rivals)
     gpu_benchmark(function.ours(operands), beside=peers, flops=2 * operands.n**3)
@@ -58,8 +56,6 @@ def test_gemm(gpu_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[
 
 
 def done(call: Callable[[], object]) -> Callable[[], None]:
-    """Return the call with the wait for its end."""
-
     def to_the_end() -> None:
         call()
         cuda.legacy_default.synchronize()
@@ -91,7 +87,6 @@ def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -
 @pytest.mark.parametrize("way", ["direct", "planned"])
 @pytest.mark.benchmark(group="host")
 def test_gemm_call(host_benchmark: Any, device: cuda.Device, rivals: dict[str, Any], way: str) -> None:
-    """The host's cost of a small product."""
     o = Operands(128)
     ours = libraries.gemm.plan(o.a, o.b, o.out) if way == "planned" else library_calls.CALLS["gemm"].ours(o)
     host_benchmark(ours, beside={"bare": bare_gemm(o.a, o.b, o.out), **library_calls.CALLS["gemm"].peers(o, rivals)})

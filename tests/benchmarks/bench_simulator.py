@@ -83,7 +83,6 @@ WAYS: dict[str, Watching] = {
 
 
 def check(work: Work, found: Any) -> None:
-    """Compare a result with NumPy's."""
     n, first, *others = work.arguments
     match work.name:
         case "saxpy":

@@ -23,7 +23,6 @@ BENCHMARKS = ("host", "copies", "course", "libraries", "measuring", "simulator",
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure or recall, print, and keep."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m tests.benchmarks.peers", description=__doc__, formatter_class=raw)
     commands = parser.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")

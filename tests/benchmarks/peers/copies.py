@@ -37,8 +37,6 @@ class Pair(NamedTuple):
 
 
 def finished(copy: Copy) -> Copy:
-    """Return a copy with the wait for its end."""
-
     def to_the_end() -> None:
         copy()
         cuda.legacy_default.synchronize()
@@ -47,7 +45,6 @@ def finished(copy: Copy) -> Copy:
 
 
 def check(up: Copy, down: Copy, host: np.ndarray, expected: np.ndarray) -> None:
-    """Copy to the device and back."""
     finished(up)()
     host[:] = 0
     finished(down)()
@@ -56,7 +53,6 @@ def check(up: Copy, down: Copy, host: np.ndarray, expected: np.ndarray) -> None:
 
 
 def pageable(nbytes: int) -> list[Pair]:
-    """Compare with the driver's copies of memory that is not page-locked."""
     device = cuda.empty(nbytes, np.uint8)
     source = np.random.default_rng().integers(0, 256, nbytes, np.uint8)
     target = source.copy()
@@ -77,7 +73,6 @@ def pageable(nbytes: int) -> list[Pair]:
 
 
 def pinned(nbytes: int) -> list[Pair]:
-    """Compare with CuPy's copies of page-locked memory."""
     stream = cuda.Stream(non_blocking=True)
     device, host = cuda.empty(nbytes, np.uint8, stream=stream), cuda.pinned_empty(nbytes, np.uint8)
     host[:] = np.random.default_rng().integers(0, 256, nbytes, np.uint8)
@@ -105,14 +100,12 @@ def pinned(nbytes: int) -> list[Pair]:
 
 
 def seconds(copy: Copy) -> float:
-    """Return the seconds of one copy, with nothing queued before or after it."""
     begin = time.perf_counter()
     copy()
     return time.perf_counter() - begin
 
 
 def compare(nbytes: int, rounds: int) -> Iterator[Comparison]:
-    """Yield each copy's rate beside the rival's."""
     for pair in pageable(nbytes) + pinned(nbytes):
         if pair.theirs is None:
             yield Comparison(pair.what, "GB/s", rival=pair.rival, bar=pair.bar, note="not here")

@@ -111,7 +111,6 @@ BARS = [
 
 @functools.cache
 def cub_library() -> Any:
-    """Compile CUB's functions, and thrust's, with nvcc."""
     library = Path(tempfile.mkdtemp()) / "cub_baseline.so"
     command = ["nvcc", "-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC", str(SOURCE)]
     subprocess.run([*command, "-o", str(library)], check=True)
@@ -140,13 +139,11 @@ def in_cub(name: str, *arguments: Any) -> Work:
 
 
 def theirs(name: str, array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> Work:
-    """Return the work of CuPy or PyTorch on an array of ours."""
     module = importlib.import_module({"CuPy": "cupy", "PyTorch": "torch"}[name])
     return work(tensor(module, array), module)
 
 
 def in_both(array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> dict[str, Callable[[], Work]]:
-    """Return the same work for CuPy and PyTorch."""
     return {name: partial(theirs, name, array, work) for name in ("CuPy", "PyTorch")}
 
 
@@ -199,7 +196,6 @@ def others(stop: str, count: int) -> Iterator[tuple[str, dict[str, Callable[[], 
 
 
 def histograms(values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
-    """Return others' histograms of the values."""
     return {
         CUB: partial(in_cub, "cub_histogram", values, cuda.empty(bins, np.uint32), bins, values.size),
         "CuPy": partial(theirs, "CuPy", values, lambda x, m: lambda: m.histogram(x, bins, (0, 1))),
@@ -276,7 +272,6 @@ def steps_in_c() -> Iterator[Rival]:
 
 
 def films(outcome: Outcome) -> tuple[str, float, float]:
-    """Return the overlapped film's name and rate, and the rate that its longer part alone would have."""
     ms = {row.name: float(row.values["ms"]) for row in outcome.result.rows if row.name.startswith("film: ")}
     return "film: overlapped", 1e3 / ms["film: overlapped"], 1e3 / max(ms["film: steps"], ms["film: writing"])
 
@@ -287,7 +282,6 @@ def bars_of(stop: str) -> list[RowBar]:
 
 
 def judge(bar: RowBar, outcome: Outcome, others: list[Rival]) -> Comparison:
-    """Compare a stop's best row in a column with what its bar is about."""
     rival = bar.of if isinstance(bar.of, str) else "the bar"
     least = Bar.at_least(bar.least)
     if outcome.state != "passed":
@@ -314,7 +308,6 @@ STOPS = list(dict.fromkeys([*(bar.stop for bar in BARS), *WITHOUT_BARS]))
 
 
 def compare(stops: list[str]) -> Iterator[Comparison | Table]:
-    """Run the stops and what they are compared with."""
     device = cuda.Device(0)
     every: list[list[Any]] = []
     for name in stops:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from library_tour.block_cyclic import near_square
 from library_tour.course.distributed_gemm import PANELS
 
-__all__ = ["Rates", "all_reduce_seconds", "bus_bandwidth", "halo_seconds", "product_seconds"]
-
 FLOAT = 4  # bytes
 
 
@@ -54,7 +52,6 @@ def all_reduce_seconds(gpus: int, nbytes: float, rates: Rates | None = None) -> 
 
 
 def bus_bandwidth(gpus: int, nbytes: float, seconds: float) -> float:
-    """Return the bytes a second that NCCL's tests would tell of sums that take so long."""
     return 2 * (gpus - 1) / gpus * nbytes / seconds
 
 

@@ -39,19 +39,16 @@ class Figure(NamedTuple):
 
 
 def weak_size(base: int, count: int) -> int:
-    """Return the rows and columns of a product that is `count` times the work of one of `base`, in whole blocks."""
     return round(base * count ** (1 / 3) / 256) * 256
 
 
 def perf_lines(text: str) -> list[tuple[float, float]]:
-    """Return bytes and out-of-place bus bandwidth of each line that all_reduce_perf prints."""
     number = r"\s+(\S+)"
     lines = re.finditer(rf"^\s*(\d+)\s+\d+\s+float\s+sum{number * 4}", text, re.MULTILINE)
     return [(float(line[1]), float(line[5])) for line in lines]
 
 
 def figures(found: Json) -> Iterator[Figure]:
-    """Yield the figures of all runs on several devices that took times, in their order."""
     for each in found["runs"]:
         if each.get("outcome") and each["state"] == "passed" and each["count"] > 1:
             yield from (_of_product if each["stop"] == "distributed_gemm" else _of_rows)(each)
@@ -110,13 +107,11 @@ def _predicted_bandwidth(count: int, nbytes: float) -> float:
 
 
 def _lines(outcome: Json, name: str) -> dict[str, list[tuple[float, float]]]:
-    """Return the lines of one of the outcome's curves, none where it was not drawn."""
     lines = next((picture["lines"] for picture in outcome["pictures"] if picture["name"] == name), {})
     return {line: [(x, y) for x, y in points] for line, points in lines.items()}
 
 
 def bandwidths(found: Json) -> Table:
-    """Return the bandwidths of sums against bytes on most devices, by way, by the model and by NCCL's own tests."""
     timed = [each for each in found["runs"] if each["stop"] == "all_reduce" and "outcome" in each and each["count"] > 1]
     most = max((each["count"] for each in timed), default=0)
     lines: dict[str, dict[float, float]] = {}
@@ -134,7 +129,6 @@ def bandwidths(found: Json) -> Table:
 
 
 def left_out(found: Json) -> str:
-    """Return what did not run, and why, as a part of the conditions."""
     parts = []
     if found["left_out"]:
         parts.append(f"not run, for want of devices: {', '.join(map(str, found['left_out']))}")

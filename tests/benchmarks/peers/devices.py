@@ -46,7 +46,6 @@ def sizes_of(stop: str, count: int, size: int | None) -> list[int | None]:
 
 
 def on_devices(count: int, mode: str) -> dict[str, str]:
-    """Return the environment of a process, or of ranks, that see so many devices."""
     environment = dict(os.environ)
     if "in_process" in cuda.capabilities():
         # Devices of a driver that runs kernels in the process: each rank has its own.
@@ -59,7 +58,6 @@ def on_devices(count: int, mode: str) -> dict[str, str]:
 
 
 def mpiexec() -> str | None:
-    """Return the program that starts ranks, where mpi4py is installed, too."""
     beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
     return (beside or shutil.which("mpiexec")) if importlib.util.find_spec("mpi4py") else None
 
@@ -113,7 +111,6 @@ def nccl_tests(count: int, limit: float) -> list[tuple[float, float]]:
 
 
 def find(options: argparse.Namespace) -> Json:
-    """Run everything that is asked for, and return what the tables are made of."""
     own = len(cuda.devices()) if "in_process" not in cuda.capabilities() else max(options.counts)
     counts = [count for count in options.counts if count <= own]
     modes = [mode for mode in options.modes if mode == PROCESS or mpiexec()]

@@ -66,7 +66,6 @@ def loop(call: Call) -> Callable[[int], float]:
 
 
 def bare_launches(t: Things) -> Iterator[tuple[str, Call]]:
-    """Yield further ways to launch by the driver's function."""
     launch, pack, f, s, where, buffer, values = (
         seam.raw.cuLaunchKernel, t.layout.pack_into, t.f, t.s, t.extra, t.packed, t.values,
     )  # fmt: skip  # one name each
@@ -96,7 +95,6 @@ def all_loops(t: Things) -> Loops:
 
 
 def import_milliseconds(statement: str) -> list[float]:
-    """Return the milliseconds of an import in nine fresh processes."""
     # As an installer leaves packages; Python may be told not to write bytecode itself.
     compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
     program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
@@ -121,7 +119,6 @@ def microseconds(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str
 
 
 def compare(options: argparse.Namespace) -> Iterator[Comparison | Table]:
-    """Yield what the bars are about, and a table of all calls, those of one kind together."""
     with cuda.Device(0) as device:
         times = microseconds(device, options.rounds, options.calls)
     times["import", "numpy"] = import_milliseconds("import numpy")

@@ -19,11 +19,8 @@ from cudart_py.driver import seam
 from . import host_things as things
 from .host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, Call, Things
 
-__all__ = ["CALLS", "LAUNCHES_BY", "UNTIMED", "launches"]
-
 
 def bare(name: str, *arguments: Any) -> Call:
-    """Return a call of a driver's function."""
     return partial(getattr(seam.raw, name), *arguments)
 
 
@@ -34,22 +31,18 @@ def dropped(make: str, drop: str, *arguments: Any) -> Call:
 
 
 def closed(make: Callable[[], Any]) -> Call:
-    """Return what makes one of our objects and closes it."""
     return lambda: make().close()
 
 
 def both(first: Call, second: Call) -> Call:
-    """Return two calls, one after the other."""
     return lambda: (first(), second())
 
 
 def getter(thing: Any, name: str) -> Call:
-    """Return what asks for a property."""
     return partial(getattr(type(thing), name).fget, thing)
 
 
 def bare_allocation(t: Things, make: str, *pool: Any) -> Call:
-    """Allocate and free."""
     first, second, stream = getattr(seam.raw, make), seam.raw.cuMemFreeAsync, t.s
     return lambda: second(first(MIB, *pool, stream)[1], stream)
 
@@ -61,8 +54,6 @@ def allocation(t: Things) -> Call:
 
 
 def current(t: Things) -> Call:
-    """Make a device current and go back."""
-
     def call() -> None:
         with t.device:
             pass
@@ -71,7 +62,6 @@ def current(t: Things) -> Call:
 
 
 def bare_capture(t: Things) -> Call:
-    """Capture one launch, and drop the graph."""
     names = ("cuStreamBeginCapture", "cuLaunchKernel", "cuStreamEndCapture", "cuGraphDestroy")
     begin, launch, end, drop = (getattr(seam.raw, name) for name in names)
     mode, f, s, where = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, t.f, t.s, t.extra
@@ -85,7 +75,6 @@ def bare_capture(t: Things) -> Call:
 
 
 def capture(t: Things) -> Call:
-    """Capture one launch, and close the graph."""
     launch, stream = t.kernel[GRID, BLOCK, 0, t.stream].bind(*t.arguments), t.stream
 
     def call() -> None:
@@ -97,7 +86,6 @@ def capture(t: Things) -> Call:
 
 
 def bare_policy(t: Things) -> Call:
-    """Set an access policy, and what was there before."""
     ask, set_it = seam.raw.cuStreamGetAttribute, seam.raw.cuStreamSetAttribute
     kind, value, s = driver.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, things.access_policy(t), t.s
 
@@ -109,8 +97,6 @@ def bare_policy(t: Things) -> Call:
 
 
 def policy(t: Things) -> Call:
-    """Set an access policy for a block of the program."""
-
     def call() -> None:
         with t.stream.access_policy(t.x):
             pass
@@ -119,7 +105,6 @@ def policy(t: Things) -> Call:
 
 
 def bare_managed_attributes(t: Things) -> Call:
-    """Ask for four attributes of managed memory."""
     ask, start, kinds = seam.raw.cuMemRangeGetAttribute, t.at_managed, driver.CUmem_range_attribute
     names = ("READ_MOSTLY", "PREFERRED_LOCATION", "ACCESSED_BY", "LAST_PREFETCH_LOCATION")
     asked = [getattr(kinds, f"CU_MEM_RANGE_ATTRIBUTE_{name}") for name in names]
@@ -386,7 +371,6 @@ LAUNCHES_BY = ("checked", "checked, with kernel[...] each time", "bound")
 
 
 def launches(t: Things) -> dict[str, Call]:
-    """Return the ways to launch, of which the table above has the checked one."""
     kernel, stream = t.kernel, t.stream
     launch = kernel[GRID, BLOCK, 0, stream]
 

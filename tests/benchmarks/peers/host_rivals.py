@@ -14,8 +14,6 @@ from .c_loops import compile_c
 from .host_things import BLOCK, GRID, MIB, SIZE, SOURCE, Call, Things
 from .report import attempt, tried
 
-__all__ = ["c_loops", "rivals"]
-
 
 def c_loops(t: Things) -> dict[str, Callable[[int], float]]:
     """Return loops in C by the wrapper's name; each takes the number of calls."""
@@ -49,7 +47,6 @@ def rivals(t: Things) -> dict[tuple[str, str], Call]:
 
 
 def core_calls(t: Things) -> Iterator[tuple[str, str, Call]]:
-    """Yield cuda.core's."""
     from cuda import core
 
     device = core.Device(t.device.ordinal)
@@ -70,7 +67,6 @@ def core_calls(t: Things) -> Iterator[tuple[str, str, Call]]:
 
 
 def cupy_calls(t: Things) -> Iterator[tuple[str, str, Call]]:
-    """Yield CuPy's."""
     import cupy
 
     cupy.cuda.Device(t.device.ordinal).use()

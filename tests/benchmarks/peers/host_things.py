@@ -78,7 +78,6 @@ def fill(target: Any, **fields: Any) -> Any:
 
 
 def planes(t: Things) -> Any:
-    """Return the copy of a 2-D array."""
     of_device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
     source = {"srcMemoryType": of_device, "srcDevice": t.plane.pointer, "srcPitch": t.plane.pitch}
     target = {"dstMemoryType": of_device, "dstDevice": t.other.pointer, "dstPitch": t.other.pitch}
@@ -86,12 +85,10 @@ def planes(t: Things) -> Any:
 
 
 def plane_to_array(t: Things) -> Any:
-    """Return the copy of a 2-D array to a CUDA array."""
     return fill(planes(t), dstMemoryType=driver.CUmemorytype.CU_MEMORYTYPE_ARRAY, dstArray=t.array.handle)
 
 
 def boxes(t: Things) -> Any:
-    """Return the copy of a 3-D array."""
     of_device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
     source = {"srcMemoryType": of_device, "srcDevice": t.box.pointer, "srcPitch": 256, "srcHeight": 16}
     target = {"dstMemoryType": of_device, "dstDevice": t.other_box.pointer, "dstPitch": 256, "dstHeight": 16}
@@ -99,7 +96,6 @@ def boxes(t: Things) -> Any:
 
 
 def launch_config(t: Things, *, cooperative: bool) -> Any:
-    """Return the shape of a launch, which may be cooperative."""
     attribute = fill(driver.CUlaunchAttribute(), id=driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
     attribute.value.cooperative = 1
     grid = {"gridDimX": GRID, "gridDimY": 1, "gridDimZ": 1}
@@ -109,7 +105,6 @@ def launch_config(t: Things, *, cooperative: bool) -> Any:
 
 
 def access_policy(t: Things) -> Any:
-    """Return the value of a stream's attribute that keeps x in L2."""
     hit = driver.CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
     miss = driver.CUaccessProperty.CU_ACCESS_PROPERTY_STREAMING
     window = {"base_ptr": t.x.pointer, "num_bytes": t.x.nbytes, "hitRatio": 1.0, "hitProp": hit, "missProp": miss}
@@ -117,31 +112,26 @@ def access_policy(t: Things) -> Any:
 
 
 def kernel_node(t: Things) -> Any:
-    """Return what a kernel's node does."""
     grid = {"gridDimX": GRID, "gridDimY": 1, "gridDimZ": 1}
     block = {"blockDimX": BLOCK, "blockDimY": 1, "blockDimZ": 1}
     return fill(driver.CUDA_KERNEL_NODE_PARAMS(), func=t.f, **grid, **block, extra=t.extra)
 
 
 def location(t: Things) -> Any:
-    """Return where managed memory is."""
     return fill(driver.CUmemLocation(), type=driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id=t.device.ordinal)
 
 
 def pool_properties(t: Things) -> Any:
-    """Return the properties of a pool of the device's memory."""
     pinned = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     return fill(driver.CUmemPoolProps(), allocType=pinned, location=location(t))
 
 
 def array_description() -> Any:
-    """Return the description of a CUDA array."""
     kind = driver.CUarray_format.CU_AD_FORMAT_FLOAT
     return fill(driver.CUDA_ARRAY3D_DESCRIPTOR(), Width=64, Height=64, Format=kind, NumChannels=1)
 
 
 def texture(t: Things) -> tuple[Any, Any, None]:
-    """Return the memory of a texture, and how it is read."""
     kind = driver.CUarray_format.CU_AD_FORMAT_FLOAT
     plane = {"devPtr": driver.CUdeviceptr(t.plane.pointer), "pitchInBytes": t.plane.pitch}
     plane |= {"format": kind, "numChannels": 1, "width": 64, "height": 64}

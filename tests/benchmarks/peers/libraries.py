@@ -38,14 +38,12 @@ Work = Callable[[], object]
 
 
 def device_seconds(work: Work) -> float:
-    """Return the device's median time of a call."""
     found = benchmark.measure(work, options=OPTIONS).median
     assert found is not None
     return found
 
 
 def host_seconds(work: Work) -> float:
-    """Return what a call costs the host."""
     found = benchmark.measure_host(work, options=HOST_OPTIONS).median
     assert found is not None
     return found
@@ -77,12 +75,10 @@ class Case(NamedTuple):
 
 
 def planned(o: Operands) -> Work:
-    """Return a product whose arguments are checked beforehand."""
     return lib.gemm.plan(o.a, o.b, o.out)
 
 
 def drawn_by_cupy(m: Any, o: Operands) -> Work:
-    """Draw with CuPy's own generator."""
     draw, target = m.random.default_rng().random, tensor(m, o.drawn)
     return lambda: draw(target.size, m.float32, out=target)
 
@@ -164,7 +160,6 @@ STEPS = ("host", "gemm", "fft", "sparse", "random", "solver")
 
 
 def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
-    """Measure in turns, and compare with the fastest rival."""
     operands = Operands(case.n, case.dtype)
     if modules["torch"]:
         modules["torch"].backends.cuda.matmul.allow_tf32 = "TF32" in case.what
@@ -186,7 +181,6 @@ def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
 
 
 def compare(steps: list[str]) -> Iterator[Comparison]:
-    """Yield the comparisons of the steps; an error ends a step, and is one of them."""
     modules = {name: optional(name) for name in ("torch", "cupy")}
     started = time.perf_counter()
     known = cases()

@@ -16,8 +16,6 @@ from library_tour.libraries.sparse import laplacian
 
 from .report import attempt, tried
 
-__all__ = ["CALLS", "UNTIMED", "Function", "Operands", "cupy", "of", "torch"]
-
 Call = Callable[[], object]
 # It takes seconds for a large grid.
 grid_of = cache(laplacian)
@@ -41,35 +39,29 @@ class Operands:
         return value
 
     def normal(self, *shape: int) -> Any:
-        """Return normally distributed numbers."""
         return self._random.standard_normal(shape, np.float32).astype(self.dtype)
 
     def array(self, *shape: int) -> cuda.DeviceArray:
-        """Return an array of random elements."""
         return cuda.to_device(self.normal(*shape))
 
 
 def definite(o: Operands) -> cuda.DeviceArray:
-    """Return a symmetric and positive definite matrix."""
     half = o.normal(o.n, o.n)
     return cuda.to_device(((half + half.T) / 2 + 2 * o.n * np.eye(o.n)).astype(o.dtype))
 
 
 def few(o: Operands) -> lib.SparseVector:
-    """Return a sparse vector of n elements, of which every eighth is stored."""
     places = np.arange(0, o.n, 8, dtype=np.int32)
     return lib.SparseVector(o.n, cuda.to_device(places), o.array(places.size))
 
 
 def mostly_zero(o: Operands) -> cuda.DeviceArray:
-    """Return a dense matrix of which every eighth column is not zero."""
     kept = np.zeros_like(o.host)
     kept[:, ::8] = o.host[:, ::8]
     return cuda.to_device(kept)
 
 
 def bands(o: Operands) -> tuple[cuda.DeviceArray, ...]:
-    """Return the diagonals of n tridiagonal systems."""
     lower, upper = np.full((2, o.n, o.n), -1, o.dtype)
     lower[:, 0], upper[:, -1] = 0, 0
     return tuple(map(cuda.to_device, (lower, np.full((o.n, o.n), 4, o.dtype), upper)))
@@ -174,7 +166,6 @@ class Function(NamedTuple):
     flops: Callable[[Operands], float] | None = None
 
     def amounts(self, operands: Operands) -> dict[str, float]:
-        """Return what a call moves and computes, as far as it is known."""
         found: dict[str, float] = {}
         if self.moved:
             found["bytes"] = sum(getattr(operands, name).nbytes for name in self.moved.split())
@@ -196,7 +187,6 @@ class Function(NamedTuple):
 
 
 def product(o: Operands) -> float:
-    """Return the operations of a product of matrices."""
     return 2 * o.n**3
 
 

@@ -39,7 +39,6 @@ class ChildError(Exception):
 
 
 def run(*command: str) -> str:
-    """Run a command with this checkout's package and return its standard output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -57,14 +56,12 @@ def child(*arguments: str) -> Any:
 
 
 def find_ncu() -> str:
-    """Return the path of Nsight Compute."""
     places = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
     found = sorted((path for place in places for path in glob.glob(place)), reverse=True)
     return shutil.which("ncu") or next(iter(found), "ncu")
 
 
 def ncu_seconds(name: str) -> float:
-    """Return the median duration of a case's kernel by Nsight Compute."""
     output = run(
         find_ncu(), "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
         "--csv", "--print-units", "base", "--kernel-name", CASES[name].kernel,
@@ -87,12 +84,10 @@ def read_durations(output: str) -> list[float]:
 
 
 def compare(what: str, ours: float, rival: str, theirs: float, share: float | None = None) -> Comparison:
-    """Compare two times, which may differ by a share."""
     return Comparison(what, "us", 1e6 * ours, rival, 1e6 * theirs, None if share is None else Bar.within(share))
 
 
 def not_checked(what: str, rival: str, reason: object) -> Comparison:
-    """Return the line of a check that could not be made."""
     return Comparison(what, "us", rival=rival, note=" ".join(str(reason).split())[-300:])
 
 
@@ -140,7 +135,6 @@ def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
 
 
 def check_nvbench(_: object) -> Iterator[Comparison]:
-    """Compare with nvbench."""
     for name, case in CASES.items():
         whats = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
         for kind, what in whats.items():
@@ -169,7 +163,6 @@ def check_host(_: object) -> Iterator[Comparison]:
 
 
 def check_ceilings(_: object) -> Iterator[Comparison]:
-    """Compare the ceilings with what is known of the H200."""
     found = child("ceilings")
     for kind, bar in CEILING_BARS.items():
         known = bar if "H200" in found["device"] else None
@@ -187,7 +180,6 @@ CHECKS: dict[str, Callable[[list[dict[str, Any]]], Iterator[Comparison]]] = {
 
 
 def check(steps: list[str]) -> Iterator[Comparison | Table]:
-    """Make the checks, and show how the first process measured."""
     processes = [child("measure_all") for _ in range(PROCESSES if "processes" in steps else 1 if "ncu" in steps else 0)]
     for step in steps:
         print(f"... {step}", file=sys.stderr)
@@ -201,7 +193,6 @@ def check(steps: list[str]) -> Iterator[Comparison | Table]:
 
 
 def cells(one: dict[str, Any]) -> list[Any]:
-    """Return how a case was measured, as a row."""
     how = {"streams": one["streams"], "in a graph": one["captured"], "NOT BLOCKED": not one["blocked"]}
     times = (1e6 * one["median"], 100 * one["spread"], one["samples"], one["batch"])
     words = ", ".join(word for word, holds in how.items() if holds)
@@ -224,7 +215,6 @@ def measure(options: argparse.Namespace) -> Report:
 
 
 def version() -> str:
-    """Return that of Nsight Compute."""
     try:
         return run(find_ncu(), "--version").strip().splitlines()[-1].removeprefix("Version ")
     except ChildError:  # which is said where it is compared

@@ -59,7 +59,6 @@ CASES = {
 
 
 def make_launch(case: Case) -> Callable[[Any], Callable[[], None]]:
-    """Return a function that binds the case's kernel to its data on a stream."""
     kernel, device = cuda.compile(SOURCE)[case.kernel], cuda.current_device()
     shape: tuple[int, int] = (1, 32)
     arguments: tuple[Any, ...] = ()
@@ -74,7 +73,6 @@ def make_launch(case: Case) -> Callable[[Any], Callable[[], None]]:
 
 
 def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
-    """Return a function that launches the case's kernel on a stream."""
     return make_launch(case)(stream)
 
 
@@ -103,7 +101,6 @@ def measure_all() -> dict[str, Any]:
 
 
 def launch(name: str) -> None:
-    """Launch a case for Nsight Compute, as often as it looks, with L2 in the state in which it is measured."""
     case = CASES[name]
     work = make_work(case)
     flush = cuda.zeros(2 * cuda.current_device().properties.l2_cache_size, np.uint8)
@@ -155,7 +152,6 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
 
 
 def make_graph(work: Callable[[], None], stream: Any) -> Callable[[], None]:
-    """Return a function that launches a graph of many calls."""
     with stream.capture() as calls:
         for _ in range(GRAPH_CALLS):
             work()
@@ -179,7 +175,6 @@ def host() -> dict[str, Any]:
 
 
 def ceilings() -> dict[str, Any]:
-    """Measure the ceilings."""
     device = cuda.Device(0)
     return {"device": device.name, **dataclasses.asdict(benchmark.ceilings(device))}
 

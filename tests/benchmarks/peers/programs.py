@@ -22,7 +22,6 @@ SECONDS, MOST_RUNS = 2.0, 20
 
 
 def run(case: Case, device: cuda.Device) -> float:
-    """Run a program once and return its milliseconds."""
     begin = time.perf_counter()
     case.run()
     device.synchronize()
@@ -42,7 +41,6 @@ def times(case: Case, device: cuda.Device, engine: str, seconds: float) -> tuple
 
 
 def compare(names: Sequence[str], full: bool, seconds: float) -> Iterator[Comparison | Table]:
-    """Yield each program's time in machine code beside that with NumPy, and the times of first runs."""
     firsts: list[list[str | float]] = []
     for name in names:
         with cuda.Device(0) as device:

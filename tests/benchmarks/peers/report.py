@@ -23,8 +23,6 @@ HEADING = "## Measured"
 
 
 class Verdict(StrEnum):
-    """The outcome of a comparison with a bar."""
-
     OK = "ok"
     MISSED = "MISSED"
     NOT_JUDGED = "not judged"
@@ -58,7 +56,6 @@ class Bar(NamedTuple):
         return cls("above by", difference)
 
     def reached(self, ours: float, theirs: float, ratio: float) -> bool:
-        """Return whether our figure reaches the bar."""
         if self.kind == "at least":
             return ratio >= self.value
         off = {"at most": ratio, "within": abs(ratio - 1), "above by": ours - theirs}[self.kind]
@@ -97,13 +94,11 @@ class Comparison(NamedTuple):
 
     @property
     def quotient(self) -> float | None:
-        """Our figure over the rival's."""
         if self.ratio is not None or self.ours is None or not self.theirs:
             return self.ratio
         return self.ours / self.theirs
 
     def cells(self) -> list[Cell]:
-        """Return the row of the table."""
         bar = "" if self.bar is None else str(self.bar)
         return [self.what, self.unit, self.ours, self.rival, self.theirs, self.quotient, bar, self.verdict, self.note]
 
@@ -147,18 +142,15 @@ class Report(NamedTuple):
 
     @classmethod
     def read(cls, file: Path) -> Report:
-        """Return what `write` wrote."""
         record = json.loads(file.read_text())
         return cls(**record | {"tables": [Table(**one) for one in record["tables"]]})
 
     def write(self, file: Path) -> None:
-        """Write the report as JSON."""
         record = self._asdict() | {"tables": [one._asdict() for one in self.tables]}
         file.write_text(json.dumps(record, indent=1) + "\n")
 
     @property
     def status(self) -> int:
-        """1 where a bar is missed, 2 where none is but one could not be judged, else 0."""
         found = {row[COMPARED.index("verdict")] for row in self.tables[0].rows}
         return 1 if Verdict.MISSED in found else 2 if Verdict.NOT_JUDGED in found else 0
 
@@ -186,7 +178,6 @@ def attempt(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def tried(call: Callable[[], object]) -> Callable[[], object]:
-    """Make a call once, to see whether it fails, and return it."""
     call()
     return call
 

@@ -45,12 +45,10 @@ class Work(NamedTuple):
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """The blocks in each dimension."""
         return tuple(threads // block for threads, block in zip(self.threads, self.block, strict=True))
 
     @property
     def fast(self) -> bool:
-        """Whether mathematics is fast."""
         return self.name == "bodies"
 
 
@@ -59,7 +57,6 @@ SIZES = {"saxpy": 1 << 20, "collatz": 1 << 18, "bodies": 4096, "transpose": 1024
 
 
 def make_work(name: str, n: int) -> Work:
-    """Return a kernel with inputs of a size."""
     random = np.random.default_rng(20)
 
     def reals(*shape: int) -> Array:
@@ -79,7 +76,6 @@ def make_work(name: str, n: int) -> Work:
 
 
 def on_simulator(work: Work) -> Contender:
-    """Return the work as a launch."""
     kernel = cuda.compile(FOLDER / "kernels.cu", fast_math=work.fast)[work.name]
     arguments = [cuda.to_device(one) if isinstance(one, np.ndarray) else one for one in work.arguments]
     device = cuda.current_device()
@@ -155,7 +151,6 @@ def in_opencl() -> Callable[[Work], Contender] | None:
 
 
 def compare(work: Work, makers: Mapping[str, Callable[[Work], Contender] | None]) -> Iterator[Comparison]:
-    """Yield the simulator's time beside that of each peer, whose result is compared too."""
     contenders = {name: maker(work) for name, maker in makers.items() if maker is not None}
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):
