@@ -36,26 +36,61 @@ def error_of(source, **arguments):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("header", "advice"),
-    [
-        ("stdio.h", "leave #include <stdio.h> out; printf() is built in"),
-        ("cstdio", "leave #include <cstdio> out; printf() is built in"),
-        ("math.h", "the mathematical functions are built in"),
-        ("stdlib.h", "malloc() and free() are built in"),
-        ("stdint.h", "include <cuda/std/cstdint> in place of <stdint.h>"),
-        ("climits", "include <cuda/std/climits> in place of <climits>"),
-        ("type_traits", "include <cuda/std/type_traits> in place of <type_traits>"),
-        ("iostream", "leave #include <iostream> out, with the code that needs it"),
-        ("cublas_v2.h", "leave #include <cublas_v2.h> out, with the code that needs it"),
-        ("cupy/complex.cuh", "include <cuda/std/complex> in its place, and write cuda::std::complex"),
-        ("cupy/carray.cuh", "<cupy/carray.cuh> comes with CuPy: leave it out"),
-    ],
-)
-def test_a_header_of_the_host_or_of_cupy_is_left_out_or_replaced(header, advice):
-    text = error_of(f"#include <{header}>\n{KERNEL}")
+HEADERS = {
+    "stdio.h": "leave #include <stdio.h> out; printf() is built in",
+    "cstdio": "leave #include <cstdio> out; printf() is built in",
+    "math.h": "the mathematical functions are built in",
+    "stdlib.h": "malloc() and free() are built in",
+    "stdint.h": "include <cuda/std/cstdint> in place of <stdint.h>",
+    "climits": "include <cuda/std/climits> in place of <climits>",
+    "type_traits": "include <cuda/std/type_traits> in place of <type_traits>",
+    "iostream": "leave #include <iostream> out, with the code that needs it",
+    "cublas_v2.h": "leave #include <cublas_v2.h> out, with the code that needs it",
+    "cupy/complex.cuh": "include <cuda/std/complex> in its place, and write cuda::std::complex",
+    "cupy/carray.cuh": "<cupy/carray.cuh> comes with CuPy: leave it out",
+}
+LINES = {
+    "uint32_t a = 3; x[0] = a;": "include <cuda/std/cstdint>, which declares uint32_t",
+    "x[0] = INT_MAX;": "include <cuda/std/climits>",
+    "x[0] = FLT_EPSILON;": "cuda::std::numeric_limits<float> or <double> of <cuda/std/limits> in place of FLT_EPSILON",
+    "x[0] = M_PI;": "CUDART_PI_F",
+    "x[0] = std::max(x[1], x[2]);": "max(), min() and the mathematical functions are built in without std::",
+}
+FILL = "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
+SOURCES = [
+    *((f"#include <{header}>\n{KERNEL}", advice) for header, advice in HEADERS.items()),
+    *((f"__global__ void k(float* x) {{ {line} }}", advice) for line, advice in LINES.items()),
+    (KERNEL + PROGRAM, 'module["scale"][grid, block, shared_bytes, stream](...)'),
+    (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "cut main()"),
+    (
+        f"{FILL}void launch(float* x) {{ fill<float><<<1, 1>>>(x); }}",
+        'module["fill"][grid, block, shared_bytes',
+    ),
+    (f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}", "mark functions that kernels call __device__"),
+    *(
+        (name, f"write pathlib.Path({name.strip()!r})")
+        for name in ("saxpy.cu", "kernels/my saxpy.cuh", "saxpy.h", "saxpy.hpp", "saxpy.cpp\n")
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "advice"), SOURCES)
+def test_a_source_for_nvcc_and_the_host_is_told_what_to_change(source, advice):
+    text = error_of(source)
     assert advice in text
     assert "include=[" not in text
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        (f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}", "main()"),
+        (f"// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n{KERNEL}", "cut main()"),
+        (f"{KERNEL}x.cu", "pathlib"),
+    ],
+)
+def test_what_a_source_has_not_is_not_advised(source, wrong):
+    assert wrong not in error_of(source).partition("Remedy")[2]
 
 
 def test_a_header_for_nvcc_alone_stays_within_the_condition_that_the_advice_names():
@@ -106,50 +141,6 @@ def test_the_headers_that_the_advice_names_declare_what_it_says():
     compile_image(DECLARED)
 
 
-@pytest.mark.parametrize(
-    ("line", "advice"),
-    [
-        ("uint32_t a = 3; x[0] = a;", "include <cuda/std/cstdint>, which declares uint32_t"),
-        ("x[0] = INT_MAX;", "include <cuda/std/climits>"),
-        (
-            "x[0] = FLT_EPSILON;",
-            "cuda::std::numeric_limits<float> or <double> of <cuda/std/limits> in place of FLT_EPSILON",
-        ),
-        ("x[0] = M_PI;", "CUDART_PI_F"),
-        ("x[0] = std::max(x[1], x[2]);", "max(), min() and the mathematical functions are built in without std::"),
-    ],
-)
-def test_an_undefined_name_of_a_header_names_the_header_that_has_it(line, advice):
-    assert advice in error_of(f"__global__ void k(float* x) {{ {line} }}")
-
-
-@pytest.mark.parametrize("include", ["", "#include <stdio.h>\n"])
-def test_a_whole_program_is_told_what_to_cut_and_how_python_launches(include):
-    text = error_of(include + KERNEL + PROGRAM)
-    assert "cut main()" in text
-    assert 'module["scale"][grid, block, shared_bytes, stream](...)' in text
-
-
-@pytest.mark.parametrize(
-    ("source", "advice", "wrong"),
-    [
-        (
-            "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
-            "void launch(float* x) { fill<float><<<1, 1>>>(x); }\n",
-            'module["fill"][grid, block, shared_bytes, stream](...)',
-            "fill<float><<<",
-        ),
-        ("float twice(float a) { return 2 * a; }\n", "mark functions that kernels call __device__", "main()"),
-        ("// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n", "printf() is built in", "cut main()"),
-    ],
-    ids=["a template's kernel", "a helper function", "main in a comment"],
-)
-def test_code_of_the_host_is_told_apart(source, advice, wrong):
-    text = error_of(source + KERNEL)
-    assert advice in text
-    assert wrong not in text.partition("Remedy")[2]
-
-
 @needs_core
 @pytest.mark.parametrize(
     ("source", "advice"),
@@ -168,15 +159,6 @@ def test_headers_of_cub_and_thrust_for_the_host_name_those_that_work(source, adv
     folders = headers.find(library_version(), library_path()).folders
     for header in re.findall(r"<(cub/(?:block|warp)/\w+\.cuh)>", text.split("Remedy: ")[1]):
         assert any(os.path.exists(os.path.join(folder, header)) for folder in folders)
-
-
-@pytest.mark.parametrize("name", ["saxpy.cu", "kernels/my saxpy.cuh", "saxpy.h", "saxpy.hpp", "saxpy.cpp\n"])
-def test_a_str_that_looks_like_a_file_is_said_to_be_the_source(name):
-    assert f"write pathlib.Path({name.strip()!r})" in error_of(name)
-
-
-def test_a_source_that_ends_in_the_name_of_a_file_is_no_path():
-    assert "pathlib" not in error_of(f"{KERNEL}x.cu")
 
 
 @pytest.mark.parametrize(
