@@ -32,13 +32,10 @@ def test_an_array_of_a_closed_stream_can_be_let_go_in_a_capture(device):
     assert (y.to_host() == 1).all()
 
 
-def test_only_a_stream_that_is_captured_has_a_graph_that_holds_objects(stream):
+def test_only_a_stream_of_this_thread_that_is_captured_has_a_graph_that_holds_objects(stream):
     with cuda.Stream(non_blocking=True) as other, stream.capture():
         assert captures_module.hold(stream.handle, "a test", ())
         assert not captures_module.hold(other.handle, "a test", ())
-
-
-def test_a_capture_of_a_threads_default_stream_is_not_another_threads(device):
     with cuda.per_thread_default.capture(), ThreadPoolExecutor(1) as threads:
         handle = cuda.per_thread_default.handle
         assert threads.submit(captures_module.find, handle).result() is None

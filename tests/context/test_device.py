@@ -13,12 +13,10 @@ from cudart_py.driver import seam
 from tests.interrupts import interrupted
 
 
-def test_devices_lists_them_all_in_order():
+def test_devices_lists_them_all_in_order_and_others_are_a_value_error_naming_the_count():
     assert [d.ordinal for d in cuda.devices()] == list(range(len(cuda.devices())))
-    assert cuda.devices()[0] is cuda.Device(0)
-
-
-def test_a_device_that_is_not_there_is_a_value_error_naming_the_count():
+    for device in cuda.devices():
+        assert cuda.Device(device.ordinal) is pickle.loads(pickle.dumps(device)) is device
     with pytest.raises(ValueError, match="argument 'ordinal' must be an int from 0 to .* not the int 99"):
         cuda.Device(99)
 
@@ -94,10 +92,6 @@ def test_a_context_of_another_librarys_that_is_not_the_primary_one_is_refused(de
     monkeypatch.setitem(vars(seam.api), "cuCtxGetDevice", lambda: 0)
     with pytest.raises(cuda.InvalidContextError, match="not the primary context of device 0; enter `with"):
         in_a_thread(cuda.current_device)
-
-
-def test_a_device_pickles_as_its_ordinal(device):
-    assert pickle.loads(pickle.dumps(device)) is device
 
 
 def test_limits_are_read_and_set(device):

@@ -75,18 +75,14 @@ def test_copies_from_and_to_page_locked_memory_get_other_memory(stream):
     assert first.tolist() == [1] * N
 
 
-def test_a_fill_gets_another_value_and_array(stream):
+def test_a_fill_gets_another_value_and_array_or_rows_of_the_same_shape(stream):
     x, y = made(stream, 1), made(stream, 2)
     graph = fill_graph(stream, x, 5.0)
     executable = graph.instantiate()
     executable.set_node(graph.nodes[0], cuda.NodeFill(y, -3.5))
     assert launched(executable, stream, y).tolist() == [-3.5] * N
     assert x.to_host(stream=stream).tolist() == [1] * N
-
-
-def test_a_fill_of_rows_gets_other_rows_of_the_same_shape(stream):
-    padded = made(stream, 1, np.uint8, (5, 16))[:, :7]
-    other = made(stream, 1, np.uint8, (5, 16))[:, :7]
+    padded, other = (made(stream, 1, np.uint8, (5, 16))[:, :7] for _ in range(2))
     graph = fill_graph(stream, padded, 9)
     executable = graph.instantiate()
     executable.set_node(graph.nodes[0], cuda.NodeFill(other, 4))
