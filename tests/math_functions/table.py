@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.simulator.ptx.operations.references import ieee_product, ieee_quotient, ieee_root, ieee_sum
 
-from . import exact, wide
+from . import references
 from .bounds import EXACT, Bound
 from .precise import FARTHEST
 from .samples import Arguments
@@ -63,7 +63,7 @@ def _unary(name: str, single: float | Bound, double: float | Bound, reference: A
 
 def _special(name: str, single: float | Bound, double: float | Bound) -> Function:
     """Return a row for a function of x that NumPy lacks."""
-    return _of(name, "x", single, double, wide.special(name))
+    return _of(name, "x", single, double, references.special(name))
 
 
 def _exactly(name: str, body: str, reference: Reference) -> Function:
@@ -88,7 +88,7 @@ def _norm(name: str, call: str, columns: str, single: float, double: float) -> F
     """Return a row for the size of a vector of some of the arguments, or for its reciprocal."""
 
     def reference(a: Arguments) -> Any:
-        size = wide.norm(*(getattr(a, column) for column in columns))
+        size = references.norm(*(getattr(a, column) for column in columns))
         return 1 / size if name[0] == "r" else size
 
     return _of(name, call, single, double, reference)
@@ -109,7 +109,7 @@ APPROXIMATE = [
     _norm("rnorm", "4, p", "xyzw", 3, 2),
     _unary("exp", 2, 1, np.exp),
     _unary("exp2", 2, 1, np.exp2),
-    _unary("exp10", 2, 1, wide.power_of_ten),
+    _unary("exp10", 2, 1, references.power_of_ten),
     _unary("expm1", 1, 1, np.expm1),
     _unary("log", 1, 1, np.log),
     _unary("log2", 1, 1, np.log2),
@@ -120,10 +120,10 @@ APPROXIMATE = [
     _unary("tan", 4, 2, np.tan),
     _row("sincos, sine", "{T} c; sincos{f}(x, &result, &c);", 2, 2, lambda a: np.sin(a.x)),
     _row("sincos, cosine", "{T} s; sincos{f}(x, &s, &result);", 2, 2, lambda a: np.cos(a.x)),
-    _unary("sinpi", 1, 2, wide.sine_of_pi),
-    _unary("cospi", 1, 2, wide.cosine_of_pi),
-    _row("sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", 1, 2, lambda a: wide.sine_of_pi(a.x)),
-    _row("sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", 1, 2, lambda a: wide.cosine_of_pi(a.x)),
+    _unary("sinpi", 1, 2, references.sine_of_pi),
+    _unary("cospi", 1, 2, references.cosine_of_pi),
+    _row("sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", 1, 2, lambda a: references.sine_of_pi(a.x)),
+    _row("sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", 1, 2, lambda a: references.cosine_of_pi(a.x)),
     _unary("asin", 2, 2, np.arcsin),
     _unary("acos", 2, 2, np.arccos),
     _unary("atan", 2, 2, np.arctan),
@@ -146,12 +146,12 @@ APPROXIMATE = [
     _special("tgamma", 5, 10),
     _special("j0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _special("j1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
-    _row("jn(128, x)", "result = jn{f}(128, x);", _far(2.2e-6), _far(5e-12), wide.special("jn")),
+    _row("jn(128, x)", "result = jn{f}(128, x);", _far(2.2e-6), _far(5e-12), references.special("jn")),
     _special("y0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _special("y1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _row(
         "yn(3, x)", "result = yn{f}(3, x);", _bessel(10, 2.2e-6, 3),
-        Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)), wide.special("yn"),
+        Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)), references.special("yn"),
     ),
     _special("cyl_bessel_i0", 6, 6),
     _special("cyl_bessel_i1", 6, 6),
@@ -221,7 +221,7 @@ def _difference(a: Arguments) -> Any:
 
 
 def _remquo(a: Arguments) -> Any:
-    return exact.remainder(a.x, a.y), exact.quotient_bits(a.x, a.y)
+    return references.remainder(a.x, a.y), references.quotient_bits(a.x, a.y)
 
 
 def _rounded(direction: str) -> list[Function]:
@@ -241,7 +241,7 @@ def _rounded(direction: str) -> list[Function]:
             name = f"__{prefix}_{direction}"
 
             def of(a: Arguments, reference: Any = reference, operands: Any = operands) -> Any:
-                return exact.each(reference, direction, *operands(a))
+                return references.each(reference, direction, *operands(a))
 
             rows.append(Function(name, f"result = {name}({arguments});", *bounds, of))
     return rows
@@ -252,13 +252,13 @@ EXACTLY = [
     _exactly("x * y", "result = x * y;", lambda a: a.x * a.y),
     _exactly("x / y", "result = x / y;", lambda a: a.x / a.y),
     _exactly("sqrt", "result = sqrt{f}(x);", lambda a: np.sqrt(a.x)),
-    _exactly("fma", "result = fma{f}(x, y, z);", lambda a: exact.each(ieee_sum, "rn", a.x, a.y, a.z)),
+    _exactly("fma", "result = fma{f}(x, y, z);", lambda a: references.each(ieee_sum, "rn", a.x, a.y, a.z)),
     _exactly("fabs", "result = fabs{f}(x);", lambda a: np.abs(a.x)),
     _exactly("fmax", "result = fmax{f}(x, y);", lambda a: _maximum(a, False)),
     _exactly("fmin", "result = fmin{f}(x, y);", lambda a: _maximum(a, True)),
     _exactly("fdim", "result = fdim{f}(x, y);", _difference),
     _exactly("fmod", "result = fmod{f}(x, y);", lambda a: np.fmod(a.x, a.y)),
-    _exactly("remainder", "result = remainder{f}(x, y);", lambda a: exact.remainder(a.x, a.y)),
+    _exactly("remainder", "result = remainder{f}(x, y);", lambda a: references.remainder(a.x, a.y)),
     _exactly(
         "remquo", "int q = 0; result = remquo{f}(x, y, &q); whole = isnan(result) || isinf(y) ? 0 : q % 8;", _remquo
     ),
@@ -315,7 +315,7 @@ FAST = [
     for name, before, call, bound, reference in (
         ("__fdividef", "", "__fdividef(x, y)", Bound(2, known=_divisor), lambda a: a.x / a.y),
         ("__expf", "", "__expf(x)", _exponential(1.173), lambda a: np.exp(a.x)),
-        ("__exp10f", "", "__exp10f(x)", _exponential(2.97), lambda a: wide.power_of_ten(a.x)),
+        ("__exp10f", "", "__exp10f(x)", _exponential(2.97), lambda a: references.power_of_ten(a.x)),
         ("__logf", "", "__logf(x)", _within(0.5, 2, 2.0**-21.41, 3), lambda a: np.log(a.x)),
         ("__log2f", "", "__log2f(x)", _within(0.5, 2, 2.0**-22, 2), lambda a: np.log2(a.x)),
         ("__log10f", "", "__log10f(x)", _within(0.5, 2, 2.0**-24, 3), lambda a: np.log10(a.x)),
