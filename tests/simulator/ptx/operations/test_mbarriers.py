@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields, pending_count
+from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, pending_count
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
@@ -25,33 +25,6 @@ def barrier(needed: int) -> Any:
 
 def has_passed(word: Any, phase: int) -> bool:
     return bool(operate(word, "test_wait", phase, parity=True)[0])
-
-
-@pytest.mark.parametrize("arrival", [("arrive_drop", 1), ("arrive_drop_expect", 0)])
-def test_a_thread_that_drops_out_is_missing_from_the_next_phase(arrival: tuple[str, int]) -> None:
-    word = barrier(2)
-    operate(word, *arrival)
-    assert not has_passed(word, 0)
-    operate(word, "arrive", 1)
-    assert has_passed(word, 0)
-    assert not has_passed(word, 1)
-    operate(word, "arrive", 1)
-    assert has_passed(word, 1)
-
-
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_bytes_are_expected_apart_from_arrivals(lanes: int) -> None:
-    word, index = barrier(5), np.zeros(lanes, np.int64)
-    amounts = np.arange(1000, 1000 + lanes, dtype=np.uint32)
-    operate(word, "arrive", 2)
-    apply("expect_tx", word, index, [amounts], parity=False)
-    assert fields(int(word[0])) == (3, 5, int(amounts.sum()), 0)
-    operate(word, "complete_tx", int(amounts.sum()) + 7)
-    assert fields(int(word[0])) == (3, 5, -7, 0)
-    operate(word, "arrive", 3)
-    assert fields(int(word[0])) == (0, 5, -7, 0)
-    operate(word, "expect_tx", 7)
-    assert fields(int(word[0])) == (5, 5, 0, 1)
 
 
 @pytest.mark.parametrize(
