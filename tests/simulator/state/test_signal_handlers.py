@@ -101,7 +101,35 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
     cuda.Device(0).synchronize()
     raising, saving = threading.Event(), threading.Event()
 
-    @pytest.fixture
+    def stop() -> None:
+        raising.set()
+        raise TimeoutError
+
+    def save() -> None:
+        if saving.is_set():
+            return
+        saving.set()
+        with pytest.raises(cuda.CudaError, match="broken off by TimeoutError"):
+            idle.to_host()
+        saved.extend(idle.to_host().tolist() for _ in range(2))
+
+    def work() -> None:
+        for signal_of_handler, called in ((signal.SIGUSR1, raising), (signal.SIGUSR2, saving)):
+            # Again if need be: a signal that arrives just before its thread begins to wait does not wake it.
+            for _ in range(60):
+                os.kill(os.getpid(), signal_of_handler)
+                if called.wait(1):
+                    break
+
+    handled(signal.SIGUSR1, stop)
+    handled(signal.SIGUSR2, save)
+    stream.add_callback(work)
+    with pytest.raises(TimeoutError):
+        stream.synchronize()
+    assert saved == [[7] * 4] * 2
+
+
+@pytest.fixture
 def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Let signals arrive in the middle of the next allocation from a pool, where its tables change."""
     addresses = []
