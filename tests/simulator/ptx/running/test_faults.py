@@ -39,11 +39,6 @@ extern "C" __global__ void recursive(int* out, int n) { out[threadIdx.x] = deep(
 extern "C" __global__ void asserting(int n) { assert(threadIdx.x < n); }
 extern "C" __global__ void stuck(int* out, int n) { if (threadIdx.x < n) asm volatile("bar.sync 1, 64;"); }
 extern "C" __global__ void wild(int* out, unsigned long long address) { ((void (*)())address)(); }
-extern "C" __global__ void before_each(int* out, const int* const* lists, int n) {
-    int sum = 0;
-    for (int j = 0; j < n; j++) sum += lists[j][-1];
-    out[threadIdx.x] = sum;
-}
 """
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
@@ -102,16 +97,6 @@ def test_an_assertion_prints_each_failing_lane(kernels: Kernels) -> None:
     assert [text.split("thread: ")[1] for text in kernels.printed] == [
         f"[{t},0,0] Assertion `threadIdx.x < n` failed.\n" for t in (30, 31)
     ]
-
-
-@pytest.mark.parametrize("good", [0, 5])
-def test_an_element_before_a_null_pointer_is_refused(kernels: Kernels, good: int) -> None:
-    """Its address and its bytes add up to 2^64."""
-    data, out = kernels.put(np.arange(8, dtype=np.int32)), kernels.zeros(32)
-    lists = kernels.put(np.array([data + 4] * good + [0], np.uint64))
-    kernels.engine = "native"
-    kernels.launch("before_each", 1, 32, out, lists, good)
-    assert "4 bytes at 0xfffffffffffffffc is" in fault(kernels, "before_each", 1, 32, out, lists, good + 1).report
 
 
 # One lane executes an instruction with an address of its own.

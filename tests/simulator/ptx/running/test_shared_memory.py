@@ -1,8 +1,6 @@
 """Shared memory: its window, clusters and bulk copies; what checks and faults say of places beyond.
 
-The window has 32-bit addresses, a reserved KiB in front, and ends at a multiple of 128 bytes. Beyond a block's
-variables loads get anything, and stores are found. What kernels get, and where the window ends, is in tests/launch, for
-every driver.
+What kernels get, and where the window ends, is in tests/launch, for every driver.
 """
 
 from __future__ import annotations
