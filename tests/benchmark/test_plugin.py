@@ -14,38 +14,30 @@ from cudart_py.benchmark import Measurement, machine, measuring, peers, pytest_p
 pytest_plugins = ["pytester"]
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-# A measurement that needs no device: two samples of 2 ms, for 4e9 bytes.
+# What a measurement that needs no device finds.
+FOUND = {"batch": 3, "clock_mhz": 1980.0, "cache": "flushed", "blocked": True, "device": "a GPU"}
 SAMPLES = (0.002, 0.002)
 
 
 @pytest.fixture
-def measured(monkeypatch):
-    """Let `measure` and `measure_host` run the code once and find what they are told."""
-    asked = []
-
-    def measure(fn, *, stream=None, bytes=0, flops=0, ceiling=None, flush_l2=True, batch=None, options=None):
-        asked.append(options)
-        fn()
-        return Measurement(
-            SAMPLES, bytes=bytes, batch=3, clock_mhz=1980.0, cache="flushed", blocked=True, device="a GPU"
-        )
-
-    def measure_host(fn, *, stream=None, batch=None, options=None):
-        return measure(fn)
-
-    monkeypatch.setattr(pytest_plugin, "measure", measure)
-    monkeypatch.setattr(pytest_plugin, "measure_host", measure_host)
-    monkeypatch.setattr(time_limits, "capabilities", lambda: frozenset({"gpu_timing"}))
-    return asked
-
-
-@pytest.fixture
 def finds(monkeypatch):
-    """Let `measure` and `measure_host` find this."""
+    """Let `measure` and `measure_host` run the code once and find what they are told; return the options given."""
 
-    def set_up(found):
-        for name in ("measure", "measure_host"):
-            monkeypatch.setattr(pytest_plugin, name, lambda fn, **_: fn() or found)
+    def set_up(**found):
+        asked = []
+
+        def measure(fn, *, bytes=0, options=None, **_):
+            asked.append(options)
+            fn()
+            return Measurement(**FOUND | {"samples": SAMPLES, "bytes": bytes} | found)
+
+        def measure_host(fn, **given):
+            return measure(fn, **given)
+
+        for function in (measure, measure_host):
+            monkeypatch.setattr(pytest_plugin, function.__name__, function)
+        monkeypatch.setattr(time_limits, "capabilities", lambda: frozenset({"gpu_timing"}))
+        return asked
 
     return set_up
 
@@ -102,11 +94,10 @@ class Nvml:
     system_get_cuda_driver_version_v2 = staticmethod(lambda: 13010)
 
 
-def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, measured, monkeypatch):
+def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, finds, monkeypatch):
     monkeypatch.setattr(machine, "nvml", lambda: Nvml)
-    output = run(
-        TEST + HOST, "--benchmark-json=out.json", "--benchmark-max-time=0.5", "--benchmark-min-rounds=9"
-    ).stdout
+    asked = finds()
+    result = run(TEST + HOST, "--benchmark-json=out.json", "--benchmark-max-time=0.5", "--benchmark-min-rounds=9")
     found = saved(pytester)
     bench, host = found["benchmarks"]
     assert bench["stats"]["data"] == pytest.approx(SAMPLES)
@@ -118,23 +109,24 @@ def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, measured
     gpu = found["machine_info"]["gpu"]
     assert (gpu["devices"], gpu["driver"], gpu["cuda_driver"]) == (["GPU 0", "GPU 1"], "580.1", "13.1")
     assert gpu["cuda-bindings"].startswith("13.")
-    assert (measured[0].max_seconds, measured[0].min_samples) == (0.5, 9)
-    output.fnmatch_lines(["*GPU benchmarks*", "name*median*spread*GB/s*MHz*L2", "test_work*2 ms*0.0 %*2,000*1980*×3"])
-    output.no_fnmatch_line("*TFLOP/s*")
+    assert (asked[0].max_seconds, asked[0].min_samples) == (0.5, 9)
+    table = ["*GPU benchmarks*", "name*median*spread*GB/s*MHz*L2", "test_work*2 ms*0.0 %*2,000*1980*×3"]
+    result.stdout.fnmatch_lines(table)
+    result.stdout.no_fnmatch_line("*TFLOP/s*")
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):
     """pytest-benchmark times rounds of one iteration and of several, as above, by different code."""
-    found = Measurement((0.002, 0.003, 0.007), cache="warm", blocked=True)
-    finds(found)
+    finds(samples=(0.002, 0.003, 0.007), batch=1)
     run(TEST, "--benchmark-json=out.json", "--benchmark-quiet").stdout.no_fnmatch_line("*GPU benchmarks*")
     stats = saved(pytester)["benchmarks"][0]["stats"]
-    assert stats["data"] == pytest.approx(found.samples)
+    assert stats["data"] == pytest.approx((0.002, 0.003, 0.007))
     assert (stats["median"], stats["iterations"]) == (pytest.approx(0.003), 1)
 
 
-def test_a_run_is_compared_with_one_of_another_machine(run, pytester, measured):
+def test_a_run_is_compared_with_one_of_another_machine(run, pytester, finds):
     """This project's configuration makes errors of warnings, but not of pytest-benchmark's about the machine."""
+    finds()
     filters = [f"-W{one}" for one in PROJECT["tool"]["pytest"]["ini_options"]["filterwarnings"]]
     run(TEST, "--benchmark-compare", "--benchmark-save=first", *filters).assert_outcomes(passed=1)
     (stored,) = (pytester.path / ".benchmarks").rglob("0001_first.json")
@@ -144,10 +136,11 @@ def test_a_run_is_compared_with_one_of_another_machine(run, pytester, measured):
     result.stdout.fnmatch_lines(["*test_work*(0001_first)*", "*test_work*(NOW)*"])
 
 
-def test_the_marker_of_pytest_benchmark_is_obeyed(run, measured):
+def test_the_marker_of_pytest_benchmark_is_obeyed(run, finds):
+    asked = finds()
     marked = TEST.replace("def test", "import pytest\n@pytest.mark.benchmark(max_time=0.25, group='g')\ndef test")
     run(marked, "--benchmark-max-time=0.5").stdout.fnmatch_lines(["*benchmark 'g'*"])
-    assert measured[0].max_seconds == 0.25
+    assert asked[0].max_seconds == 0.25
 
 
 def test_disabled_benchmarks_run_the_code_once_and_check_the_arguments(run, device, no_times):
@@ -159,7 +152,8 @@ def test_disabled_benchmarks_run_the_code_once_and_check_the_arguments(run, devi
 
 
 @pytest.mark.parametrize(("option", "outcomes"), [("skip", (1, 2)), ("only", (2, 1))])
-def test_benchmarks_are_skipped_and_chosen(run, measured, option, outcomes):
+def test_benchmarks_are_skipped_and_chosen(run, finds, option, outcomes):
+    finds()
     passed, skipped = outcomes
     run(TEST + HOST + PLAIN, f"--benchmark-{option}").assert_outcomes(passed=passed, skipped=skipped)
 
@@ -177,17 +171,9 @@ def test_without_device_times_or_pytest_benchmark_the_code_runs_once(run, device
 LAUNCH = {"kernel": "saxpy", "grid": (4, 2, 1), "block": (256, 1, 1), "smsp__inst_executed.sum": 7, "other": 3}
 
 
-@pytest.mark.parametrize(
-    ("launches", "line"), [(1, "test_work  saxpy*4×2*256*7"), (3, "test_work  saxpy*×3*4×2*256*7")]
-)
-def test_counters_are_shown_where_there_are_no_times_and_equal_launches_share_a_line(run, finds, launches, line):
-    finds(Measurement((), counters=(LAUNCH,) * launches))
-    run(TEST).stdout.fnmatch_lines(["not timed*", "name*kernel*grid*block*warp instructions", line])
-
-
 @pytest.mark.parametrize("timed", ["", "def test_time(benchmark):\n    benchmark(lambda: None)\n"])
 def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester, finds, timed):
-    finds(Measurement((), counters=(LAUNCH,)))
+    finds(samples=(), counters=(LAUNCH,))
     # pytest-benchmark warns where it saves nothing.
     run(f"{TEST}\n{timed}", "--benchmark-json=out.json", "--benchmark-max-time=0.01", "-W", "error")
     found = saved(pytester)
@@ -198,17 +184,22 @@ def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester,
     assert ("cpu" in found["machine_info"], "id" in found["commit_info"]) == (True, True)
 
 
+HOW = "name*kernel*grid*block*warp instructions"
+
+
 @pytest.mark.parametrize(
-    ("test", "found", "line"),
+    ("test", "found", "lines"),
     [
-        (TEST, {"cache": "warm", "blocked": False}, "test_work*warm, launch latency included"),
-        (TEST, {"streams": 5}, "test_work*5 streams*"),
-        (HOST, {"cache": "", "batch": 60}, "test_host*host's time ×60"),
+        (TEST, {"samples": (), "counters": (LAUNCH,)}, ["not timed*", HOW, "test_work  saxpy*4×2*256*7"]),
+        (TEST, {"samples": (), "counters": (LAUNCH,) * 3}, ["not timed*", HOW, "test_work  saxpy*×3*4×2*256*7"]),
+        (TEST, {"cache": "warm", "blocked": False}, ["test_work*warm*, launch latency included"]),
+        (TEST, {"streams": 5}, ["test_work*5 streams*"]),
+        (HOST, {"cache": "", "batch": 60}, ["test_host*host's time ×60"]),
     ],
 )
-def test_the_table_says_what_is_in_a_time(run, finds, test, found, line):
-    finds(Measurement(SAMPLES, **found))
-    run(test).stdout.fnmatch_lines([line])
+def test_the_table_says_what_is_in_a_time_or_what_was_counted_instead(run, finds, test, found, lines):
+    finds(**found)
+    run(test).stdout.fnmatch_lines(lines)
 
 
 def test_a_machine_without_nvml_has_no_gpu_in_its_info(monkeypatch):
@@ -248,7 +239,8 @@ def test_the_report_of_a_mistake_that_the_checks_raise_ends_at_the_tests_line(ru
     assert [line.rpartition(" in ")[2] for line in lines] == ["test_copy"]
 
 
-def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, measured, event_times):
+def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, finds, event_times):
+    finds()
     run(BESIDE, "--benchmark-json=out.json").stdout.fnmatch_lines(["name*beside*", "test_work*1 × other*"])
     extra = saved(pytester)["benchmarks"][0]["extra_info"]
     assert extra["beside"] == {"other": {"median": 0.002, "ratio": 1.0, "spread": 0.0}}
