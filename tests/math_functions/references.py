@@ -1,0 +1,98 @@
+"""Values of functions in a higher precision than their results are rounded to, or exact ones.
+
+Arguments of single precision come here in double precision, and those of double precision as `numpy.longdouble`, which
+has 64 bits on x86-64 and 113 on aarch64. Functions that NumPy lacks are SciPy's, in double precision only. What is
+exact is computed from integers and fractions alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+from .precise import values
+from .samples import Arguments
+
+Array = NDArray[Any]
+
+
+def sine_of_pi(x: Array, quarters: int = 0) -> Array:
+    """Return the sine of pi * x, or of so many quarter turns more."""
+    turn = np.fmod(np.where(np.isfinite(x), x, 0), x.dtype.type(2))
+    quarter = np.rint(2 * turn)
+    pi = x.dtype.type(np.pi) + x.dtype.type(1.2246467991473531772e-16)
+    # The angle from the quarter turn next to x is exact.
+    rest = np.where(np.isfinite(x), (turn - quarter / 2) * pi, np.nan)
+    sine, cosine = np.sin(rest), np.cos(rest)
+    return np.choose((quarter.astype(int) + quarters) % 4, [sine, cosine, -sine, -cosine])
+
+
+def cosine_of_pi(x: Array) -> Array:
+    """Return the cosine of pi * x."""
+    return sine_of_pi(x, 1)
+
+
+def power_of_ten(x: Array) -> Array:
+    """Return 10 to the power of x."""
+    return np.power(x.dtype.type(10), x)
+
+
+def norm(*columns: Array) -> Array:
+    """Return the square root of a sum of squares; an infinity outweighs a NaN."""
+    total = np.sqrt(sum(column * column for column in columns))
+    return np.where(np.any([np.isinf(column) for column in columns], axis=0), np.inf, total)
+
+
+_SCIPY: dict[str, Callable[..., Any]] = {
+    **{name: getattr(scipy.special, name) for name in ("erf", "erfc", "erfcx", "erfinv", "erfcinv")},
+    **{name: getattr(scipy.special, name) for name in ("j0", "j1", "y0", "y1")},
+    "normcdf": scipy.special.ndtr,
+    "normcdfinv": scipy.special.ndtri,
+    "tgamma": lambda x: np.where((x < 0) & (x == np.floor(x)), np.nan, scipy.special.gamma(x)),
+    "jn": lambda x: scipy.special.jn(128, x),
+    "yn": lambda x: scipy.special.yn(3, x),
+    "cyl_bessel_i0": lambda x: np.where(np.isinf(x), np.inf, scipy.special.i0(x)),
+    "cyl_bessel_i1": lambda x: np.where(np.isinf(x), x, scipy.special.i1(x)),
+    "lgamma": lambda x: np.where(np.isinf(x), np.inf, scipy.special.gammaln(x)),
+}
+
+
+def special(name: str) -> Callable[[Arguments], Array]:
+    """Return a function of one argument that NumPy lacks; see `precise` for double precision."""
+    return lambda a: np.asarray(_SCIPY[name](a.x)) if a.x.dtype == np.float64 else values(name, a.x.astype(np.float64))
+
+
+# The directions as PTX calls them.
+ROUNDINGS = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}
+
+
+def each(reference: Callable[..., float], direction: str, *operands: Array) -> Array:
+    """Return what a reference of PTX operations, such as ``ieee_sum``, gives for each of the operands."""
+    kind = operands[0].dtype
+    how = f"f{8 * kind.itemsize}", ROUNDINGS[direction]
+    lanes = zip(*(operand.tolist() for operand in operands), strict=True)
+    return np.array([reference(*lane, *how) for lane in lanes], kind)
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """Return the remainder of least size of x / y."""
+    lanes = zip(x.tolist(), y.tolist(), strict=True)
+    return np.array([math.remainder(a, b) if math.isfinite(a) and b else math.nan for a, b in lanes], x.dtype)
+
+
+def quotient_bits(x: Array, y: Array) -> NDArray[np.int64]:
+    """Return the low three bits of the whole number next to x / y, with the quotient's sign; 0 where there is none."""
+
+    def one(a: float, b: float) -> int:
+        if not (math.isfinite(a) and math.isfinite(b) and b):
+            return 0
+        whole = round(Fraction(a) / Fraction(b))
+        return int(math.copysign(1, a) * math.copysign(1, b)) * (abs(whole) & 7)
+
+    return np.array([one(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], np.int64)
