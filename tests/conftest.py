@@ -181,6 +181,13 @@ def device() -> Iterator[cuda.Device]:
 
 
 @pytest.fixture
+def stream(device: cuda.Device) -> Iterator[cuda.Stream]:
+    """A stream that waits for no other, not even the legacy default stream."""
+    with cuda.Stream(non_blocking=True) as made:
+        yield made
+
+
+@pytest.fixture
 def rng() -> np.random.Generator:
     """Fresh random numbers at every run; the seed is in the failure's report."""
     seed = int.from_bytes(os.urandom(4), "little")

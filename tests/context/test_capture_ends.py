@@ -16,12 +16,6 @@ from cudart_py.streams.conditionals import Bodies
 from tests.interrupts import interrupted
 
 
-@pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
 def fill(array, stream):
     cuda.memset(array, 1, stream=stream)
 

@@ -14,12 +14,6 @@ from cudart_py.driver import seam
 from cudart_py.streams import host_functions
 
 
-@pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
 def test_an_array_of_a_closed_stream_can_be_let_go_in_a_capture(device):
     with cuda.Stream() as closed:
         x = cuda.zeros(10, np.float32, stream=closed)

@@ -161,14 +161,6 @@ def test_close_refuses_a_bad_stream_and_leaves_every_kind_of_array_open(device, 
     assert array.closed
 
 
-def test_full_takes_any_dtype(device):
-    for value, dtype in [(1.5, np.float64), (3, np.int64), (2 - 1j, np.complex128), (7, np.int8), (2.0, np.float16)]:
-        np.testing.assert_array_equal(cuda.full((3, 7), value, dtype).to_host(), np.full((3, 7), value, dtype))
-    pair = np.dtype([("a", np.int32), ("b", np.float64)])
-    value = np.array((3, 2.5), pair)[()]
-    np.testing.assert_array_equal(cuda.full(1001, value, pair).to_host(), np.full(1001, value, pair))
-
-
 def test_to_host_fills_out(device):
     array = cuda.to_device(np.arange(6.0).reshape(2, 3))
     out = np.full((2, 3), -1.0)

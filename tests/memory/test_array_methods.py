@@ -79,17 +79,11 @@ def test_zeros_like_has_the_shape_and_dtype_of_another_and_to_device_converts_fi
         cuda.to_device(["a"], dtype=np.float32)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda pool: cuda.zeros(1000, np.uint8, pool=pool),
-        lambda pool: cuda.full(1000, 3, np.uint8, pool=pool),
-        lambda pool: cuda.to_device(np.zeros(1000, np.uint8), pool=pool),
-    ],
-)
-def test_every_way_to_make_an_array_takes_a_pool(device, make):
-    with cuda.MemoryPool() as pool, make(pool):
-        assert pool.used >= 1000
+def test_every_way_to_make_an_array_takes_a_pool(device):
+    zeros = np.zeros(1000, np.uint8)
+    for make, *given in ((cuda.zeros, 1000, np.uint8), (cuda.full, 1000, 3, np.uint8), (cuda.to_device, zeros)):
+        with cuda.MemoryPool() as pool, make(*given, pool=pool):
+            assert pool.used >= 1000
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,6 @@ from cudart_py.memory import copies, transfers
 
 
 @pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
-@pytest.fixture
 def asked(driver_calls):
     """Return the copies and synchronisations that the driver was asked for since the last question."""
 

@@ -20,7 +20,8 @@ TOO_LARGE = [("u1", 256), ("u1", -1), ("i2", 40000), ("i4", 1.5), ("f2", 1e6), (
 def test_every_element_is_the_value(device, dtype, value):
     array = cuda.empty(1013, dtype)
     cuda.memset(array, value)
-    np.testing.assert_array_equal(array.to_host(), np.full(1013, value, dtype))
+    for filled in (array, cuda.full(1013, value, dtype)):
+        np.testing.assert_array_equal(filled.to_host(), np.full(1013, value, dtype))
 
 
 @pytest.mark.parametrize(("dtype", "value"), TOO_LARGE)

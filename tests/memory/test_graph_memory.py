@@ -21,12 +21,6 @@ def copy():
 
 
 @pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
-@pytest.fixture
 def x(stream):
     with cuda.zeros(N, np.float32, stream=stream) as array:
         stream.synchronize()

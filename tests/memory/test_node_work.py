@@ -13,12 +13,6 @@ import cudart_py as cuda
 N = 64
 
 
-@pytest.fixture
-def stream(device):
-    with cuda.Stream(non_blocking=True) as made:
-        yield made
-
-
 def made(stream, value, dtype=np.float32, shape=N):
     array = cuda.full(shape, value, dtype, stream=stream)
     stream.synchronize()

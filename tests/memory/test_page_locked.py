@@ -109,28 +109,20 @@ def test_the_dtype_is_kept_whole(device):
 # -- registered ----------------------------------------------------------------------------------
 
 
-def test_an_array_is_pinned_inside_the_block_and_not_after(device):
+def test_an_array_is_pinned_inside_the_block_as_far_as_it_lies_wholly_inside(device):
     array = np.zeros(1000)
-    with cuda.register_host(array) as memory:
-        assert is_pinned(array)
-        assert is_pinned(array[10:20])
-        assert memory.array is array
-        assert np.asarray(memory).view(np.float64).tolist() == [0] * 1000  # to NumPy it is an array of bytes
+    part = array[100:200]
+    with cuda.register_host(part) as memory:
+        assert memory.array is part
+        assert np.asarray(memory).view(np.float64).tolist() == [0] * 100  # to NumPy it is an array of bytes
         with pytest.raises(cuda.InvalidValueError):
-            cuda.register_host(array)
-        assert is_pinned(array)
+            cuda.register_host(part)
+        for inside in (part, array[100:200:7], array[150:100:-1]):
+            assert is_pinned(inside)
+        for outside in (array, array[199:201], array[:50]):
+            assert not is_pinned(outside)
     assert memory.closed
-    assert not is_pinned(array)
-
-
-def test_only_what_lies_wholly_inside_is_pinned(device):
-    array = np.zeros(1000)
-    with cuda.register_host(array[100:200]):
-        assert is_pinned(array[100:200:7])
-        assert is_pinned(array[150:100:-1])
-        assert not is_pinned(array)
-        assert not is_pinned(array[199:201])
-        assert not is_pinned(array[:50])
+    assert not is_pinned(part)
 
 
 def test_the_array_stays_alive_while_it_is_locked_and_dropping_the_result_unlocks(device):

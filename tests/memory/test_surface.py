@@ -82,19 +82,12 @@ def test_elements_are_written_and_read_by_coordinates(device, kernels, geometry,
     np.testing.assert_array_equal(out.to_host(), host)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "channels"),
-    [
-        ("uchar1", np.uint8, 1),
-        ("short2", np.int16, 2),
-        ("uchar4", np.uint8, 4),
-        ("int1", np.int32, 1),
-        ("ushort4", np.uint16, 4),
-        ("float2", np.float32, 2),
-        ("float4", np.float32, 4),
-    ],
-)
-def test_elements_of_every_width_are_read_and_written(device, kernels, name, dtype, channels, rng):
+DTYPES = {"uchar": np.uint8, "short": np.int16, "int": np.int32, "ushort": np.uint16, "float": np.float32}
+
+
+@pytest.mark.parametrize("name", ["uchar1", "short2", "uchar4", "int1", "ushort4", "float2", "float4"])
+def test_elements_of_every_width_are_read_and_written(device, kernels, name, rng):
+    dtype, channels = DTYPES[name[:-1]], int(name[-1])
     shape = (3, 5, channels) if channels > 1 else (3, 5)
     host = rng.integers(0, 128, shape).astype(dtype)
     source, target = (surface_of((3, 5), dtype, channels=channels) for _ in range(2))
