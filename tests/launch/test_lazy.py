@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +42,8 @@ print(kernels)
 def test_it_is_compiled_once_for_a_device(device, builds):
     kernels = cuda.LazyModule(SOURCE, cache=False)
     assert builds == []
-    threads = [threading.Thread(target=lambda: kernels["seven"]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(kernels.__getitem__, ["seven"] * 4))
     assert kernels["seven"] is kernels["seven"]
     assert builds == ["kernel.cu"]
 
@@ -78,8 +75,12 @@ def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(device, b
         kernels.nothing  # noqa: B018  # as above
 
 
-def test_closing_unloads_it_everywhere(device):
+def test_closing_unloads_it_everywhere_and_a_module_that_was_closed_alone_is_loaded_again(device):
     with cuda.LazyModule(SOURCE) as kernels:
+        kernels.module.close()
+        out = cuda.zeros(1, np.int32)
+        kernels["seven"][1, 1](out)
+        assert out.to_host()[0] == 7
         module = kernels.module
         assert kernels.devices == (device,)
     assert module.closed
@@ -88,18 +89,7 @@ def test_closing_unloads_it_everywhere(device):
         kernels["seven"]
 
 
-def test_a_module_that_was_closed_alone_is_loaded_again(device):
-    kernels = cuda.LazyModule(SOURCE)
-    kernels.module.close()
-    out = cuda.zeros(1, np.int32)
-    kernels["seven"][1, 1](out)
-    assert out.to_host()[0] == 7
-
-
-def test_bad_arguments_are_named_at_once():
-    with pytest.raises(ValueError, match="argument 'std'"):
-        cuda.LazyModule(SOURCE, std="c++")
-    with pytest.raises(TypeError, match="LazyModule: argument 'cache'"):
-        cuda.LazyModule(SOURCE, cache=1)
-    with pytest.raises(ValueError, match="argument 'options'"):
-        cuda.LazyModule(SOURCE, options=["-arch=sm_90"])
+@pytest.mark.parametrize("bad", [{"std": "c++"}, {"cache": 1}, {"options": ["-arch=sm_90"]}])
+def test_bad_arguments_are_named_at_once(bad):
+    with pytest.raises((TypeError, ValueError), match=f"argument '{next(iter(bad))}'"):
+        cuda.LazyModule(SOURCE, **bad)
