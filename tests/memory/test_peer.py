@@ -58,6 +58,9 @@ def said(call):
     except ValueError as error: return str(error)
     raise AssertionError
 
+for device in (first, second):
+    with device: things = cuda.zeros(3), cuda.empty_pitched((3, 3)), cuda.pinned_empty(3)
+    assert all(cuda.pointer_attributes(thing).device is device for thing in things)
 with second:
     stream = cuda.Stream()
     assert said(lambda: cuda.empty(3, pool=pool)) == "empty: argument 'pool' is of device 0, and the stream of device 1"
