@@ -15,6 +15,7 @@ from cudart_py.libraries import views
 from cudart_py.libraries.blas import products, scalars
 from cudart_py.libraries.handles import library_handle
 from tests.benchmarks.peers import library_calls
+from tests.benchmarks.peers.copies import finished
 from tests.benchmarks.peers.library_calls import Operands
 from tests.benchmarks.peers.report import optional
 
@@ -40,8 +41,7 @@ def test_function(
     operands = Operands(size(SIZES.get(name, 1024 if function.waits else 4096), 16))
     ours, peers = function.ours(operands), function.peers(operands, rivals)
     if function.waits:
-        finished = {peer: done(call) for peer, call in peers.items()}
-        host_benchmark(done(ours), beside=finished)
+        host_benchmark(finished(ours), beside={peer: finished(call) for peer, call in peers.items()})
     else:
         gpu_benchmark(ours, beside=peers, **function.amounts(operands))
 
@@ -53,14 +53,6 @@ def test_gemm(gpu_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[
     peers = function.peers(operands, rivals)
     gpu_benchmark(function.ours(operands), beside=peers, flops=2 * operands.n**3)
     assert np.isfinite(operands.out[:1].to_host()).all()
-
-
-def done(call: Callable[[], object]) -> Callable[[], None]:
-    def to_the_end() -> None:
-        call()
-        cuda.legacy_default.synchronize()
-
-    return to_the_end
 
 
 def test_every_function_is_timed_or_has_a_reason() -> None:
