@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from suite import printing, random_kernels, table
+from suite import printing, random_kernels
 from suite.frame import ROOT, Array, run
+from suite.table import CASES
 
 import cudart_py as cuda
 
-CASES = (*table.CONFORMANCE, *table.LIBRARIES)
 GROUPS = (*dict.fromkeys(case.group for case in CASES), "random", "printing")
 SECONDS_A_GROUP = 120
 

@@ -1,15 +1,20 @@
 """One kernel for each group of instructions and each point of semantics gives what a GPU gave.
 
-Of CUB, cuda::atomic_ref, cooperative groups and cuRAND, unmodified, too.
+Of CUB, cuda::atomic_ref, cooperative groups and cuRAND, unmodified, too. Random kernels do so bit for bit.
 """
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
-from suite import printing, table
-from suite.frame import DATA, Case, MissingDataError, differences, expected, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from suite import printing
+from suite.frame import DATA, Array, Case, MissingDataError, differences, expected, load, run
+from suite.random_kernels import LANES, batches, compiled, digest, result
+from suite.table import CASES
 
 import cudart_py as cuda
 
@@ -22,10 +27,15 @@ MARKS = {
     "block_histogram": pytest.mark.exhaustive,
     "groups": pytest.mark.exhaustive,
 }
-CASES = [pytest.param(case, marks=MARKS.get(case.kernel, ())) for case in (*table.CONFORMANCE, *table.LIBRARIES)]
+# More random kernels run at the exhaustive level.
+FEW = 3
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}-{case.id}".replace(" ", "-"))
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=MARKS.get(case.kernel, ())) for case in CASES],
+    ids=lambda case: f"{case.group}-{case.id}".replace(" ", "-"),
+)
 def test_kernel_agrees_with_the_recorded_gpu(case: Case) -> None:
     recorded = expected(case)
     with cuda.Device(0):
@@ -40,3 +50,57 @@ def test_printed_text_and_status_agree_with_the_recorded_gpu(kernel: str) -> Non
     if not path.is_file():
         raise MissingDataError(path.name)
     assert printing.run(kernel) == json.loads(path.read_text())["results"][kernel]
+
+
+def first_difference(expected: Array, got: Array) -> str:
+    where = np.flatnonzero(expected != got)
+    if not where.size:
+        return ""
+    at = int(where[0])
+    array, lane = ("out", at % (2 * LANES)) if at < 8 * LANES else ("totals", at - 8 * LANES)
+    return f"{where.size} words differ; word {at} ({array}, lane {lane}): {expected[at]:#010x}, got {got[at]:#010x}"
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [pytest.param(seeds, marks=[pytest.mark.exhaustive] * (at >= FEW)) for at, seeds in enumerate(batches())],
+    ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}",
+)
+def test_random_kernels_of_these_seeds_agree_with_the_recorded_gpu(seeds: range) -> None:
+    arrays, digests = load("random")
+    wrong = []
+    with cuda.Device(0):
+        module = compiled(seeds)
+        for seed in seeds:
+            if digests.get(str(seed)) != digest(seed):
+                raise MissingDataError(f"seed {seed}")
+            if difference := first_difference(arrays["words"][seed], result(module, seed)):
+                wrong.append(f"seed {seed}: {difference}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the software counts, and has no tool beside it")
+def test_both_engines_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    counted = {}
+    with cuda.Device(0), cuda.checks("off"):
+        # Which the test above has compiled.
+        module = compiled(batches()[0])
+        for engine in ("numpy", "native"):
+            monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+            with cuda.profile() as profile:
+                for seed in range(6):
+                    result(module, seed)
+            counted[engine] = profile.launches
+    assert len(counted["native"]) == 6
+    assert counted["native"] == counted["numpy"]
+
+
+@given(seed=st.integers(10_000, 10**9))
+@settings(max_examples=4)
+def test_a_kernel_gives_the_same_compiled_for_debugging(seed: int) -> None:
+    """Optimised and unoptimised PTX of one kernel are different programs with one result."""
+    with cuda.Device(0):
+        fast, slow = (result(compiled([seed], *options), seed) for options in ((), ("--device-debug",)))
+    assert not first_difference(fast, slow)

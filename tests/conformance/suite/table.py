@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from . import arithmetic, behaviour, libraries, textures
+from . import arithmetic, behaviour, textures
 from .frame import Case
 
-CONFORMANCE: tuple[Case, ...] = (*arithmetic.cases(), *behaviour.cases(), *textures.cases())
-LIBRARIES: tuple[Case, ...] = tuple(libraries.cases())
+CASES: tuple[Case, ...] = (*arithmetic.cases(), *behaviour.cases(), *textures.cases())

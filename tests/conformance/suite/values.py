@@ -81,14 +81,12 @@ def crossed(*arrays: Array) -> list[Array]:
 
 def near_one(seed: int, n: int, dtype: Any, spread: int = 16) -> Array:
     """Return n seeded floats of both signs with exponents within `spread` of one's."""
+    info = np.finfo(dtype)
     bits = raw(seed, n)
-    fraction, bias = (23, 127) if dtype == np.float32 else (52, 1023)
-    exponent = bits >> np.uint64(56) & np.uint64(0xFF)
-    exponent = np.uint64(bias - spread) + exponent % np.uint64(2 * spread)
-    sign = (bits >> np.uint64(55) & np.uint64(1)) << np.uint64(31 if dtype == np.float32 else 63)
-    value = sign | exponent << np.uint64(fraction) | bits & np.uint64((1 << fraction) - 1)
-    floats: Array = value.astype(np.uint32).view(np.float32) if dtype == np.float32 else value.view(np.float64)
-    return floats
+    exponent = np.uint64(info.maxexp - 1 - spread) + (bits >> np.uint64(56)) % np.uint64(2 * spread)
+    sign = (bits >> np.uint64(55) & np.uint64(1)) << np.uint64(info.bits - 1)
+    value = sign | exponent << np.uint64(info.nmant) | bits & np.uint64((1 << info.nmant) - 1)
+    return value.astype(f"u{info.bits // 8}").view(dtype)
 
 
 def _filled(crosses: list[Array], extras: list[list[Array]], n: int) -> tuple[Array, ...]:
@@ -100,15 +98,13 @@ def _filled(crosses: list[Array], extras: list[list[Array]], n: int) -> tuple[Ar
 
 def float_pairs(n: int, dtype: Any = np.float32, seed: int = 1) -> tuple[Array, ...]:
     """Return n pairs of floats: special ones crossed, halfway cases, close exponents, any bits."""
+    info, integers = np.finfo(dtype), f"u{np.dtype(dtype).itemsize}"
     table = FLOATS if dtype == np.float32 else DOUBLES
-    unit = 2.0**-24 if dtype == np.float32 else 2.0**-53
     left = near_one(seed, 64, dtype, 2)
-    power = np.abs(left).view(f"u{left.itemsize}")
-    power = (power >> (23 if dtype == np.float32 else 52) << (23 if dtype == np.float32 else 52)).view(dtype)
-    halfway = [left, power * dtype(unit)]  # half a unit in the last place of the first operand
-    close = [near_one(seed + 1, n // 4, dtype), near_one(seed + 2, n // 4, dtype)]
-    integers = np.uint32 if dtype == np.float32 else np.uint64
-    anything = [words(seed + 3, n, integers).view(dtype), words(seed + 4, n, integers).view(dtype)]
+    power = (np.abs(left).view(integers) >> info.nmant << info.nmant).view(dtype)
+    halfway = [left, power * info.epsneg]  # half a unit in the last place of the first operand
+    close = [near_one(seed + k, n // 4, dtype) for k in (1, 2)]
+    anything = [words(seed + k, n, integers).view(dtype) for k in (3, 4)]
     return _filled(crossed(table, table), [halfway, close, anything], n)
 
 
@@ -123,8 +119,8 @@ def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Arra
     specials = crossed(few, few, few)
     picked = np.argsort(words(seed + 7, specials[0].size), kind="stable")[: n // 4]
     hard = _hard_triples(n // 4, dtype, seed)
-    cancelling = [near_one(seed + 1, n // 8, dtype), near_one(seed + 2, n // 8, dtype)]
-    cancelling.append(-(cancelling[0] * cancelling[1]))
+    a, b = (near_one(seed + k, n // 8, dtype) for k in (1, 2))
+    cancelling = [a, b, -(a * b)]
     scale = dtype(2.0 ** (-70 if single else -520))
     a, b, c = _hard_triples(n // 8, dtype, seed + 3)
     small = [a * scale, b * scale, c * scale * scale]
@@ -137,12 +133,10 @@ def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
 
     The exact sum lies next to the point halfway between two floats, closer than twice the precision can tell.
     """
-    digits = 24 if dtype == np.float32 else 53
     c = near_one(seed + 20, n, dtype, 8)
-    nudge = below(seed + 21, n, 40, dtype) * dtype(2.0 ** (1 - digits))
+    nudge = below(seed + 21, n, 40, dtype) * np.finfo(dtype).eps
     half_unit = np.spacing(np.abs(c)) / dtype(2)
-    one = dtype(1)
-    return [(one + nudge) * half_unit, one - nudge, c]
+    return [(dtype(1) + nudge) * half_unit, dtype(1) - nudge, c]
 
 
 def least_triples(n: int, seed: int = 101) -> tuple[Array, ...]:
@@ -155,41 +149,34 @@ def least_triples(n: int, seed: int = 101) -> tuple[Array, ...]:
     a = np.abs(near_one(seed, n, np.float32, 3)).astype(np.float64) * 2.0**-63
     # The product is the wanted result less c, to within its rounding.
     wanted = least + (below(seed + 1, n, 33, np.int64) - 16) * unit / 8
-    c = np.array([0.0, least, -least, unit, -unit, 2 * least, -2 * least, least - unit, unit - least])
-    c = np.resize(c, n)
+    c = np.resize([0.0, least, -least, unit, -unit, 2 * least, -2 * least, least - unit, unit - least], n)
     b = (wanted - c) / a
-    some = slice(0, n, 7)
-    a[some], b[some] = least - unit * below(seed + 2, n, 5, np.int64)[some], 1.0
+    a[::7], b[::7] = least - unit * below(seed + 2, n, 5, np.int64)[::7], 1.0
     signs = np.where(below(seed + 3, n, 2, np.int64) == 0, 1.0, -1.0)
     return a.astype(np.float32), (signs * b).astype(np.float32), (signs * c).astype(np.float32)
 
 
 def least_doubles(n: int, seed: int = 105) -> Array:
     """Return n doubles about a float's least normal number: between neighbouring floats, and at a quarter of a step."""
-    unit = 2.0**-149
-    near = 2.0**-126 + (below(seed, n, 65, np.int64) - 32) * unit / 8
-    tiny = (below(seed + 1, n, 65, np.int64) - 32) * unit / 8
-    values = np.where(below(seed + 2, n, 4, np.int64) == 0, tiny, near)
+    near, tiny = ((below(seed + k, n, 65, np.int64) - 32) * 2.0**-152 for k in (0, 1))
+    values = np.where(below(seed + 2, n, 4, np.int64) == 0, tiny, 2.0**-126 + near)
     return np.where(below(seed + 3, n, 2, np.int64) == 0, values, -values)
 
 
 def half_triples(n: int, table: Array, seed: int = 31) -> tuple[Array, ...]:
     """Return n triples of 16-bit floats as their bits: special ones crossed in pairs, then any bits."""
     a, b = crossed(table, table)
-    first = [a, b, np.roll(a, 7)]
-    return _filled(first, [[words(seed + k, n, np.uint16) for k in range(3)]], n)
+    return _filled([a, b, np.roll(a, 7)], [[words(seed + k, n, np.uint16) for k in range(3)]], n)
 
 
 def integer_triples(n: int, dtype: Any, seed: int = 41) -> tuple[Array, ...]:
     """Return n triples of integers: extremes and patterns crossed, then any bits of many magnitudes."""
     bits = np.dtype(dtype).itemsize * 8
-    top = 1 << (bits - 1)
+    unsigned, top = f"u{bits // 8}", 1 << (bits - 1)
     table = [0, 1, 2, 3, 7, 10, 0x7F, 0x80, 0xFF, (1 << bits // 2) - 1, 1 << bits // 2]
     table += [top - 1, top, top + 1, 2 * top - 1, 2 * top - 2, (2 * top - 1) // 3]
-    special = np.array(table, f"u{bits // 8}").view(dtype)
+    special = np.array(table, unsigned).view(dtype)
     a, b = crossed(special, special)
-    rest = []
-    for k in range(3):
-        shifts = raw(seed + 10 + k, n) % np.uint64(bits)
-        rest.append((words(seed + k, n, f"u{bits // 8}") >> shifts.astype(f"u{bits // 8}")).view(dtype))
+    shifts = ((raw(seed + 10 + k, n) % np.uint64(bits)).astype(unsigned) for k in range(3))
+    rest = [(words(seed + k, n, unsigned) >> shift).view(dtype) for k, shift in enumerate(shifts)]
     return _filled([a, b, np.roll(a, 5)], [rest], n)
