@@ -1,4 +1,4 @@
-"""Cooperative launches and clusters, the L2 access policy, and what they refuse."""
+"""Attributes of launches: cooperation, clusters, dependence, priorities and others; and the L2 access policy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from cudart_py.driver.seam import api
 from cudart_py.streams import access_policy
 
 KERNELS = """
+#include <cuda_device_runtime_api.h>
+extern "C" __global__ void produce(int *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    cudaTriggerProgrammaticLaunchCompletion();
+    if (i < n) x[i] = i;
+}
+extern "C" __global__ void consume(int *y, const int *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    cudaGridDependencySynchronize();
+    if (i < n) y[i] = 2 * x[n - 1 - i];
+}
+extern "C" __global__ void fill(float *x, float value) { x[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 extern "C" __global__ void grid_sum(unsigned int *arrived, unsigned int *out) {
     // A grid barrier by hand: it ends only if all blocks are resident at once.
     if (threadIdx.x == 0) {
@@ -35,6 +47,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) compiled(unsigned int *out)
     out[blockIdx.x] = rank;
 }
 """
+N = 100_000
 
 
 @pytest.fixture(scope="module")
@@ -82,31 +95,75 @@ def test_a_kernel_compiled_for_clusters_is_launched_as_any(device, kernels):
 
 
 BAD = [
-    ("cluster_shape", (4, 4), (3, 1), ValueError, r"grid.x = 4 does not divide into clusters of 3 blocks"),
-    ("cluster_shape", (4, 4), (2, 8), ValueError, r"grid.y = 4 does not divide into clusters of 8 blocks"),
-    ("cluster_shape", 64, 32, ValueError, r"a cluster of \(32, 1, 1\) has 32 blocks, and \d+ is the most here"),
-    ("cluster_shape", 4, 0, ValueError, "'cluster.x' must be an int from 1 to .* not the int 0"),
-    ("cluster_shape", 4, "2", TypeError, "'cluster.x' must be an int, not the str '2'"),
-    ("compiled", 4, 4, ValueError, r"compiled was compiled for clusters of \(2, 1, 1\), not of \(4, 1, 1\)"),
-    ("compiled", 3, None, ValueError, "compiled: grid.x = 3 does not divide into clusters of 2 blocks"),
+    ("cluster_shape", (4, 4), {"cluster": (3, 1)}, ValueError, r"grid.x = 4 does not divide into clusters of 3 blocks"),
+    ("cluster_shape", (4, 4), {"cluster": (2, 8)}, ValueError, r"grid.y = 4 does not divide into clusters of 8 blocks"),
+    ("cluster_shape", 64, {"cluster": 32}, ValueError, r"of \(32, 1, 1\) has 32 blocks, and \d+ is the most here"),
+    ("cluster_shape", 4, {"cluster": 0}, ValueError, "'cluster.x' must be an int from 1 to .* not the int 0"),
+    ("cluster_shape", 4, {"cluster": "2"}, TypeError, "'cluster.x' must be an int, not the str '2'"),
+    ("compiled", 4, {"cluster": 4}, ValueError, r"compiled was compiled for clusters of \(2, 1, 1\), not of \(4, 1"),
+    ("compiled", 3, {}, ValueError, "compiled: grid.x = 3 does not divide into clusters of 2 blocks"),
+    ("fill", 1, {"programmatic": 1}, TypeError, "fill: argument 'programmatic' must be a bool, not the int 1"),
+    ("fill", 1, {"priority": 99}, ValueError, "fill: argument 'priority' must be an int from .* not the int 99"),
+    ("fill", 1, {"carveout": 101}, ValueError, "fill: argument 'carveout' must be an int from 0 to 100, not the int"),
+    ("fill", 1, {"cluster_scheduling": "random"}, ValueError, "'cluster_scheduling' must be one of 'default', 'spr"),
+    ("fill", 1, {"memory_domain": 1}, TypeError, "fill: argument 'memory_domain' must be a str, not the int 1"),
 ]
 
 
-@pytest.mark.parametrize(("name", "grid", "cluster", "error", "words"), BAD)
-def test_a_cluster_that_cannot_be_names_kernel_and_limit(device, kernels, name, grid, cluster, error, words):
+@pytest.mark.parametrize(("name", "grid", "options", "error", "words"), BAD)
+def test_a_bad_attribute_names_kernel_and_limit(device, kernels, name, grid, options, error, words):
     with pytest.raises(error, match=words):
-        kernels[name].launch(grid, 32, cluster=cluster)
+        kernels[name].launch(grid, 32, **options)
 
 
-def test_attributed_launches_are_captured_too(device, kernels):
-    with cuda.Stream(non_blocking=True) as stream:
-        out = cuda.zeros((16, 3), np.uint32, stream=stream)
-        stream.synchronize()
-        with stream.capture() as graph:
-            kernels["cluster_shape"].launch((4, 4), 32, 0, stream, cluster=(2, 2))(out)
-        graph.instantiate().launch(stream)
-        assert out.to_host(stream=stream)[:, 0].sum() == 32
-        out.close()
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_a_dependent_launch_reads_what_the_launch_before_it_wrote(device, kernels, is_captured):
+    with cuda.Stream() as stream:
+        x, y = cuda.zeros(N, np.int32, stream=stream), cuda.zeros(N, np.int32, stream=stream)
+
+        def launch():
+            kernels["produce"][391, 256, 0, stream](x, N)
+            kernels["consume"].launch(391, 256, 0, stream, programmatic=True)(y, x, N)
+
+        if is_captured:
+            with stream.capture("relaxed") as graph:
+                launch()
+            graph.instantiate().launch(stream)
+        else:
+            launch()
+            launch()
+        np.testing.assert_array_equal(y.to_host(stream=stream), 2 * np.arange(N)[::-1])
+        x.close()
+        y.close()
+
+
+OPTIONS = [
+    {"priority": 0},
+    {"carveout": 50},
+    {"carveout": 0},
+    {"cluster": 2, "cluster_scheduling": "spread"},
+    {"cluster": 2, "cluster_scheduling": "load_balancing"},
+    {"memory_domain": "remote"},
+    {"programmatic": True, "carveout": 100, "memory_domain": "default"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_launch_with_attributes_computes_the_same(device, kernels, options):
+    x = cuda.zeros(128, np.float32)
+    kernels["fill"].launch(4, 32, **options)(x, 3.0)
+    np.testing.assert_array_equal(x.to_host(), np.full(128, 3.0))
+
+
+def test_a_kernels_carveout_is_read_and_set(device, kernels):
+    kernel = kernels["fill"]
+    assert kernel.carveout is None
+    kernel.carveout = 25
+    assert kernel.carveout == 25
+    kernel.carveout = None
+    assert kernel.carveout is None
+    with pytest.raises(ValueError, match="'carveout' must be an int from 0 to 100, not the int 200"):
+        kernel.carveout = 200
 
 
 def test_the_access_policy_is_the_streams_inside_the_block_only(device, module):
