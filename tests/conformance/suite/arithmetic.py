@@ -2,82 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from . import values
-from .bounds import EXACT, FUNCTIONS, PTX, Bound
-from .frame import Case, Out, rows
-
-BLOCK = 128
+from .bounds import FUNCTIONS, PTX
+from .frame import Array, Case, Out, rows
 
 
 def row_case(
-    group: str,
-    kernel: str,
-    inputs: tuple[values.Array, ...],
-    dtype: str,
-    *,
-    bounds: Mapping[str, Bound] | None = None,
-    bound: Bound = EXACT,
-    view: str = "",
-    name: str = "",
-    block: int = BLOCK,
-    n: int = 0,
+    group: str, kernel: str, inputs: Any, dtype: str, *, name: str = "", block: int = 128, n: int = 0, **how: Any
 ) -> Case:
     """Make a case of a row kernel: `kernel(inputs..., out, n)` with a row for each instruction.
 
-    There are `n` lanes, or as many as the first input has elements.
+    There are `n` lanes, or as many as the first input has elements. `how` is what `Out` is told besides.
     """
     n = n or inputs[0].size
     labels = rows(group, kernel)
-    out = Out("out", dtype, (len(labels), n), labels=labels, bounds=bounds or {}, bound=bound, view=view)
+    out = Out("out", dtype, (len(labels), n), labels=labels, **how)
     return Case(group, kernel, -(-n // block), block, (*inputs, out, n), name=name)
 
 
 def _floating() -> list[Case]:
     cases = []
-    for group, dtype, name in (("fp32", np.float32, "float32"), ("fp64", np.float64, "float64")):
-        n = 1152 if dtype == np.float32 else 768
+    for group, dtype, n in (("fp32", np.float32, 1152), ("fp64", np.float64, 768)):
         pairs, triples = values.float_pairs(n, dtype), values.float_triples(n, dtype)
         for kernel, inputs in (("arithmetic", pairs), ("fused", triples), ("extrema", pairs), ("quotients", pairs)):
-            cases.append(row_case(group, kernel, inputs, name))
-    cases.append(row_case("fp32", "fused", values.least_triples(1024), "float32", name="fused at the least normal"))
-    halves, bfloats = values.half_triples(512, values.HALVES), values.half_triples(512, values.BFLOATS)
-    pairs16 = tuple(values.words(51 + k, 256) for k in range(3))
+            cases.append(row_case(group, kernel, inputs, dtype.__name__))
     return [
         *cases,
-        row_case("half", "half", halves, "uint16"),
-        row_case("half", "bfloat", bfloats, "uint16"),
-        row_case("half", "pairs", pairs16, "uint32"),
+        row_case("fp32", "fused", values.least_triples(1024), "float32", name="fused at the least normal"),
+        row_case("half", "half", values.half_triples(512, values.HALVES), "uint16"),
+        row_case("half", "bfloat", values.half_triples(512, values.BFLOATS), "uint16"),
+        row_case("half", "pairs", [values.words(51 + k, 256) for k in range(3)], "uint32"),
     ]
-
-
-_INTEGERS = {
-    "signed16": np.int16, "unsigned16": np.uint16, "signed32": np.int32, "unsigned32": np.uint32,
-    "signed64": np.int64, "unsigned64": np.uint64,
-}  # fmt: skip  # rows of a table
 
 
 def _integer() -> list[Case]:
     cases = []
-    for kernel, dtype in _INTEGERS.items():
-        triples = values.integer_triples(512, dtype)
-        cases.append(row_case("integer", kernel, triples, np.dtype(dtype).name))
-        cases.append(row_case("integer", f"{kernel}_division", triples[:2], np.dtype(dtype).name))
+    for bits in (16, 32, 64):
+        for kind, dtype in (("signed", f"int{bits}"), ("unsigned", f"uint{bits}")):
+            triples = values.integer_triples(512, dtype)
+            cases.append(row_case("integer", f"{kind}{bits}", triples, dtype))
+            cases.append(row_case("integer", f"{kind}{bits}_division", triples[:2], dtype))
     a, b, c = values.integer_triples(512, np.int32)
     wide = values.integer_triples(512, np.int64)[2]
     narrow = values.integer_triples(512, np.int16)
+    longs = values.integer_triples(384, np.uint64)[:2]
     return [
         *cases,
         row_case("integer", "wide32", (a, b, wide), "int64"),
         row_case("integer", "wide16", (*narrow[:2], a), "int32"),
         row_case("integer", "dot_products", (a, b, c), "int32"),
         row_case("carry", "words32", values.integer_triples(512, np.uint32), "uint32"),
-        row_case("carry", "words64", values.integer_triples(384, np.uint64)[:2], "uint64"),
-        row_case("carry", "int128", values.integer_triples(384, np.uint64)[:2], "uint64"),
+        row_case("carry", "words64", longs, "uint64"),
+        row_case("carry", "int128", longs, "uint64"),
     ]
 
 
@@ -114,7 +94,7 @@ def _bits() -> list[Case]:
     ]
 
 
-def _conversion_inputs() -> dict[str, values.Array]:
+def _conversion_inputs() -> dict[str, Array]:
     halves = np.arange(-12, 12, dtype=np.float64) / 2
     ends = np.array(
         [s * (2.0**k + d) for s in (1, -1) for k in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1, -0.5, 0, 0.5, 1)]
@@ -136,21 +116,24 @@ def _conversion_inputs() -> dict[str, values.Array]:
     }
 
 
+_TYPES = {
+    "int32": "int32", "int64": "int64", "int": "int32", "float": "float32", "double": "float64", "half": "uint16"
+}  # fmt: skip  # a row of a table
 _CONVERSIONS = {
-    "float_to_int32": "int32", "float_to_int64": "int64", "double_to_int32": "int32", "double_to_int64": "int64",
-    "float_to_float": "float32", "double_to_float": "float32", "double_to_double": "float64",
-    "float_to_double": "float64", "int32_to_float": "float32", "int64_to_float": "float32",
-    "int32_to_double": "float64", "int64_to_double": "float64", "int32_to_int32": "int32",
-    "int32_to_int64": "int64", "int64_to_int32": "int32", "float_to_half": "uint16", "double_to_half": "uint16",
-    "int32_to_half": "uint16", "half_to_half": "uint16", "half_to_float": "float32",
-    "half_to_double": "float64", "half_to_int": "int32",
-}  # fmt: skip  # rows of a table
+    "float": ("int32", "int64", "float", "double", "half"),
+    "double": ("int32", "int64", "float", "double", "half"),
+    "int32": ("int32", "int64", "float", "double", "half"),
+    "int64": ("int32", "float", "double"),
+    "half": ("int", "float", "double", "half"),
+}
 
 
 def _conversions() -> list[Case]:
     inputs = _conversion_inputs()
     cases = [
-        row_case("convert", kernel, (inputs[kernel.split("_to_")[0]],), dtype) for kernel, dtype in _CONVERSIONS.items()
+        row_case("convert", f"{source}_to_{kind}", (inputs[source],), _TYPES[kind])
+        for source, kinds in _CONVERSIONS.items()
+        for kind in kinds
     ]
     pairs = values.float_pairs(512)
     least = values.least_doubles(512)
@@ -164,21 +147,17 @@ def _conversions() -> list[Case]:
 
 
 def _comparisons() -> list[Case]:
-    floats, doubles = values.float_pairs(800), values.float_pairs(704, np.float64)
-    halves = values.half_triples(448, values.HALVES)[:2]
-    cases = [
-        row_case("compare", "floats", floats, "uint8"),
-        row_case("compare", "doubles", doubles, "uint8"),
-        row_case("compare", "halves", halves, "uint8"),
-    ]
-    for kernel, dtype in (("ints16", np.int16), ("ints32", np.int32), ("ints64", np.int64)):
-        cases.append(row_case("compare", kernel, values.integer_triples(384, dtype)[:2], "uint8"))
-    return [
-        *cases,
-        row_case("compare", "combined", floats, "uint8"),
-        row_case("compare", "predicates", floats, "uint8"),
-        row_case("compare", "selections", floats, "uint32"),
-    ]
+    floats = values.float_pairs(800)
+    inputs = {
+        "floats": floats,
+        "doubles": values.float_pairs(704, np.float64),
+        "halves": values.half_triples(448, values.HALVES)[:2],
+        **{f"ints{bits}": values.integer_triples(384, f"int{bits}")[:2] for bits in (16, 32, 64)},
+        "combined": floats,
+        "predicates": floats,
+    }
+    cases = [row_case("compare", kernel, each, "uint8") for kernel, each in inputs.items()]
+    return [*cases, row_case("compare", "selections", floats, "uint32")]
 
 
 def _approximations() -> list[Case]:
@@ -188,9 +167,7 @@ def _approximations() -> list[Case]:
         [values.near_one(92, 384, np.float32, 7), (0.5 + np.arange(128) * (1.5 / 128)).astype(np.float32)]
     )
     angles = values.near_one(93, 512, np.float32, 12)
-    angles = np.concatenate([values.FLOATS[[0, 1, 2, 3, 22, 23, 24]], angles[np.abs(angles) <= np.float32(np.pi)]])[
-        :256
-    ]
+    angles = np.concatenate([values.FLOATS[[0, 1, 2, 3, 22, 23, 24]], angles[np.abs(angles) <= np.float32(np.pi)]])
     a, b = values.near_one(94, 512, np.float32, 60), values.near_one(95, 512, np.float32, 60)
     special = values.FLOATS.size
     a[:special], b[:special] = values.FLOATS, np.float32(1.5)
@@ -207,22 +184,20 @@ def _approximations() -> list[Case]:
     double_ordinary = np.concatenate(
         [values.DOUBLES[[0, 1, 6, 7, 20, 21, 22]], values.near_one(100, 185, np.float64, 6)]
     )
-    function = dict(FUNCTIONS)
     return [
         row_case("approximate", "functions", (wide,), "float32", bounds=PTX),
         row_case("approximate", "functions", (moderate,), "float32", bounds=PTX, name="functions near one"),
-        row_case("approximate", "angles", (angles,), "float32", bounds=PTX),
+        row_case("approximate", "angles", (angles[:256],), "float32", bounds=PTX),
         row_case("approximate", "quotients", (a, b), "float32", bounds=PTX),
         row_case("approximate", "doubles", (doubles,), "float64", bounds=PTX),
         row_case("approximate", "halves", (halves,), "uint16", bounds=PTX, view="float16"),
         row_case("approximate", "bfloats", (bfloats,), "float32", bounds=PTX),
-        row_case("approximate", "math", (ordinary,), "float32", bounds=function),
-        row_case("approximate", "double_math", (double_ordinary,), "float64", bounds=function),
+        row_case("approximate", "math", (ordinary,), "float32", bounds=FUNCTIONS),
+        row_case("approximate", "double_math", (double_ordinary,), "float64", bounds=FUNCTIONS),
     ]
 
 
 def cases() -> list[Case]:
     """Return every case of this module."""
     with np.errstate(all="ignore"):  # overflow and underflow are part of the inputs
-        made: list[Any] = [_floating(), _integer(), _bits(), _conversions(), _comparisons(), _approximations()]
-        return [case for group in made for case in group]
+        return [*_floating(), *_integer(), *_bits(), *_conversions(), *_comparisons(), *_approximations()]
