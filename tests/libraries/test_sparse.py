@@ -116,14 +116,6 @@ def test_gemvi_with_a_vector_of_zeros_is_zero(device):
     assert not gemvi(cuda.full((4, 5), 1.0), x).to_host().any()
 
 
-def test_slices_hold_rows_side_by_side(device):
-    host = sparse.csr_array(np.array([[1.0, 2, 0], [0, 3, 0], [0, 0, 0], [4, 5, 6]]))
-    a = SparseMatrix.from_host(host, "sell", slice_size=2)
-    assert a.offsets.to_host().tolist() == [0, 4, 10]
-    assert a.values.to_host().tolist() == [1, 3, 2, 0, 0, 4, 0, 5, 0, 6]
-    assert a.indices.to_host().tolist() == [0, 1, 1, -1, -1, 0, -1, 1, -1, 2]
-
-
 def test_descriptors_are_given_back(device, record, matrix):
     made = record("cusparse", "create_csr", "create_dn_vec", "create_dn_mat", "sp_gemm_create_descr")
     given_back = record("cusparse", "destroy_sp_mat", "destroy_dn_vec", "destroy_dn_mat", "sp_gemm_destroy_descr")

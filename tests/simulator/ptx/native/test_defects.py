@@ -83,7 +83,7 @@ def is_right(code: bytes, count: int, bits: int, _: str, otherwise: str, inverte
 
 @pytest.mark.skipif(not processors.runs_here(AVX512), reason="the processor has no AVX-512")
 @pytest.mark.parametrize("optimisation", [0, 1, 2, 3])
-def test_a_wrong_choice_of_bits_is_recognised(optimisation: int, rng: np.random.Generator) -> None:
+def test_a_wrong_choice_of_bits_is_recognised(optimisation, rng):
     """LLVM up to 22 makes 48 of the forms wrong at the engine's level, of which all are asked for."""
     for form in FORMS if optimisation == 2 else [FORMS[place] for place in rng.integers(len(FORMS), size=16)]:
         with processors.compiled_for(AVX512):
@@ -120,7 +120,7 @@ BODIES = {
 }
 
 
-def test_a_kernels_code_is_never_taken_for_wrong_and_a_copied_sign_costs_no_optimisation() -> None:
+def test_a_kernels_code_is_never_taken_for_wrong_and_a_copied_sign_costs_no_optimisation():
     for name, body in BODIES.items():
         program = program_of(load_module(TEXT.format(body=body)).entries["k"])
         with processors.compiled_for(AVX512):
@@ -130,7 +130,7 @@ def test_a_kernels_code_is_never_taken_for_wrong_and_a_copied_sign_costs_no_opti
         assert name != "copysign" or used == first
 
 
-def test_code_that_stays_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_stays_wrong_is_not_used(monkeypatch):
     monkeypatch.setattr(machine, "may_be_wrong", lambda code: True)
     kernels = Kernels(Module(TEXT.format(body=BODIES["copysign"])))
     kernels.engine = "native"
@@ -140,7 +140,7 @@ def test_code_that_stays_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> N
     assert "LLVM" in program.native_lack
 
 
-def test_a_chosen_sign_has_the_same_bits_at_each_level(processor_level: processors.Level) -> None:
+def test_a_chosen_sign_has_the_same_bits_at_each_level(processor_level):
     given = np.random.default_rng(7).integers(0, 1 << 32, 64, np.uint32)
     given[:8] = [0, 0x80000000, 0x7FC00000, 0xFFC00000, 0x7F800000, 0xFF800000, 1, 0x80000001]
     for body in BODIES.values():
@@ -192,9 +192,7 @@ def narrowed(words: Any, opcode: str) -> Any:
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(63, marks=pytest.mark.exhaustive)])
-def test_truncated_upper_bits_of_products_are_right_at_each_level(
-    count: int, processor_level: processors.Level, rng: np.random.Generator
-) -> None:
+def test_truncated_upper_bits_of_products_are_right_at_each_level(count, processor_level, rng):
     given = rng.integers(0, 1 << 32, (32, 2), np.uint32)
     for product, first, second in rng.permutation(list(itertools.product(PRODUCTS, NARROW, NARROW)))[:count]:
         one, other = narrowed(given[:, 0], first), narrowed(given[:, 1], second)

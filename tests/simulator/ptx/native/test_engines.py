@@ -133,14 +133,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
+def test_results_are_the_same_bits(kernels, name):
     (grid, block), arrays = CASES[name]
     expected, got = on_both(kernels, name, grid, block, *arrays)
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
 
 
-def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native: Kernels) -> None:
+def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native):
     flag, out = native.zeros(1), native.zeros(3)
     native.launch("wait_plainly", 3, 64, flag, out, steps=None)
     assert native.get(out, 3).tolist() == [7] * 3
@@ -156,7 +156,7 @@ def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
     timer.join()
 
 
-def test_a_signal_breaks_a_kernel_off(native: Kernels) -> None:
+def test_a_signal_breaks_a_kernel_off(native):
     """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
     out = native.zeros(1)
     # Machine code is there before the signal comes.
@@ -169,14 +169,14 @@ def test_a_signal_breaks_a_kernel_off(native: Kernels) -> None:
     assert ran_natively(native, "prints_at_times")
 
 
-def test_what_blocks_print_comes_in_their_order(native: Kernels) -> None:
+def test_what_blocks_print_comes_in_their_order(native):
     native.printed.clear()
     native.launch("prints", 3, 33, 5)
     assert native.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
     assert ran_natively(native, "prints")
 
 
-def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
+def test_lanes_wait_for_their_partners_also_after_some_had_ended():
     """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
     text = """.visible .entry k(.param .u64 p) {
     .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
@@ -201,7 +201,7 @@ ends:
 
 
 @pytest.mark.parametrize("back", ["@!%q bra again; bra done;", "ways: .branchtargets again, done; brx.idx way, ways;"])
-def test_lanes_wait_in_a_loop_for_others_of_their_warp(back: str) -> None:
+def test_lanes_wait_in_a_loop_for_others_of_their_warp(back):
     """The lowest block, to which they go back, isn't all that runs."""
     text = f"""{HEAD}.visible .entry k(.param .u64 p) {{
     .reg .b64 out, at; .reg .b32 lane, seen, way; .reg .pred %p, %q;
@@ -219,7 +219,7 @@ done:
     assert set(got) == {5}
 
 
-def test_threads_give_the_same_bits_and_the_first_fault(native: Kernels) -> None:
+def test_threads_give_the_same_bits_and_the_first_fault(native):
     results = []
     for native.engine, native.threads in (("numpy", 1), ("native", 3)):
         out = native.zeros(40 * 96)
@@ -230,7 +230,7 @@ def test_threads_give_the_same_bits_and_the_first_fault(native: Kernels) -> None
         native.launch("traps", 200, 64, 37)
 
 
-def test_a_pause_between_two_warps_of_a_block_repeats_none(native: Kernels) -> None:
+def test_a_pause_between_two_warps_of_a_block_repeats_none(native):
     out = native.zeros(1)
     native.launch("count", 3000, 992, out)
     assert native.get(out, 1)[0] == 3000 * 992
@@ -252,7 +252,7 @@ def calls_of(kernels: Kernels, name: str) -> list[int]:
     return calls
 
 
-def test_blocks_that_try_in_a_loop_need_no_call_each(native: Kernels) -> None:
+def test_blocks_that_try_in_a_loop_need_no_call_each(native):
     """Those of the second kernel go back in the loop a few times each."""
     owners, count = native.put(np.full(64, -1, np.int32)), native.zeros(1)
     for name, arguments in (("claim", [4, owners, count]), ("claim_slowly", [10, owners])):
@@ -264,7 +264,7 @@ def test_blocks_that_try_in_a_loop_need_no_call_each(native: Kernels) -> None:
         native.memory.view(owners, 64, np.int32)[:] = 0
 
 
-def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(native: Kernels) -> None:
+def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(native):
     """Lanes that look by an atomic that changes nothing let others go on soon."""
     native.launch("meet", 40, 32, native.zeros(1), steps=1000)
     blocks, arrived = PROPERTIES["sm_count"] * 2, native.zeros(1)
@@ -272,7 +272,7 @@ def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(native: Kernel
     assert native.get(arrived, 1)[0] == blocks
 
 
-def test_the_limit_of_instructions_counts_anew_in_each_block(native: Kernels) -> None:
+def test_the_limit_of_instructions_counts_anew_in_each_block(native):
     owners, count, one_block = native.zeros(64), native.zeros(1), 30_000
     for blocks in (1, 6):
         native.launch("claim", blocks, 32, one_block, owners, count, steps=10_000)
@@ -281,9 +281,7 @@ def test_the_limit_of_instructions_counts_anew_in_each_block(native: Kernels) ->
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_blocks_that_take_long_end_in_each_thread(
-    native: Kernels, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
+def test_blocks_that_take_long_end_in_each_thread(native, monkeypatch, threads):
     """A loop over loads may wait for another block, so that others begin beside it once it has taken long."""
     monkeypatch.setattr(launch, "_BUDGET", 1 << 10)
     native.threads = threads

@@ -162,7 +162,7 @@ NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]
 PARTS = 30
 
 
-def test_all_is_native_but_what_is_listed() -> None:
+def test_all_is_native_but_what_is_listed():
     """Of what isn't on registers the opcode alone: other tests run it."""
     assert [pattern for pattern in NOT_NATIVE if not any(re.fullmatch(pattern, opcode) for opcode in ALL)] == []
     lowered = {opcode for opcode, form in ALL.items() if works(lowering, form)}
@@ -174,14 +174,9 @@ def test_all_is_native_but_what_is_listed() -> None:
     assert not wrong, f"{wrong}: let LOWERINGS have what is not native, or list it in NOT_NATIVE, and nothing else"
 
 
-@pytest.mark.parametrize("part", range(0, PARTS, 2))
-def test_results_of_a_half_drawn_at_random_agree(part: int, rng: np.random.Generator) -> None:
-    compare(NATIVE[part + int(rng.integers(2)) :: PARTS], words())
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(PARTS))
-def test_all_results_agree(part: int) -> None:
+# The others run at the exhaustive level.
+@pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n % 2)) for n in range(PARTS)])
+def test_results_agree(part):
     compare(NATIVE[part::PARTS], words())
 
 
@@ -210,7 +205,7 @@ def compare(opcodes: list[str], operands: Any, *, flushes: bool = False) -> None
         )
 
 
-def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number() -> None:
+def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number():
     families = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt", "min", "max", "abs", "neg", "setp", "set"}
     words = {opcode: set(FORMS[opcode].words) for opcode in NATIVE if FORMS[opcode].row.name in families}
     inexact = {"approx", "full", "rz", "rm", "rp", "f64"}
@@ -247,7 +242,7 @@ BODIES = [
 ]
 
 
-def test_the_processor_flushes_arithmetic_with_constants_too() -> None:
+def test_the_processor_flushes_arithmetic_with_constants_too():
     text = ".reg .b32 word; .reg .f32 x, y, c; .reg .pred p; mov.f32 x, f32_0;"
     text += "".join(f"{body} st.global.f32 [out+{8 * LANES * place}], y;" for place, body in enumerate(BODIES))
     operands = np.tile(BITS, PLACES * LANES // len(BITS)).reshape(PLACES, LANES)

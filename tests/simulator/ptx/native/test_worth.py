@@ -63,7 +63,7 @@ def runs_natively(program: Program) -> bool:
     return any(program.native.values())
 
 
-def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large() -> None:
+def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large():
     kernels = fresh()
     program = launch(kernels, "twice", 300)
     assert not program.native
@@ -74,7 +74,7 @@ def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large() -> N
     assert large.seconds == 0
 
 
-def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch):
     """The first launch of a longer kernel is enough."""
     store = Store()
     for name in ("twice", "powers"):
@@ -90,7 +90,7 @@ def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch:
     assert program.seconds == 0
 
 
-def test_what_a_kernel_has_cost_in_earlier_processes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_kernel_has_cost_in_earlier_processes_counts(monkeypatch):
     # So high a price that the real time of the launches does not count.
     monkeypatch.setattr(worth, "_COMPILE_SECONDS", 100.0)
     store, price = Store(), 100.0 * worth.Estimate(program_of(fresh().module.entries["twice"])).instructions
@@ -110,7 +110,7 @@ def chain(count: int, calls: str) -> Program:
     return program_of(Module(f"{text}.visible .entry k() {{ call f0, (); ret; }}").entries["k"])
 
 
-def test_a_function_costs_as_often_as_it_is_copied() -> None:
+def test_a_function_costs_as_often_as_it_is_copied():
     """Where each calls the next one twice, machine code has 63 copies of six functions."""
     twice = "call {0}, (); call {0}, ();"
     estimate = worth.Estimate(chain(5, twice))
@@ -122,7 +122,7 @@ def test_a_function_costs_as_often_as_it_is_copied() -> None:
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])
-def test_a_long_chain_of_calls_runs_with_numpy(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_chain_of_calls_runs_with_numpy(engine, monkeypatch):
     monkeypatch.setitem(PROPERTIES, "stack_limit", 1 << 16)
     program = chain(200, "call {0}, ();")
     kernels = Kernels(program.entry.module)
@@ -133,7 +133,7 @@ def test_a_long_chain_of_calls_runs_with_numpy(engine: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["add", "next_number", "look"])
-def test_where_the_order_of_lanes_shows_alike_launches_run_alike(name: str) -> None:
+def test_where_the_order_of_lanes_shows_alike_launches_run_alike(name):
     kernels = fresh()
     program = launch(kernels, name, 300)
     program.seconds = 5.0
@@ -144,7 +144,7 @@ def test_where_the_order_of_lanes_shows_alike_launches_run_alike(name: str) -> N
     assert program.seconds > spent
 
 
-def test_sums_of_integers_come_out_the_same_in_any_order() -> None:
+def test_sums_of_integers_come_out_the_same_in_any_order():
     kernels = fresh()
     launch(kernels, "count", 300).seconds = 0.5
     total = kernels.zeros(300)
@@ -162,7 +162,7 @@ def added(store: Store) -> bool:
     return before < set(store.entries)
 
 
-def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypatch):
     store, host = Store(), machine.host()
     assert added(store)
     assert not added(store)
@@ -173,7 +173,7 @@ def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypa
     assert added(store)
 
 
-def test_a_changed_or_renamed_source_is_another_compiler(tmp_path: Path) -> None:
+def test_a_changed_or_renamed_source_is_another_compiler(tmp_path):
     folder, copy = Path(ptx.__file__).parent, tmp_path / "ptx"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
     digests = [machine.digest_of(folder)]

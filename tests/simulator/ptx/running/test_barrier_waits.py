@@ -6,7 +6,6 @@ import pytest
 
 from cudart_py.simulator.ptx.faults import Fault
 from cudart_py.simulator.ptx.running import launch
-from tests.simulator.ptx.machine import Kernels
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -127,9 +126,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         ("back_off", 1, 32, [16], ["32 threads wait", "_ZZ8back_offE3bar) lacks 1 of 33 arrivals"]),
     ],
 )
-def test_a_deadlocks_report_says_what_each_barrier_lacks(
-    kernels: Kernels, name: str, blocks: int, threads: int, numbers: list[int], texts: list[str]
-) -> None:
+def test_a_deadlocks_report_says_what_each_barrier_lacks(kernels, name, blocks, threads, numbers, texts):
     cluster = (2, 1, 1) if name == "elsewhere" else (1, 1, 1)
     with pytest.raises(Fault) as caught:
         kernels.launch(name, blocks, threads, kernels.zeros(64), *numbers, cluster=cluster)
@@ -138,13 +135,13 @@ def test_a_deadlocks_report_says_what_each_barrier_lacks(
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_a_wait_of_many_seconds_gives_up_by_the_simulated_clock(kernels: Kernels, blocks: int) -> None:
+def test_a_wait_of_many_seconds_gives_up_by_the_simulated_clock(kernels, blocks):
     out = kernels.zeros(32)
     kernels.launch("wait_for", blocks, 32, out, 3600)
     assert all(3_600_000 <= milliseconds < 4_000_000 for milliseconds in kernels.get(out, 32))
 
 
-def test_waiting_for_a_thread_that_computes_or_until_one_gives_up_is_no_deadlock(kernels: Kernels) -> None:
+def test_waiting_for_a_thread_that_computes_or_until_one_gives_up_is_no_deadlock(kernels):
     out = kernels.zeros(64)
     kernels.launch("arrive", 1, 64, out, 64, 2 * STEPS)
     assert (kernels.get(out, 64)[1:] == 1).all()
@@ -153,7 +150,7 @@ def test_waiting_for_a_thread_that_computes_or_until_one_gives_up_is_no_deadlock
         assert (kernels.get(out, 32) >= 50).all()
 
 
-def test_tiles_of_several_warps_leave_the_kernels_own_shared_memory_alone(kernels: Kernels) -> None:
+def test_tiles_of_several_warps_leave_the_kernels_own_shared_memory_alone(kernels):
     out = kernels.zeros(128)
     kernels.launch("tiles", 3, 128, out)
     assert kernels.get(out, 128).tolist() == [1000 * (t // 64 * 64 + 63) + t for t in range(128)]

@@ -60,7 +60,7 @@ def fault(kernels: Kernels, name: str, grid: int, block: int, *arguments: int, *
     return faults[-1]
 
 
-def test_a_store_out_of_bounds_names_block_thread_address_and_line(kernels: Kernels) -> None:
+def test_a_store_out_of_bounds_names_block_thread_address_and_line(kernels):
     out = kernels.zeros(1024)
     found = fault(kernels, "beyond", 4, 256, out, 700)
     assert found.status_name == ILLEGAL
@@ -84,15 +84,13 @@ def test_a_store_out_of_bounds_names_block_thread_address_and_line(kernels: Kern
         ("wild", 1, [0x1000], "INVALID_PC", "0x1000"),
     ],
 )
-def test_a_fault_has_the_hardwares_status_and_says_what_was_wrong(
-    kernels: Kernels, name: str, block: int, numbers: list[int], status: str, text: str
-) -> None:
+def test_a_fault_has_the_hardwares_status_and_says_what_was_wrong(kernels, name, block, numbers, status, text):
     found = fault(kernels, name, 1, block, kernels.zeros(64), *numbers, steps=5000)
     assert found.status_name == f"CUDA_ERROR_{status}"
     assert text in found.report
 
 
-def test_an_assertion_prints_each_failing_lane(kernels: Kernels) -> None:
+def test_an_assertion_prints_each_failing_lane(kernels):
     assert fault(kernels, "asserting", 1, 32, 30).status_name == "CUDA_ERROR_ASSERT"
     assert [text.split("thread: ")[1] for text in kernels.printed] == [
         f"[{t},0,0] Assertion `threadIdx.x < n` failed.\n" for t in (30, 31)
@@ -139,7 +137,7 @@ EDGES = {"": WIDE, ".global": WIDE, ".shared": (1 << 31, 1 << 32), ".local": WID
 @pytest.mark.parametrize(
     ("space", "access"), [(s, a) for s in EDGES for a in ACCESSES if s != ".local" or a.startswith(("ld", "st"))]
 )
-def test_a_wild_address_is_refused(space: str, access: str) -> None:
+def test_a_wild_address_is_refused(space, access):
     size = ACCESSES[access]
     kernels = Kernels(load_module(PTX.format(instruction=access.format(space=space))))
     kernels.zeros(64)
@@ -154,7 +152,7 @@ def test_a_wild_address_is_refused(space: str, access: str) -> None:
 
 
 @pytest.mark.parametrize("space", ["", ".global"])
-def test_one_wild_lane_among_right_ones_is_refused(space: str) -> None:
+def test_one_wild_lane_among_right_ones_is_refused(space):
     instruction = "mul.wide.u32 %rd4, %r1, 8; add.u64 %rd2, %rd2, %rd4; ld.global.u64 %rd2, [%rd2];"
     text = PTX.replace("@%p1 bra done;", "").format(instruction=f"{instruction} ld{space}.u32 %r1, [%rd2];")
     kernels = Kernels(load_module(text))
@@ -182,6 +180,6 @@ def test_one_wild_lane_among_right_ones_is_refused(space: str) -> None:
         "atom.global.add.u32 %r1, [%rd2+4000], 1;",
     ],
 )
-def test_whichever_address_of_an_instruction_is_wrong_both_engines_report_it(body: str) -> None:
+def test_whichever_address_of_an_instruction_is_wrong_both_engines_report_it(body):
     kernels = Kernels(load_module(PTX.replace("@%p1 bra done;", "").format(instruction=body)))
     fault(kernels, "k", 1, 32, kernels.zeros(64), 0)

@@ -36,20 +36,20 @@ extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
 """
 
 
-def test_a_lock_within_a_warp_is_passed_on(on_each: Kernels) -> None:
+def test_a_lock_within_a_warp_is_passed_on(on_each):
     state = on_each.zeros(2)
     on_each.launch("lock", 4, 64, state, state + 4)
     assert on_each.get(state, 2).tolist() == [0, 256]
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
-def test_lanes_meet_though_other_warps_wait_for_them(on_each: Kernels, first: int) -> None:
+def test_lanes_meet_though_other_warps_wait_for_them(on_each, first):
     out = on_each.zeros(96)
     on_each.launch("meet", 1, 96, on_each.zeros(2), out, first, steps=100_000)
     assert (on_each.get(out, 96) == 1).all()
 
 
-def test_a_launch_of_another_module_s_entry_is_refused(kernels: Kernels) -> None:
+def test_a_launch_of_another_module_s_entry_is_refused(kernels):
     other = Kernels('extern "C" __global__ void other() {}')
     other.module.entries["lock"] = kernels.module.entries["lock"]
     with pytest.raises(ValueError, match="another module"):
@@ -84,7 +84,7 @@ done:
 )
 
 
-def test_a_variable_that_is_named_without_a_space_is_stored_and_loaded_in_whatever_space_it_lies(engine: str) -> None:
+def test_a_variable_that_is_named_without_a_space_is_stored_and_loaded_in_whatever_space_it_lies(engine):
     kernels = Kernels(load_module(NAMED))
     kernels.engine = engine
     out = kernels.zeros(8, np.uint64)

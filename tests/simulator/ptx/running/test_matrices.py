@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault
-from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
 __device__ unsigned in_shared(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
@@ -62,9 +61,7 @@ extern "C" __global__ void guarded(float* out, int first) {
     ("lane", "place", "status", "text"),
     [(11, 24, "MISALIGNED_ADDRESS", "aligned to 16 bytes"), (5, 512, "ILLEGAL_ADDRESS", "out of bounds")],
 )
-def test_a_wrong_row_is_the_fault_of_its_lane(
-    kernels: Kernels, name: str, lane: int, place: int, status: str, text: str
-) -> None:
+def test_a_wrong_row_is_the_fault_of_its_lane(kernels, name, lane, place, status, text):
     rows = 16 * (np.arange(32, dtype=np.int32) % 16)
     rows[lane] = place
     arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(rows)]
@@ -73,7 +70,7 @@ def test_a_wrong_row_is_the_fault_of_its_lane(
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
 
 
-def test_generic_addresses_are_of_shared_memory(kernels: Kernels) -> None:
+def test_generic_addresses_are_of_shared_memory(kernels):
     out, data = kernels.zeros(32), kernels.zeros(64)
     kernels.launch("load_generic", 1, 32, out, data, -1)
     assert kernels.get(out, 32)[::4].tolist() == list(range(8))
@@ -81,7 +78,7 @@ def test_generic_addresses_are_of_shared_memory(kernels: Kernels) -> None:
         kernels.launch("load_generic", 1, 32, out, data, 3)
 
 
-def test_an_address_may_be_a_variables_name(kernels: Kernels) -> None:
+def test_an_address_may_be_a_variables_name(kernels):
     """All lanes name the same row then, which is repeated eight times."""
     out = kernels.zeros(32)
     kernels.launch("named", 1, 32, out)
@@ -89,12 +86,12 @@ def test_an_address_may_be_a_variables_name(kernels: Kernels) -> None:
 
 
 @pytest.mark.parametrize(("threads", "lanes", "thread"), [(32, 20, 0), (48, 48, 32), (96, 40, 32)])
-def test_lanes_that_are_missing_are_an_error(kernels: Kernels, threads: int, lanes: int, thread: int) -> None:
+def test_lanes_that_are_missing_are_an_error(kernels, threads, lanes, thread):
     with pytest.raises(Fault, match=rf"not all 32 lanes of the warp execute it together.*thread \({thread}, 0, 0\)"):
         kernels.launch("some", 1, threads, kernels.zeros(96), lanes)
 
 
-def test_whole_warps_may_be_missing_and_a_guard_chooses_some(kernels: Kernels) -> None:
+def test_whole_warps_may_be_missing_and_a_guard_chooses_some(kernels):
     out, sums = kernels.zeros(96), kernels.zeros(64, np.float32)
     kernels.launch("some", 1, 96, out, 64)
     changed = kernels.get(out, 96) != np.arange(96)

@@ -97,7 +97,7 @@ def sides() -> Any:
 
 @pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["one mask", "two masks"])
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
-def test_lanes_on_several_sides_of_a_branch_meet_those_of_their_mask(instruction, parts, engine, x, sides) -> None:
+def test_lanes_on_several_sides_of_a_branch_meet_those_of_their_mask(instruction, parts, engine, x, sides):
     sides[64:] += np.random.default_rng().integers(0, 2, LANES - 64, np.uint32)
     copies = [f"add.u32 t, lane, {number}; {instruction}" for number in range(3)]
     found, reports = results(kernel(*copies, parts=parts), x, sides, engine)
@@ -106,14 +106,14 @@ def test_lanes_on_several_sides_of_a_branch_meet_those_of_their_mask(instruction
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
-def test_lanes_meet_on_the_driver_in_use(instruction: str, x: Any, sides: Any, device: cuda.Device) -> None:
+def test_lanes_meet_on_the_driver_in_use(instruction, x, sides, device):
     found = cuda.zeros(LANES, np.uint32)
     loaded = cuda.Module(kernel(instruction, instruction).encode())["k"]
     loaded[1, LANES](cuda.to_device(x), cuda.to_device(sides), found)
     np.testing.assert_array_equal(found.to_host(), expected(instruction, x, WHOLE))
 
 
-def test_lanes_meet_again_and_again(x: Any, sides: Any) -> None:
+def test_lanes_meet_again_and_again(x, sides):
     """On one side a loop, on the other side its copies one after the other."""
     once = "shfl.sync.bfly.b32 r, x, 9, 31, m; add.u32 x, x, r;"
     loop = f"mov.u32 t, 0; AGAIN: {once} add.u32 t, t, 1; setp.lt.u32 odd, t, 4; @odd bra AGAIN;"
@@ -125,7 +125,7 @@ def test_lanes_meet_again_and_again(x: Any, sides: Any) -> None:
     assert reports == []
 
 
-def test_lanes_that_synchronise_meet_and_see_what_the_others_stored(x: Any, sides: Any) -> None:
+def test_lanes_that_synchronise_meet_and_see_what_the_others_stored(x, sides):
     wait = "xor.b64 at, out, 4; st.global.u32 [out], x; bar.warp.sync m; ld.global.u32 r, [at]; bar.warp.sync m;"
     found, reports = results(kernel(wait, wait), x, sides)
     np.testing.assert_array_equal(found, x.reshape(-1, 2)[:, ::-1].reshape(-1))
@@ -139,13 +139,13 @@ SHUFFLE = "shfl.sync.idx.b32 r, x, 0, 31, m;"
     "other",
     ["vote.sync.any.pred odd, odd, m;", "shfl.sync.up.b32 r, x, 1, 0, m;", f"mov.u32 m, 0x7fffffff; {SHUFFLE}"],
 )
-def test_other_qualifiers_and_masks_do_not_meet(other: str, x: Any) -> None:
+def test_other_qualifiers_and_masks_do_not_meet(other, x):
     _, reports = results(kernel(SHUFFLE, other), x, np.arange(LANES, dtype=np.uint32) % 2)
     assert any("member mask names threads that never come" in report for report in reports)
 
 
 @pytest.mark.parametrize("sides", [(SHUFFLE, "mov.u32 r, 1;"), (SHUFFLE * 2, "vote.sync.any.pred odd, odd, m;")])
-def test_machine_code_is_made_where_lanes_cannot_meet(sides: tuple[str, str]) -> None:
+def test_machine_code_is_made_where_lanes_cannot_meet(sides):
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     from cudart_py.simulator.ptx.native.instances import lay_out
 

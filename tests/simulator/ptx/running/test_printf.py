@@ -34,7 +34,7 @@ def c_text(text: str, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("conversions", KINDS)
-def test_flags_width_and_precision_do_what_the_c_library_does(conversions: str) -> None:
+def test_flags_width_and_precision_do_what_the_c_library_does(conversions):
     sizes, code, kind, values = KINDS[conversions]
     for conversion, flags, size, value in itertools.product(conversions.split(), FLAGS, sizes, values):
         text = f"<%{flags}{size}{conversion}>"
@@ -57,7 +57,7 @@ def test_flags_width_and_precision_do_what_the_c_library_does(conversions: str) 
         ("%s %p", "<QQ", (0, 0), 2, "(null) (nil)"),
     ],
 )
-def test_arguments_are_aligned_to_their_size(form: str, code: str, arguments: Any, count: int, text: str) -> None:
+def test_arguments_are_aligned_to_their_size(form, code, arguments, count, text):
     data, made = struct.pack(code, *arguments), Format(form)
     assert (made.size, made.count) == (len(data), count)
     assert made.render(data, lambda address: f"text{address}") == text

@@ -130,20 +130,20 @@ extern "C" __global__ void spread(const int* in, int ranks) {
 """
 
 
-def test_variables_begin_behind_the_reserved_kibibyte(kernels: Kernels) -> None:
+def test_variables_begin_behind_the_reserved_kibibyte(kernels):
     out = kernels.zeros(2)
     kernels.launch("address", 1, 1, out, shared_bytes=16)
     assert kernels.get(out, 2).tolist() == [RESERVED_SHARED, RESERVED_SHARED + 64]
 
 
 @pytest.mark.parametrize("base", [0, 4, 2**32 - 8, 2**64 - 8])
-def test_a_register_and_its_offset_wrap_at_32_bits_however_wide_it_is(kernels: Kernels, base: int) -> None:
+def test_a_register_and_its_offset_wrap_at_32_bits_however_wide_it_is(kernels, base):
     out = kernels.zeros(2)
     kernels.launch("wrapped", 1, 8, out, base)
     assert kernels.get(out, 2).tolist() == [100 + (base + 8) % 2**32 // 4] * 2
 
 
-def test_a_part_of_the_reserved_memory_is_for_cuda_and_the_rest_is_nobodys(kernels: Kernels) -> None:
+def test_a_part_of_the_reserved_memory_is_for_cuda_and_the_rest_is_nobodys(kernels):
     out = kernels.zeros(1)
     kernels.launch("reserved", 2, 16, out, 284)
     assert kernels.get(out, 1)[0] == 7
@@ -173,7 +173,7 @@ WRITERS = {"stored": 4, "added": 4, "vectors": 16, "generic": 4, "fixed": 4, "fi
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_write_beyond_the_variables_is_found_and_one_beyond_the_window_a_fault(on_each: Kernels, name: str) -> None:
+def test_a_write_beyond_the_variables_is_found_and_one_beyond_the_window_a_fault(on_each, name):
     out, last, size = on_each.zeros(64), (128 - WRITERS[name]) // 4, 0 if name == "fixed" else 12
     # The static variables lie before the dynamic ones.
     last -= 8 if name == "fixed_and_dynamic" else 0
@@ -188,34 +188,32 @@ def test_a_write_beyond_the_variables_is_found_and_one_beyond_the_window_a_fault
     ("name", "blocks", "size", "nbytes", "place"),
     [("neighbour", 2, 28, 4, "100 bytes past the end"), ("bulk", 1, 40, 16, "88 bytes past the end")],
 )
-def test_so_are_writes_to_another_block_and_bulk_copies(
-    on_each: Kernels, name: str, blocks: int, size: int, nbytes: int, place: str
-) -> None:
+def test_so_are_writes_to_another_block_and_bulk_copies(on_each, name, blocks, size, nbytes, place):
     (text,) = found(on_each, name, 8, size, blocks=blocks)
     assert f"out of bounds: it writes {nbytes} bytes" in text
     with pytest.raises(Fault, match=f"out of bounds: .*{place}"):
         on_each.launch(name, blocks, 1, on_each.zeros(8), 32, shared_bytes=size, cluster=(blocks, 1, 1))
 
 
-def test_a_load_beyond_the_variables_is_uninitialised(on_each: Kernels) -> None:
+def test_a_load_beyond_the_variables_is_uninitialised(on_each):
     (text,) = found(on_each, "used", 7, 28)
     assert "uninitialised value reaches a store: it was read at" in text
     assert "beyond the 28 bytes that the block has" in text
 
 
 @pytest.mark.parametrize(("name", "at"), [("stored", 6), ("loaded", 7), ("part_of_a_vector", 4)])
-def test_writes_inside_and_loads_whose_values_are_not_used_are_fine(on_each: Kernels, name: str, at: int) -> None:
+def test_writes_inside_and_loads_whose_values_are_not_used_are_fine(on_each, name, at):
     assert found(on_each, name, at, 28) == []
 
 
-def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) -> None:
+def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels):
     out = kernels.zeros(64)
     kernels.launch("beyond", (2, 8, 1), 64, out, 0, cluster=(2, 2, 1))
     with pytest.raises(UnsupportedError, match="aren't neighbours"):
         kernels.launch("beyond", (4, 4, 1), 64, out, 0, cluster=(2, 2, 1))
 
 
-def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) -> None:
+def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels):
     pair = {"cluster": (2, 1, 1)}
     with pytest.raises(Fault, match="0 bytes past the end of .*256 bytes") as caught:
         kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, **pair)
@@ -230,7 +228,7 @@ def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) 
         kernels.launch("store", 1, 1, kernels.zeros(32), 256)
 
 
-def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kernels) -> None:
+def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels):
     texts = found(kernels, "without_sync", 0, 256, blocks=2, threads=64)
     assert any("race: it reads 4 bytes of shared memory" in text for text in texts)
 
@@ -247,9 +245,7 @@ def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kerne
         (256, 0, 16, "ILLEGAL_ADDRESS", "global read of 16 bytes at .* out of bounds"),
     ],
 )
-def test_a_wrong_bulk_copy_is_a_fault_of_its_thread(
-    kernels: Kernels, bytes_: int, to: int, source: int, status: str, text: str
-) -> None:
+def test_a_wrong_bulk_copy_is_a_fault_of_its_thread(kernels, bytes_, to, source, status, text):
     with pytest.raises(Fault, match=text) as caught:
         kernels.launch("fetch", 1, 64, kernels.zeros(64), bytes_ & 0xFFFFFFFF, to, source, 37)
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
