@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,18 +32,12 @@ def calls():
     return Calls()
 
 
-def test_one_call_is_timed_with_a_flushed_cache(device, event_times, calls):
+def test_one_call_is_timed_with_a_flushed_cache_and_several_functions_are_rotated(device, event_times, calls):
     found = measure(calls, bytes=10, ceiling=1e12, batch=1, options=QUICK)
     assert len(found.samples) == 3
     assert calls.count == 1 + 3
     assert (found.batch, found.cache, found.blocked, found.device) == (1, "flushed", False, device.name)
     assert (found.ceiling, found.ceiling_name) == (1e12, None)
-
-
-def test_a_batch_is_warm_and_several_functions_are_rotated(device, event_times, calls):
-    found = measure(calls, batch=5, options=QUICK)
-    assert (found.batch, found.cache) == (5, "warm")
-    assert calls.count == 1 + 3 * 5
     assert measure([Calls(), Calls()], batch=1, options=QUICK).cache == "rotated"
 
 
@@ -57,18 +49,12 @@ def test_without_device_times_the_first_function_runs_once(device, no_times, cal
     assert (calls.count, other.count) == (2, 0)
 
 
-def test_counters_are_recorded_where_the_driver_counts(device, calls, monkeypatch):
-    launch = SimpleNamespace(kernel="saxpy", grid=(4, 1, 1), block=(256, 1, 1), metrics={"inst_executed": 7})
-
-    @contextlib.contextmanager
-    def profile():
-        yield SimpleNamespace(launches=[launch])
-
-    monkeypatch.setattr(measuring, "has_capability", lambda name: name == "profile")
-    monkeypatch.setattr(measuring, "profile", profile)
-    found = measure(calls)
-    assert calls.count == 1
-    assert found.counters == ({"kernel": "saxpy", "grid": (4, 1, 1), "block": (256, 1, 1), "inst_executed": 7},)
+@pytest.mark.needs("profile")
+def test_counters_are_recorded_where_the_driver_counts(device):
+    kernel = cuda.compile('extern "C" __global__ void nothing() {}')["nothing"]
+    (launch,) = measure(kernel[4, 256].bind()).counters
+    assert (launch["kernel"], launch["grid"], launch["block"]) == ("nothing", (4, 1, 1), (256, 1, 1))
+    assert launch["smsp__inst_executed.sum"] > 0
 
 
 def test_what_the_code_raises_comes_through(device):
@@ -97,9 +83,14 @@ def test_host_cost_is_the_mean_of_a_batch_on_a_drained_stream(device, event_time
         ({"ceiling": 0}, ValueError, "'ceiling' must be bytes or operations a second"),
         ({"batch": 10_000}, ValueError, "'batch' must be an int from 1 to 500"),
         ({"stream": 7}, TypeError, "'stream' must be a cudart_py Stream"),
+        ({"streams": 2}, TypeError, "positional argument"),
+        ({"streams": 1}, ValueError, "'streams' must be an int from 2 to 256"),
+        ({"streams": 257}, ValueError, "'streams' must be an int from 2 to 256"),
+        ({"streams": 2, "stream": cuda.legacy_default}, TypeError, "not both"),
+        ({"streams": 2, "fn": [print, print]}, TypeError, "'fn' is one function"),
     ],
 )
-def test_a_bad_argument_is_named_before_anything_runs(device, calls, arguments, error, text):
+def test_a_bad_argument_is_named_before_anything_runs(device, event_times, calls, arguments, error, text):
     with pytest.raises(error, match=text):
         measure(**{"fn": calls, **arguments})
     assert calls.count == 0

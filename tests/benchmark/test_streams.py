@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -52,21 +51,6 @@ def test_slow_streams_are_told_from_fast_ones(times, slowest):
     assert slowest_of_the_fast(times) == slowest
 
 
-class Chosen:
-    """A measure of launches that is made up: the streams in groups of ten are slow or fast as the letters say."""
-
-    def __init__(self, groups):
-        self.groups = itertools.cycle(groups)
-        self.streams = []
-
-    def __call__(self, launch, stream):
-        launch()
-        if len(self.streams) % 10 == 0:
-            self.group = next(self.groups)
-        self.streams.append((stream, self.group))
-        return {"fast": 1.4e-6, "slow": 1.6e-6}[self.group]
-
-
 @pytest.mark.parametrize(
     ("groups", "made", "given"),
     [
@@ -81,9 +65,15 @@ class Chosen:
     ],
 )
 def test_only_fast_streams_of_all_groups_are_given_and_all_are_closed(device, groups, made, given):
-    seconds = Chosen(groups)
+    """The streams are slow or fast in groups of ten."""
+    kinds = {}
+
+    def seconds(launch, stream):
+        launch()
+        kinds[stream] = groups[len(kinds) // 10 % len(groups)]
+        return {"fast": 1.4e-6, "slow": 1.6e-6}[kinds[stream]]
+
     with fast_streams(device, given if made < 256 else 30, seconds) as streams:
-        kinds = dict(seconds.streams)
         assert (len(kinds), len(set(streams)), len(streams)) == (made, given, given)
         assert {kinds[stream] for stream in streams} == {"fast" if "fast" in groups else "slow"}
         order = list(kinds)
@@ -224,21 +214,3 @@ def test_a_driver_without_times_runs_it_once_with_a_stream(device, monkeypatch):
     assert len(work.streams) == 2
     with pytest.raises(ValueError, match="'streams' must be an int from 2 to"):
         measuring.run_once(work, streams=1)
-
-
-@pytest.mark.parametrize(
-    ("fn", "arguments", "error", "words"),
-    [
-        (lambda: None, {"streams": 2}, TypeError, "0 positional arguments but 1"),
-        (print, {"streams": 1}, ValueError, "'streams' must be an int from 2 to 256"),
-        (print, {"streams": 257}, ValueError, "'streams' must be an int from 2 to 256"),
-        (print, {"streams": 2, "stream": cuda.legacy_default}, TypeError, "not both"),
-        ([print, print], {"streams": 2}, TypeError, "'fn' is one function"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_streams_are_made(
-    device, event_times, monkeypatch, fn, arguments, error, words
-):
-    monkeypatch.setattr(device_samples, "fast_streams", None)
-    with pytest.raises(error, match=words):
-        measure(fn, options=QUICK, **arguments)
