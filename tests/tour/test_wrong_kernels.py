@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import cudart_py as cuda
-from library_tour.course import l2_persistence, nested_monte_carlo, precision, synchronization
+from library_tour.course import nested_monte_carlo, precision, synchronization
 from library_tour.runner import run_stop
 
 
@@ -22,7 +22,6 @@ class Mistake(NamedTuple):
 
 
 MISTAKES = {
-    "aliasing": Mistake(500, {"float sum = 0.0f;": "float sum = -weights[0] * in[i];"}, {"sum in a variable"}),
     "constant_memory": Mistake(
         2000,
         {
@@ -56,23 +55,6 @@ MISTAKES = {
         {"float sum = first < n % 4 ?": "float sum = first < 0 ?"},
         {"fixed grid, by four", "four loads of each array"},
     ),
-    "l2_persistence": Mistake(
-        2000,
-        {
-            "return place < length ? place : place - length": "return place < length ? place : 0",
-            "evict_first ? __ldcs(values + i)": "evict_first ? __ldcs(values + i / 2)",
-        },
-        {*l2_persistence.WAYS, "nothing persists", "the weights persist", "weights read as normal", "after a reset"},
-    ),
-    "local_memory": Mistake(
-        2000,
-        {
-            "#pragma unroll 1\n        for (int k = 0; k <": "#pragma unroll 1\n        for (int k = 1; k <",
-            "counters[value]++": "counters[value] = 1",
-            "counters[value][threadIdx.x]++": "counters[value ^ 1][threadIdx.x]++",
-        },
-        {"loop, not unrolled", "value as the index", "in shared memory"},
-    ),
     "logical_and": Mistake(
         2**14,
         {"(group.x != 0) & (group.y != 0) &": "(group.x & group.y) &"},
@@ -99,17 +81,6 @@ MISTAKES = {
         },
         {name for name in precision.WAYS if name.startswith(("a b + c", "c = -a b", "sin"))}
         | precision.RECURRENCES.keys() - {"float, c mistaken"},
-    ),
-    "stream_ordered": Mistake(
-        77,
-        {"total[i] += term[i]": "total[i] = term[i]"},
-        {
-            "calls of the host",
-            "one array for all",
-            "pool, memory returned",
-            "pool, memory kept",
-            "pool, kept, no waits",
-        },
     ),
     "synchronization": Mistake(
         500,
