@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 import signal
@@ -67,11 +68,7 @@ def test_failed_checks_and_errors_are_told_and_the_other_stops_go_on(only_stops,
     only_stops(first=wrong, second=broken, third=good)
     assert main([]) == 1
     out = capsys.readouterr().out
-    for words in (
-        "FAILED: two is three. it is two",
-        "RuntimeError: the wheels came off",
-        "1 passed, 1 failed, 1 error",
-    ):
+    for words in ("FAILED: two is three. it is two", "the wheels came off", "1 passed, 1 failed, 1 error"):
         assert words in out
 
 
@@ -89,28 +86,19 @@ def test_what_the_driver_cannot_do_is_no_failure(only_stops, capsys):
         (["run", "--size", "0"], "--size"),
         (["run", "--size", "many"], "--size"),
         (["run", "--device", "99"], "'ordinal' must be"),
-        (["transpose"], "`library-tour run transpose`"),
         (["transpos"], "did you mean `library-tour run transpose`"),
         (["rum"], "invalid choice"),
-        (["zzz"], "invalid choice"),
         (["show", "transpos"], "did you mean transpose?"),
         (["exercise", "daxpy", "nothing.cu"], "No such file"),
         (["run", "--json", "none/run.json"], "No such file or directory"),
     ],
     ids=str,
 )
-def test_wrong_usage_is_status_2_and_says_what_is_meant(arguments, words, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_wrong_usage_is_status_2_and_says_what_is_meant(arguments, words, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
     assert exit_.value.code == 2
     assert words in capsys.readouterr().err
-
-
-def test_a_size_too_small_for_the_stop_is_an_error_that_says_so(only_stops, capsys):
-    only_stops(first=good)
-    assert main(["run", "first", "--size", "1"]) == 1
-    assert "grains of sand, at least 2" in capsys.readouterr().out
 
 
 def test_list_has_the_names_titles_and_sizes_of_all_stops(capsys):
@@ -148,33 +136,30 @@ def test_json_and_pages_are_written(only_stops, tmp_path, capsys):
     assert str(folder / "index.html") in capsys.readouterr().out
 
 
-def test_json_to_standard_output_is_all_that_is_there(only_stops, capsys):
-    only_stops(first=good, second=wrong)
-    assert main(["run", "--json", "-", "--size", "5"]) == 1
-    out, err = capsys.readouterr()
-    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first", "second"]
-    assert "2 stops: 1 passed, 1 failed" in err
-    assert not Path("-").exists()
-
-
 def test_ctrl_c_ends_in_one_line_and_keeps_what_is_done(only_stops, tmp_path, capsys):
     only_stops(first=good, second=interrupt, third=good)
     assert main(["run", "--json", "-", "--html", str(tmp_path), "--size", "5"]) == 130
     out, err = capsys.readouterr()
-    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]
+    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]  # nothing else is there
+    assert not Path("-").exists()
     assert sorted(page.name for page in tmp_path.iterdir()) == ["first.html", "index.html"]
     assert err.splitlines()[-1] == "library-tour: interrupted in second; of 3 stops, 1 have run"
 
 
+INTERRUPTED = """
+import sys, time
+from library_tour.__main__ import main
+from library_tour.course import memset
+memset.run = lambda device, size: (print("waiting", flush=True), time.sleep(60))
+sys.exit(main(["run", "memset"]))
+"""
+
+
 @pytest.mark.unsanitized("a process of its own is interrupted")
 def test_a_real_ctrl_c_prints_no_traceback():
-    program = (
-        "import sys, time; from library_tour import stops; from library_tour.__main__ import main;"
-        "from library_tour.course import memset;"
-        "memset.run = lambda device, size: (print('waiting', flush=True), time.sleep(60));"
-        "sys.exit(main(['run', 'memset']))"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
         while b"waiting" not in running.stdout.readline():
             pass
         running.send_signal(signal.SIGINT)
@@ -227,8 +212,5 @@ def test_driver_chooses_the_driver(tmp_path):
 
 
 def test_the_installed_command_is_this_main():
-    script = Path(sys.executable).parent / "library-tour"
-    if not script.exists():
-        pytest.skip("the package is not installed with its script")
-    done = subprocess.run([script, "list"], capture_output=True, text=True, check=True)
-    assert "vector_add" in done.stdout
+    [script] = importlib.metadata.entry_points(group="console_scripts", name="library-tour")
+    assert script.load() is main

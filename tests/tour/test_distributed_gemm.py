@@ -32,11 +32,6 @@ def test_grids_are_near_squares():
     assert [near_square(workers) for workers in (1, 2, 6, 7, 16)] == [(1, 1), (2, 1), (3, 2), (7, 1), (4, 4)]
 
 
-def test_blocks_go_to_the_workers_in_turn():
-    rows, columns = BlockCyclic((9, 5), (2, 1), (2, 3)).indices(4)
-    assert (rows.tolist(), columns.tolist()) == ([2, 3, 6, 7], [1, 4])
-
-
 def test_pieces_of_all_workers_make_another_layout(rng):
     for source, target in itertools.product(LAYOUTS, LAYOUTS):
         matrix = rng.random(source.shape)
@@ -75,10 +70,10 @@ def test_cublasmp_which_needs_ranks_is_named_with_what_to_install(rows):
 class OneRank:
     """The communicator of a rank, whose others have the same to say."""
 
-    rank, count = 0, 2
+    rank = 0
 
-    def __init__(self, other: str) -> None:
-        self.comm = SimpleNamespace(allgather=lambda own: [own, other])
+    def __init__(self, other: str, count: int = 2) -> None:
+        self.count, self.comm = count, SimpleNamespace(allgather=lambda own: [own, other])
 
     def shared_device(self, device):
         return ""
@@ -86,25 +81,20 @@ class OneRank:
 
 def test_a_rank_that_lacks_cublasmp_stops_all(device, monkeypatch):
     monkeypatch.setattr(cublasmp, "_missing_here", lambda: "")
-    assert cublasmp.missing(OneRank(other=""), device) == ""
-    assert cublasmp.missing(OneRank(other="it is not there"), device) == "it is not there"
+    for other in ("", "it is not there"):
+        assert cublasmp.missing(OneRank(other), device) == other
 
 
-@pytest.fixture
-def group(monkeypatch):
-    """Let nvmath's layouts believe in so many processes: `group(4)`."""
+def grouped(monkeypatch, count: int = 1) -> ModuleType:
+    """Let nvmath's layouts believe in so many processes; return their module."""
     distributions = importlib.import_module("nvmath.distributed.distribution.distributions")
-
-    def of(count: int) -> ModuleType:
-        monkeypatch.setattr(distributions, "_get_process_group", lambda: SimpleNamespace(nranks=count, rank=0))
-        return distributions
-
-    return of
+    monkeypatch.setattr(distributions, "_get_process_group", lambda: SimpleNamespace(nranks=count, rank=0))
+    return distributions
 
 
 @pytest.mark.parametrize(("size", "count"), [(8, 2), (37, 3), (37, 4), (8, 6)])
-def test_nvmath_gives_each_rank_the_same_elements_of_the_transposed_matrices(group, count, size):
-    nvmath = group(count)
+def test_nvmath_gives_each_rank_the_same_elements_of_the_transposed_matrices(monkeypatch, count, size):
+    nvmath = grouped(monkeypatch, count)
     for layouts in (Plan(size, near_square(count)).layouts, cublasmp.in_strips(size, count)):
         for layout in layouts:
             turned = cublasmp._turned(layout, nvmath)
@@ -113,19 +103,6 @@ def test_nvmath_gives_each_rank_the_same_elements_of_the_transposed_matrices(gro
         a, b, c = (layout.block for layout in layouts)
         # What cuBLASMp demands: the same blocks of rows, columns and the inner dimension.
         assert (a[0], b[1], a[1]) == (c[0], c[1], b[0])
-
-
-def test_cublasmp_would_gather_the_strips_of_one_operand(group):
-    nvmath = group(4)
-    module = importlib.import_module("nvmath.distributed.linalg.advanced.matmulmod")
-    b, a, c = (cublasmp._turned(cublasmp.in_strips(64, 4)[number], nvmath) for number in (1, 0, 2))
-    traits = SimpleNamespace(is_transpose=False)
-    problem = SimpleNamespace(
-        nranks=4, distributions=[b, a, c], mm_traits=SimpleNamespace(a_layout=traits, b_layout=traits),
-        valid_state=True, _check_valid_matmul=lambda *arguments, **keywords: None,
-    )  # fmt: skip  # what the method reads of a Matmul
-    gathering = 3
-    assert module.Matmul._infer_algo.__wrapped__(problem, 64, 64, 64, False) == gathering
 
 
 class FakeNvmath(ModuleType):
@@ -170,22 +147,16 @@ class Turned:
 
 
 @pytest.fixture
-def nvmath(group, monkeypatch):
+def nvmath(monkeypatch):
     """Stand in for nvmath.distributed with one process."""
-    fake = FakeNvmath(group(1))
+    fake = FakeNvmath(grouped(monkeypatch))
     monkeypatch.setattr(cublasmp.importlib, "import_module", lambda name: fake)
     monkeypatch.setattr(cublasmp, "lent", Turned)
     return fake
 
 
-@pytest.fixture
-def alone(monkeypatch):
-    monkeypatch.setattr(OneRank, "count", 1)
-    return OneRank(other="")
-
-
-def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device, nvmath, alone):
-    team = cublasmp.CublasMp(alone, device, Plan(9, (1, 1)).layouts)
+def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device, nvmath):
+    team = cublasmp.CublasMp(OneRank("", 1), device, Plan(9, (1, 1)).layouts)
     [own] = team.blocks
     a, b = np.random.default_rng(2).integers(-8, 9, (2, 9, 9)).astype(np.float32)
     own.take(a, b)
@@ -199,10 +170,10 @@ def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device
     assert nvmath.asked == []
 
 
-def test_what_nvmath_raises_is_a_refusal(device, nvmath, alone, monkeypatch):
+def test_what_nvmath_raises_is_a_refusal(device, nvmath, monkeypatch):
     monkeypatch.setattr(nvmath, "plan", lambda stream: 1 / 0)
     with pytest.raises(cublasmp.CublasMpRefusalError, match="ZeroDivisionError"):
-        cublasmp.CublasMp(alone, device, Plan(9, (1, 1)).layouts)
+        cublasmp.CublasMp(OneRank("", 1), device, Plan(9, (1, 1)).layouts)
     assert nvmath.asked == []  # what it had is free again
 
 
@@ -220,8 +191,8 @@ def test_a_product_that_cublasmp_refuses_fails_alone_and_is_not_timed(device):
     assert makers.keys() & several.right_everywhere(rows, elsewhere) == set()
 
 
-def test_the_guides_product_by_nvmath_runs(device, group, monkeypatch):
-    nvmath = FakeNvmath(group(1))
+def test_the_guides_product_by_nvmath_runs(device, monkeypatch):
+    nvmath = FakeNvmath(grouped(monkeypatch))
     real = importlib.import_module("nvmath.distributed")
     monkeypatch.setattr(real, "initialize", nvmath.initialize)
     monkeypatch.setattr(importlib.import_module("nvmath.distributed.linalg.advanced"), "Matmul", nvmath.Matmul)

@@ -12,19 +12,14 @@ KERNELS = set(local_memory.KERNELS)
 IN_LOCAL_MEMORY = {"loop, not unrolled", "value as the index"}
 
 
-def test_an_array_with_a_varying_index_takes_local_memory(result):
-    [reported] = result.tables.values()
-    nbytes = {row.name: row.values["local bytes"] for row in reported}
-    assert all(nbytes[name] >= 4 * local_memory.COUNTERS for name in IN_LOCAL_MEMORY)
-    assert nbytes["loop, unrolled"] == nbytes["in shared memory"] == 0
-
-
-def test_registers_that_do_not_fit_are_spilled(result):
+def test_an_array_with_a_varying_index_takes_local_memory_and_registers_that_do_not_fit_are_spilled(result):
     [reported] = result.tables.values()
     columns = {row.name: row.values for row in reported}
+    assert all(columns[name]["local bytes"] >= 4 * local_memory.COUNTERS for name in IN_LOCAL_MEMORY)
+    assert columns["loop, unrolled"]["local bytes"] == columns["in shared memory"]["local bytes"] == 0
     assert columns["unrolled, spilled"]["registers"] <= 32 < columns["loop, unrolled"]["registers"]
-    assert {name for name in KERNELS if columns[name]["spill stores"]} == {"unrolled, spilled"}
-    assert {name for name in KERNELS if columns[name]["spill loads"]} == {"unrolled, spilled"}
+    for column in ("spill stores", "spill loads"):
+        assert {name for name in KERNELS if columns[name][column]} == {"unrolled, spilled"}
 
 
 @counted
@@ -36,10 +31,10 @@ def test_arrays_with_constant_indices_are_in_registers(result):
 
 @counted
 def test_an_index_that_depends_on_the_lane_is_not_coalesced(result):
-    [row] = [row for row in result.rows if row.name == "value as the index"]
-    assert row.values["sectors, random"] > 2 * row.values["sectors, same"]
-    [row] = [row for row in result.rows if row.name == "loop, not unrolled"]
-    assert row.values["sectors, random"] == row.values["sectors, same"]
+    rows = {row.name: row.values for row in result.rows}
+    sectors = {name: (rows[name]["sectors, random"], rows[name]["sectors, same"]) for name in IN_LOCAL_MEMORY}
+    assert sectors["value as the index"][0] > 2 * sectors["value as the index"][1]
+    assert sectors["loop, not unrolled"][0] == sectors["loop, not unrolled"][1]
 
 
 @counted

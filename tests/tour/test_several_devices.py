@@ -141,7 +141,6 @@ def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(an
         def destroy(self) -> None:
             destroyed.append(len(graphs))
 
-    monkeypatch.setattr(several, "SECONDS", 0)
     monkeypatch.setattr(all_reduce, "places_from", lambda device, together: [device] * 3)
     monkeypatch.setattr(all_reduce, "usable_nccl", Destroyed)
     outcome = run_stop("all_reduce", cuda.Device(0), 300)
