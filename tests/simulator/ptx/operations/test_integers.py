@@ -73,34 +73,29 @@ CASES |= {
     f"prmt.b32 d, a, b, {selector:#x}": ("b32", "b32 b32", lambda a, b, n=selector: permute(a, b, n))
     for selector in (0x7430, 0x7654, 0xFCFC, 0x3210)
 }
-for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
-    _width = int(_type[1:])
-    _pair = f"{_type} {_type}"
-    _three = f"{_pair} {_type}"
-    CASES |= {
-        f"add.{_type} d, a, b": (_type, _pair, lambda a, b: a + b),
-        f"mul.hi.{_type} d, a, b": (_type, _pair, lambda a, b, width=_width: a * b >> width),
-        f"mad.lo.{_type} d, a, b, c": (_type, _three, lambda a, b, c: a * b + c),
-        f"sad.{_type} d, a, b, c": (_type, _three, lambda a, b, c: abs(a - b) + c),
-        f"div.{_type} d, a, b": (_type, _pair, trunc),
-        f"rem.{_type} d, a, b": (_type, _pair, lambda a, b: a - trunc(a, b) * b if b else -1),
-        f"min.{_type} d, a, b": (_type, _pair, min),
-        f"shr.{_type} d, a, 5": (_type, _type, lambda a: a >> 5),
-        f"shr.{_type} d, a, {_width}": (_type, _type, lambda a: a >> 70),
-        f"shr.{_type} d, a, 0x10000": (_type, _type, lambda a: a >> 70),
-        f"shr.{_type} d, a, b": (_type, f"{_type} u32<80", lambda a, b: a >> min(b, 70)),
-    }
-    if _width < 64:
-        _wide = f"{_type[0]}{2 * _width}"
-        CASES[f"mad.wide.{_type} d, a, b, c"] = (_wide, f"{_pair} {_wide}", lambda a, b, c: a * b + c)
-    if _type[0] == "u":
+CASES |= {
+    "add.s64 d, a, b": ("s64", "s64 s64", lambda a, b: a + b),
+    "mul.hi.u16 d, a, b": ("u16", "u16 u16", lambda a, b: a * b >> 16),
+    "mad.lo.s32 d, a, b, c": ("s32", "s32 s32 s32", lambda a, b, c: a * b + c),
+    "mad.wide.s16 d, a, b, c": ("s32", "s16 s16 s32", lambda a, b, c: a * b + c),
+    "sad.s32 d, a, b, c": ("s32", "s32 s32 s32", lambda a, b, c: abs(a - b) + c),
+    "div.s64 d, a, b": ("s64", "s64 s64", trunc),
+    "rem.s32 d, a, b": ("s32", "s32 s32", lambda a, b: a - trunc(a, b) * b if b else -1),
+    "min.u64 d, a, b": ("u64", "u64 u64", min),
+}
+for _width in (16, 32, 64):
+    for _type in (f"s{_width}", f"u{_width}"):
         CASES |= {
-            f"shl.b{_width} d, a, 5": (_type, _type, lambda a: a << 5),
-            f"shl.b{_width} d, a, {_width - 1}": (_type, _type, lambda a, width=_width: a << (width - 1)),
-            f"shl.b{_width} d, a, {_width}": (_type, _type, lambda a: 0),
-            f"shl.b{_width} d, a, 0x10000": (_type, _type, lambda a: 0),
-            f"shl.b{_width} d, a, b": (_type, f"{_type} u32<80", lambda a, b: a << min(b, 70)),
+            f"shr.{_type} d, a, {amount}": (_type, _type, lambda a, n=amount: a >> min(n, 70))
+            for amount in (5, _width, 0x10000)
         }
+        CASES[f"shr.{_type} d, a, b"] = (_type, f"{_type} u32<80", lambda a, b: a >> min(b, 70))
+    _type = f"b{_width}"
+    CASES |= {
+        f"shl.{_type} d, a, {amount}": (_type, _type, lambda a, n=amount: a << min(n, 70))
+        for amount in (5, _width - 1, _width, 0x10000)
+    }
+    CASES[f"shl.{_type} d, a, b"] = (_type, f"{_type} u32<80", lambda a, b: a << min(b, 70))
 
 
 def _kernel(number: int, instruction: str, result: str, operands: list[str]) -> str:
