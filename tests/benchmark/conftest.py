@@ -27,33 +27,32 @@ class Store:
         self.count = 0
         self.machine = MACHINE
 
-    def add(
-        self, timed=(), counted=(), *, machine=MACHINE, dirty=False, commit=True, folder="Linux-CPython-3.12-64bit"
-    ):
-        """Store a run: `timed` has seconds by name or (seconds, extra_info), `counted` a list of launches by name."""
+    def add(self, timed=(), counted=(), *, machine=MACHINE, dirty=False, folder="Linux-CPython-3.12-64bit", **more):
+        """Store a run: `timed` has seconds by name or (seconds, extra_info, stats), `counted` lists of launches."""
         self.count += 1
         number = f"{self.count:04}"
         content = {
             "machine_info": machine,
-            "commit_info": {"id": number.rjust(7, "0") * 6 if commit else None, "dirty": dirty, "project": "a project"},
+            "commit_info": {"id": number.rjust(7, "0") * 6, "dirty": dirty, "project": "a project"},
             "benchmarks": [self._timed(name, found) for name, found in dict(timed).items()],
             "datetime": (BEGIN + timedelta(days=self.count)).isoformat(),
             "version": "5.3.1",
         }
         if counted:
+            pairs = counted.items() if isinstance(counted, dict) else counted
             content["counted"] = [
                 {"name": name, "fullname": name, "group": None, "device": "a simulator", "counters": launches}
-                for name, launches in counted.items()
+                for name, launches in pairs
             ]
         path = self.folder / folder / f"{number}_run.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(content | more))
         return path
 
     @staticmethod
     def _timed(name, found):
-        seconds, extra = found if isinstance(found, tuple) else (found, {})
-        stats = {"median": seconds, "q1": seconds * 0.999, "q3": seconds * 1.001}
+        seconds, extra, stats = (*found, {})[:3] if isinstance(found, tuple) else (found, {}, {})
+        stats = {"median": seconds, "q1": seconds * 0.999, "q3": seconds * 1.001, **stats}
         info = {"device": "NVIDIA H200", **extra}
         return {"name": name, "fullname": name, "group": None, "param": None, "extra_info": info, "stats": stats}
 
