@@ -54,31 +54,34 @@ def x(stream):
         yield array
 
 
-def results(executable, stream, number, x, values):
-    """Return what x holds behind a launch for each value of the number."""
-    found = []
-    for value in values:
+def test_the_parts_of_a_condition_run(kernels, stream, number, x):
+    with stream.capture() as graph:
+        conditions = [stream.condition() for _ in range(3)]
+        for condition in conditions:
+            kernels["choose"][1, 1, 0, stream](condition, number)
+        with stream.if_then(conditions[0]) as then:
+            kernels["add"][1, 1, 0, then](x, 5)
+        with stream.if_else(conditions[1]) as (then, otherwise):
+            kernels["add"][1, 1, 0, then](x[1:], 10)
+            kernels["add"][1, 1, 0, otherwise](x[1:], 20)
+        with stream.switch(conditions[2], 3) as cases:
+            for place, case in enumerate(cases):
+                kernels["add"][1, 1, 0, case](x[2:], place + 10)
+        kernels["add"][1, 4, 0, stream](x, 100)
+    assert [node.kind for node in graph.nodes].count("conditional") == 3
+    executable = graph.instantiate()
+    for value, expected in [
+        (0, [100, 120, 110, 100]),
+        (1, [105, 110, 111, 100]),
+        (2, [105, 110, 112, 100]),
+        (3, [105, 110, 100, 100]),
+        (2**32 - 1, [105, 110, 100, 100]),
+        (0, [100, 120, 110, 100]),
+    ]:
         cuda.memset(number, value, stream=stream)
         cuda.memset(x, 0, stream=stream)
         executable.launch(stream)
-        found.append(x.to_host(stream=stream).tolist())
-    return found
-
-
-def test_a_part_runs_if_its_condition_is_not_zero_and_the_other_if_it_is(kernels, stream, number, x):
-    with stream.capture() as graph:
-        one, other = stream.condition(), stream.condition()
-        kernels["choose"][1, 1, 0, stream](one, number)
-        kernels["choose"][1, 1, 0, stream](other, number)
-        with stream.if_then(one) as then:
-            kernels["add"][1, 1, 0, then](x, 5)
-        with stream.if_else(other) as (then, otherwise):
-            kernels["add"][1, 1, 0, then](x, 10)
-            kernels["add"][1, 2, 0, otherwise](x, 20)
-        kernels["add"][1, 1, 0, stream](x, 100)
-    assert [node.kind for node in graph.nodes] == ["kernel", "kernel", "conditional", "conditional", "kernel"]
-    found = results(graph.instantiate(), stream, number, x, [0, 1, 7, 0])
-    assert found == [[120, 20, 0, 0], [115, 0, 0, 0], [115, 0, 0, 0], [120, 20, 0, 0]]
+        assert x.to_host(stream=stream).tolist() == expected
 
 
 @pytest.mark.parametrize("where", ["", "body", "second body", "nested body", "child graph of a body"])
@@ -109,17 +112,6 @@ def test_no_node_is_left_out_of_a_graph_with_a_fill_in_a_body(kernels, stream, x
     assert executable.is_enabled(graph.nodes[0])
 
 
-def test_a_switch_runs_the_part_of_the_conditions_number(kernels, stream, number, x):
-    with stream.capture() as graph:
-        condition = stream.condition()
-        kernels["choose"][1, 1, 0, stream](condition, number)
-        with stream.switch(condition, 3) as cases:
-            for place, case in enumerate(cases):
-                kernels["add"][1, 1, 0, case](x, place + 10)
-    found = results(graph.instantiate(), stream, number, x, [0, 1, 2, 3, 2**32 - 1])
-    assert [first for first, *_ in found] == [10, 11, 12, 0, 0]
-
-
 def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
     with stream.capture() as graph:
         again, never = stream.condition(default=1), stream.condition()
@@ -136,10 +128,10 @@ def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
 
 
 def test_parts_nest(kernels, stream, x):
-    """An inner loop of 3 rounds inside an outer one of 4."""
+    """An inner loop of 3 rounds inside an outer one of 4, inside a part whose conditions are the whole graph's."""
     with stream.capture() as graph:
-        outer = stream.condition(default=1)
-        with stream.while_loop(outer) as body:
+        inside, outer = stream.condition(default=1), stream.condition(default=1)
+        with stream.if_then(inside) as then, then.while_loop(outer) as body:
             inner = body.condition()
             kernels["start"][1, 1, 0, body](x[1:2], inner)
             with body.while_loop(inner) as innermost:
@@ -148,15 +140,6 @@ def test_parts_nest(kernels, stream, x):
             kernels["count"][1, 1, 0, body](x, 4, outer)
     graph.instantiate().launch(stream)
     assert x.to_host(stream=stream).tolist() == [4, 3, 12, 0]
-
-
-def test_a_condition_of_the_whole_graph_serves_inside(kernels, stream, x):
-    with stream.capture() as graph:
-        outer, inner = stream.condition(default=1), stream.condition(default=1)
-        with stream.if_then(outer) as then, then.while_loop(inner) as body:
-            kernels["count"][1, 1, 0, body](x, 3, inner)
-    graph.instantiate().launch(stream)
-    assert x.to_host(stream=stream)[0] == 3
 
 
 def test_parts_have_copies_fills_graphs_and_streams_that_join(kernels, stream, x):
@@ -197,7 +180,7 @@ def test_a_graph_is_lost_with_the_body_of_a_node(kernels, stream, x):
         assert not stream.is_capturing
 
 
-def test_the_graph_keeps_alive_what_its_parts_use(kernels, stream):
+def test_the_graph_keeps_alive_what_its_parts_use_and_a_condition_nothing(kernels, stream):
     def make():
         y = cuda.zeros(1, np.uint32, stream=stream)
         stream.synchronize()
@@ -205,32 +188,22 @@ def test_the_graph_keeps_alive_what_its_parts_use(kernels, stream):
             again = stream.condition(default=1)
             with stream.while_loop(again) as body:
                 kernels["count"][1, 1, 0, body](y, 4, again)
-        return weakref.ref(y), graph.instantiate()
+                inner = body.condition()
+                with body.if_then(inner) as innermost:
+                    kernels["add"][1, 1, 0, innermost](y, 4)
+        return weakref.ref(y), graph.instantiate(), (again, inner)
 
-    kept, executable = make()
+    kept, executable, _conditions = make()
     gc.collect()
     executable.launch(stream)
     assert kept().to_host(stream=stream)[0] == 4
+    other, lost, _conditions = make()
+    del lost
+    gc.collect()
+    assert other() is None
     kept().close()
     with pytest.raises(ValueError, match="argument 0 of count: the array is closed"):
         executable.launch(stream)
-
-
-def test_a_condition_keeps_nothing_of_its_graph_alive(kernels, stream):
-    def make():
-        y = cuda.zeros(1, np.uint32, stream=stream)
-        stream.synchronize()
-        with stream.capture():
-            condition = stream.condition()
-            with stream.if_then(condition) as then:
-                inner = then.condition()
-                with then.if_then(inner) as innermost:
-                    kernels["add"][1, 1, 0, innermost](y, 4)
-        return weakref.ref(y), condition, inner
-
-    kept, *_conditions = make()
-    gc.collect()
-    assert kept() is None
 
 
 def test_a_graph_with_parts_is_updated_by_one_of_the_same_shape(kernels, stream, x):
