@@ -84,12 +84,18 @@ def test_the_parts_of_a_condition_run(kernels, stream, number, x):
         assert x.to_host(stream=stream).tolist() == expected
 
 
-@pytest.mark.parametrize("where", ["", "body", "second body", "nested body", "child graph of a body"])
-def test_no_node_is_left_out_of_a_graph_with_a_fill_in_a_body(kernels, stream, x, where):
+@pytest.mark.parametrize(
+    "where", ["", "top", "child graph", "body", "second body", "nested body", "child graph of a body"]
+)
+def test_no_node_is_left_out_of_a_graph_with_a_fill(kernels, stream, x, where):
     with stream.capture() as step:
         cuda.memset(x, 0, stream=stream)
     with stream.capture() as graph:
         kernels["add"][1, 1, 0, stream](x, 1)
+        if where == "top":
+            cuda.memset(x, 0, stream=stream)
+        if where == "child graph":
+            stream.add_graph(step)
         with stream.if_else(stream.condition()) as (then, otherwise):
             kernels["add"][1, 1, 0, then](x, 2)
             if where == "body":
