@@ -104,55 +104,35 @@ def transform(shape: tuple[int, int], axes: int | None) -> Case:
 def cases() -> dict[str, list[Case]]:
     """Return all steps: the host's cost of small calls with outputs given and all checks on, and large work."""
     mm, gemm, philox = torch("mm", "a", "b", out="out"), CALLS["gemm"], lib.Generator("philox", 1)
+    fft = {**cupy("fft.fft", "long_signal"), **torch("fft.fft", "long_signal", out="long_spectrum")}
+    host = [
+        ("gemm 128^3, out=", gemm._replace(rivals=mm), 128, 0.85),
+        ("gemm 128^3, planned", Function(planned, mm), 128, 0.35),
+        ("fft 1024, out=", Function(of(lib.fft, "long_signal", "long_spectrum"), fft), 32, 0.5),
+        ("uniform 1024, out=", Function(of(lib.uniform, out="drawn"), {"cupy": drawn_by_cupy}), 32, SAME),
+    ]
     tf32 = Function(of(lib.gemm, "a", "b", "out", compute="tf32"), gemm.rivals, flops=product)
     bf16 = Function(of(lib.gemm, "a16", "b16", "out16"), {"torch": in_bfloat16}, flops=product)
-    fft = {**cupy("fft.fft", "long_signal"), **torch("fft.fft", "long_signal", out="long_spectrum")}
+    products = [("fp32", gemm, np.float32), ("fp64", gemm, np.float64), ("TF32", tf32, np.float32)]
+    products += [("fp16", gemm, np.float16), ("bf16", bf16, np.float32)]
     spmv = Function(of(lib.spmv, "sparse", "points", "sums"), CALLS["spmv"].rivals, moved="sparse points sums")
+    draws = {
+        name: Function(of(getattr(philox, name), "drawn"), torch(f".{name}_", "drawn"), moved="drawn")
+        for name in ("uniform", "normal")
+    }
+    factored = [("Cholesky 8192 fp64", CALLS["cholesky"], 8192), ("LU 8192 fp64", CALLS["solve"], 8192)]
+    factored += [("QR 4096 fp64", CALLS["qr"], 4096), ("SVD 1024 fp64", CALLS["svd"], 1024)]
     polar = Function(of(lib.svd, "a", method="polar"), CALLS["svd"].rivals)
-    factored = {"Cholesky": ("cholesky", 8192), "LU": ("solve", 8192), "QR": ("qr", 4096), "SVD": ("svd", 1024)}
-    factored["eigh"] = "eigh", 2048
+    factored += [("SVD 1024 fp64, by polar decomposition", polar, 1024), ("eigh 2048 fp64", CALLS["eigh"], 2048)]
     return {
         "host": [
-            Case("host: gemm 128^3, out=", gemm._replace(rivals=mm), 128, most=0.85, how=host_seconds),
-            Case("host: gemm 128^3, planned", Function(planned, mm), 128, most=0.35, how=host_seconds),
-            Case(
-                "host: fft 1024, out=",
-                Function(of(lib.fft, "long_signal", "long_spectrum"), fft),
-                32,
-                most=0.5,
-                how=host_seconds,
-            ),
-            Case(
-                "host: uniform 1024, out=",
-                Function(of(lib.uniform, out="drawn"), {"cupy": drawn_by_cupy}),
-                32,
-                how=host_seconds,
-            ),
+            Case(f"host: {what}", function, n, np.float32, most, host_seconds) for what, function, n, most in host
         ],
-        "gemm": [
-            Case("gemm 8192 fp32", gemm, 8192),
-            Case("gemm 8192 fp64", gemm, 8192, np.float64),
-            Case("gemm 8192 TF32", tf32, 8192),
-            Case("gemm 8192 fp16", gemm, 8192, np.float16),
-            Case("gemm 8192 bf16", bf16, 8192),
-        ],
+        "gemm": [Case(f"gemm 8192 {what}", function, 8192, dtype) for what, function, dtype in products],
         "fft": [transform((65536, 1024), -1), transform((8192, 8192), None)],
         "sparse": [Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")],
-        "random": [
-            Case(
-                f"Philox {name} {2**28:,}",
-                Function(of(getattr(philox, name), "drawn"), torch(f".{name}_", "drawn"), moved="drawn"),
-                2**14,
-            )
-            for name in ("uniform", "normal")
-        ],
-        "solver": [
-            *(
-                Case(f"{name} {n} fp64", CALLS[function], n, np.float64, how=wall_seconds)
-                for name, (function, n) in factored.items()
-            ),
-            Case("SVD 1024 fp64, by polar decomposition", polar, 1024, np.float64, how=wall_seconds),
-        ],
+        "random": [Case(f"Philox {name} {2**28:,}", draw, 2**14) for name, draw in draws.items()],
+        "solver": [Case(what, function, n, np.float64, how=wall_seconds) for what, function, n in factored],
     }
 
 
