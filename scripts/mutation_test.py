@@ -64,7 +64,6 @@ _OPERATION_TESTS = "tests/simulator/ptx/operations/"
 _QUEUE_TESTS = (
     "tests/simulator/state/test_queue.py",
     "tests/simulator/state/test_interrupts.py",
-    "tests/simulator/checks/test_races.py",
     "tests/simulator/checks/test_streams.py",
 )
 _STREAM_TESTS = ("tests/simulator/state/test_queue.py", "tests/simulator/calls/test_contexts.py")

@@ -45,3 +45,10 @@ def play(context: Any, calls: HostCalls) -> Player:
 @pytest.fixture
 def module(context: Any) -> Any:
     return loaded()
+
+
+@pytest.fixture(params=["numpy", "native"])
+def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the test with each engine of the simulator."""
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
+    return str(request.param)

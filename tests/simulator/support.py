@@ -124,52 +124,44 @@ class Player:
         for step in steps.split(", "):
             action, _, error = step.partition(" -> ")
             verb, *names = action.split()
-            result = getattr(self, f"_{verb}")(*names)
+            result = self._play(verb, *names)
             assert result[0].name == (f"CUDA_ERROR_{error}" if error else "CUDA_SUCCESS"), (step, result)
         return result[1] if len(result) > 1 else None
 
-    def _run(self, stream: str, name: str) -> Any:
-        return driver.cuLaunchHostFunc(self[stream], self.calls.make(name), None)
-
-    def _record(self, event: str, stream: str) -> Any:
-        return driver.cuEventRecord(self[event], self[stream])
-
-    def _wait(self, stream: str, event: str) -> Any:
-        return driver.cuStreamWaitEvent(self[stream], self[event], 0)
-
-    def _sync(self, name: str) -> Any:
-        if name == "device":
-            return driver.cuCtxSynchronize()
-        return (driver.cuEventSynchronize if name[0] == "e" else driver.cuStreamSynchronize)(self[name])
-
-    def _query(self, name: str) -> Any:
-        return (driver.cuEventQuery if name[0] == "e" else driver.cuStreamQuery)(self[name])
-
-    def _destroy(self, name: str) -> Any:
-        return (driver.cuEventDestroy if name[0] == "e" else driver.cuStreamDestroy)(self[name])
-
-    def _begin(self, stream: str, mode: str = "global") -> Any:
-        mode = f"CU_STREAM_CAPTURE_MODE_{mode.upper()}"
-        return driver.cuStreamBeginCapture(self[stream], getattr(bindings.CUstreamCaptureMode, mode))
-
-    def _end(self, stream: str) -> Any:
-        return driver.cuStreamEndCapture(self[stream])
-
-    def _capturing(self, stream: str, status: str) -> Any:
-        result = driver.cuStreamIsCapturing(self[stream])
-        assert result[0] != SUCCESS or result[1].name == f"CU_STREAM_CAPTURE_STATUS_{status.upper()}"
-        return result
-
-    def _take(self, stream: str, name: str, size: str = "1048576") -> Any:
-        result = driver.cuMemAllocAsync(int(size), self[stream])
-        self.handles[name] = int(result[1] or 0)
-        return result
-
-    def _fill(self, stream: str, name: str, size: str = "16") -> Any:
-        return driver.cuMemsetD8Async(self[name], 1, int(size), self[stream])
-
-    def _free(self, stream: str, name: str) -> Any:
-        return driver.cuMemFreeAsync(self[name], self[stream])
+    def _play(self, *step: str) -> Any:
+        """Play one step, and return its result."""
+        kind = "Event" if step[1][0] == "e" else "Stream"
+        match step:
+            case "run", stream, name:
+                return driver.cuLaunchHostFunc(self[stream], self.calls.make(name), None)
+            case "record", event, stream:
+                return driver.cuEventRecord(self[event], self[stream])
+            case "wait", stream, event:
+                return driver.cuStreamWaitEvent(self[stream], self[event], 0)
+            case "sync", "device":
+                return driver.cuCtxSynchronize()
+            case "sync", name:
+                return getattr(driver, f"cu{kind}Synchronize")(self[name])
+            case "query" | "destroy", name:
+                return getattr(driver, f"cu{kind}{step[0].title()}")(self[name])
+            case "begin", stream, *mode:
+                name = f"CU_STREAM_CAPTURE_MODE_{mode[0].upper() if mode else 'GLOBAL'}"
+                return driver.cuStreamBeginCapture(self[stream], getattr(bindings.CUstreamCaptureMode, name))
+            case "end", stream:
+                return driver.cuStreamEndCapture(self[stream])
+            case "capturing", stream, status:
+                result = driver.cuStreamIsCapturing(self[stream])
+                assert result[0] != SUCCESS or result[1].name == f"CU_STREAM_CAPTURE_STATUS_{status.upper()}"
+                return result
+            case "take", stream, name, *size:
+                result = driver.cuMemAllocAsync(int(size[0]) if size else 1 << 20, self[stream])
+                self.handles[name] = int(result[1] or 0)
+                return result
+            case "fill", stream, name, *size:
+                return driver.cuMemsetD8Async(self[name], 1, int(size[0]) if size else 16, self[stream])
+            case "free", stream, name:
+                return driver.cuMemFreeAsync(self[name], self[stream])
+        raise ValueError(step)
 
 
 @functools.cache

@@ -80,9 +80,7 @@ def assert_fails(module: Any, kernel: str, handle: Any, *place: int, error: str,
         ("write", (8,), 0, (0, 0), "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
     ],
 )
-def test_a_wrong_write_to_a_surface_names_its_place(
-    kernels: Any, kernel: str, extents: tuple[int, ...], flags: int, place: tuple[int, int], status: str, words: str
-) -> None:
+def test_a_wrong_write_to_a_surface_names_its_place(kernels, kernel, extents, flags, place, status, words):
     surface = ok(over_array("surface", *extents, flags=flags | SURFACE)[1])
     assert_fails(kernels, kernel, surface, *place, error=status, words=words)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator import ptx as machine
 from cudart_py.simulator.calls.launches import launches
+from cudart_py.simulator.calls.launches.observers import Observers
+from cudart_py.simulator.ptx.running.observer import Observer
 from tests.simulator.kernels import INVALID, attribute, function, launch, loaded, value_of, with_counts
 from tests.simulator.support import Status, ok, upload
 
@@ -71,9 +74,7 @@ SPIN = 'extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { }
 
 @pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of seconds")])
 @pytest.mark.parametrize("chosen", ["numpy", "native"])
-def test_a_kernel_that_does_not_end_is_ended_by_a_limit(
-    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str, steps: int | None, seconds: float | None, words: str
-) -> None:
+def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, chosen, steps, seconds, words):
     if chosen == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
@@ -85,3 +86,16 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(
     launch(function(loaded(SPIN), "spin"), ctypes.c_void_p(upload(np.zeros(1, np.int32))))
     assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
     assert words in (driver.take_report() or "")
+
+
+def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() -> None:
+    for event, method in vars(Observer).items():
+        # What machine code records is no event: one observer at most, the checks, has records.
+        if inspect.isfunction(method) and event != "records":
+            seen: list[tuple[Any, ...]] = []
+            watching = [Observer(), Observer()]
+            for number, observer in enumerate(watching):
+                setattr(observer, event, lambda *given, number=number, seen=seen: seen.append((number, *given)))
+            arguments = tuple(inspect.signature(method).parameters)[1:]
+            getattr(Observers(*watching), event)(*arguments)
+            assert seen == [(0, *arguments), (1, *arguments)], event

@@ -37,9 +37,7 @@ FREED = "take s a, free s a, "
         ("take s a, fill s a 1048576, free s a, take s b 786432, fill s b 786432, sync s", True),
     ],
 )
-def test_a_block_is_given_again_to_work_that_comes_after_its_free(
-    pool: Any, play: Player, steps: str, again: bool
-) -> None:
+def test_a_block_is_given_again_to_work_that_comes_after_its_free(pool, play, steps, again):
     play(steps)
     assert (play["a"] == play["b"]) is again
 
@@ -86,17 +84,13 @@ def test_access_to_a_pool_is_given_to_other_devices(context: Any) -> None:
         ),
     ],
 )
-def test_work_that_the_allocations_stream_does_not_order_is_a_fault_with_the_remedy(
-    pool: Any, play: Player, steps: str, words: list[str]
-) -> None:
+def test_work_that_the_allocations_stream_does_not_order_is_a_fault_with_the_remedy(pool, play, steps, words):
     play(f"{steps}, sync s -> ILLEGAL_ADDRESS")
     report = driver.take_report() or ""
     assert all(word in report for word in words), report
 
 
-def test_work_that_is_older_than_an_allocation_means_what_was_there_before(
-    pool: Any, play: Player, module: Any
-) -> None:
+def test_work_that_is_older_than_an_allocation_means_what_was_there_before(pool, play, module):
     play("take null a 12")
     launch(function(module, "bounded"), ctypes.c_void_p(play["a"]), block=(128, 1, 1))
     play("free null a, take null b 400")

@@ -1,4 +1,4 @@
-"""What kernels print: to a standard output that takes it or does not, and more than the device's buffer holds."""
+"""What kernels print, and what is said at the end of a program that never waited for its kernels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ extern "C" __global__ void speak(int *out) { printf("caf\xc3\xa9 %d\n", (int)thr
 
 
 @pytest.fixture(scope="module")
-def module() -> cuda.Module:
-    return cuda.compile(SOURCE)
+def speak() -> cuda.Kernel:
+    return cuda.compile(SOURCE)["speak"]
 
 
 def _closed() -> io.StringIO:
@@ -41,19 +41,19 @@ class Broken(io.StringIO):
 
 
 @pytest.mark.parametrize("stream", [None, _closed(), Broken()], ids=["none", "closed", "broken"])
-def test_text_that_nobody_takes_is_dropped_and_the_kernel_runs(module, monkeypatch, stream):
+def test_text_that_nobody_takes_is_dropped_and_the_kernel_runs(speak, monkeypatch, stream):
     out = cuda.zeros(2, np.int32)
     monkeypatch.setattr(sys, "stdout", stream)
-    module["speak"][1, 2](out)
+    speak[1, 2](out)
     cuda.Device(0).synchronize()
     assert out.to_host().tolist() == [1, 1]
 
 
 @pytest.mark.needs("in_process")  # a GPU's driver prints through C's buffers
-def test_text_that_cannot_be_encoded_is_escaped(module, monkeypatch):
+def test_text_that_cannot_be_encoded_is_escaped(speak, monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
-    module["speak"][1, 2](cuda.zeros(2, np.int32))
+    speak[1, 2](cuda.zeros(2, np.int32))
     cuda.Device(0).synchronize()
     assert raw.getvalue() == b"caf\\xe9 0\ncaf\\xe9 1\n"
 
@@ -80,3 +80,43 @@ def test_what_is_beyond_the_buffer_overwrites_the_oldest(context: Any, capsys: p
     assert few == again == list(range(128))
     assert 900 < len(many) <= 1024
     assert many == list(range(1280 - len(many), 1280))
+
+
+SENTENCE = "cudart_py: the program has ended and never waited for "
+
+
+def last_words(capsys: pytest.CaptureFixture[str]) -> str:
+    driver.note_exit()
+    return capsys.readouterr().err
+
+
+def test_one_line_names_what_was_never_waited_for(module, play, capsys, monkeypatch):
+    bump, name = function(module, "bump"), f"{SENTENCE}the launch of kernel bump, grid (1, 1, 1), block (1, 1, 1)"
+    assert last_words(capsys) == ""
+    launch(bump)
+    assert last_words(capsys).startswith(f"{name}, so")
+    launch(bump)
+    assert last_words(capsys).startswith(f"{name} and 1 more")
+    play("sync device")
+    assert last_words(capsys) == ""
+    play("begin s")
+    ok(driver.cuLaunchKernel(bump, 1, 1, 1, 1, 1, 1, 0, play["s"], 0, 0))
+    ok(driver.cuGraphLaunch(ok(driver.cuGraphInstantiate(play("end s"), 0)), play["s"]))
+    assert last_words(capsys).startswith(f"{SENTENCE}the launch of a graph of 1 node")
+    # A program that an exception ends says no more.
+    monkeypatch.setattr(sys, "last_type", ZeroDivisionError, raising=False)
+    assert last_words(capsys) == ""
+
+
+PROGRAM = """
+import numpy as np, cudart_py as cuda
+kernel = cuda.compile("template <class T> __global__ void set(T* x) { *x = 1; }", names=["set<int>"])["set<int>"]
+kernel[1, 1](cuda.zeros(1, np.int32))
+"""
+
+
+def test_the_end_of_a_program_says_it_unless_it_waits(python: Any) -> None:
+    """The exit of a program waits for host functions, and for the device with them."""
+    (line,) = python(PROGRAM, CUDART_PY_DRIVER="simulator").stderr.splitlines()
+    assert line.startswith(f"{SENTENCE}the launch of kernel set<int>, grid (1, 1, 1)")
+    assert not python(PROGRAM + "cuda.legacy_default.add_callback(lambda: 0)", CUDART_PY_DRIVER="simulator").stderr

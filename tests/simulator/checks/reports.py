@@ -60,9 +60,7 @@ def take_findings() -> list[str]:
     return texts
 
 
-def watched(
-    kernels: Kernels, engine: str, name: str, grid: Any, block: Any, *arguments: Any, **options: Any
-) -> list[str]:
+def watched(kernels, engine, name, grid, block, *arguments, **options):
     """Launch a kernel with an engine, watched by the checks; return the findings."""
     kernels.engine = engine
     findings.pending.clear()

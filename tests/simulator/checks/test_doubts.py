@@ -216,17 +216,13 @@ def bench(doubter: Doubter) -> Bench:
 
 @pytest.mark.parametrize("most", [16, pytest.param(999, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(
-    doubter: Doubter, bench: Bench, name: str, most: int
-) -> None:
+def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(doubter, bench, name, most):
     expected = bench.run("numpy", name)
     assert not list(bench.doubted(doubter, name, expected, WAYS, most))
 
 
 @pytest.mark.parametrize("large", range(3))
-def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(
-    doubter: Doubter, bench: Bench, large: int
-) -> None:
+def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(doubter, bench, large):
     """Python refuses to make records for them, whichever access asks first."""
     doubter.set("after", 0)
     with bench.elsewhere():
@@ -256,9 +252,7 @@ def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubt
     assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["after"]))
 
 
-def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
-    doubter: Doubter, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(doubter, bench, monkeypatch):
     memory, beside, undo = bench.kernels.memory, bench.kernels.zeros(64), Speculation.undo
 
     def written_meanwhile(speculation: Speculation) -> None:
@@ -272,9 +266,7 @@ def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_
 
 
 @pytest.mark.parametrize("name", ["guarded", "comes_together"])
-def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(
-    doubter: Doubter, bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(doubter, bench, monkeypatch, name):
     doubter.set("answer", 0)
     bench.run("native", name)
     answer = Speculation.answer

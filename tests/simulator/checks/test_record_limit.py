@@ -49,9 +49,7 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(
-    module: Any, engine: None, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, engine, limit, capsys):
     most, count = 0, MEBIBYTE
     arrays = [cuda.empty(count, np.uint8) for _ in range(3)]
     for x in arrays:
@@ -104,9 +102,7 @@ def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(module:
     assert texts == []
 
 
-def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_was_written_before(
-    limit: record_limit.RecordLimit,
-) -> None:
+def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_was_written_before(limit):
     before, shadow = limit.taken, ShadowMemory(4096, 1 << 18, False)
     shadow.fill(4096 + 100, 200)
     history = shadow.history
@@ -133,9 +129,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_lack_of_memory_ends_the_checks_and_not_the_program(
-    module: Any, engine: None, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lack_of_memory_ends_the_checks_and_not_the_program(module, engine, place, monkeypatch, capsys):
     if place == "begin":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     count = 25_600
@@ -165,9 +159,7 @@ def test_the_environment_sets_the_limit_and_a_machine_may_have_less_memory(monke
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4])
-def test_pieces_are_divided_completely_or_not_at_all(
-    limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
+def test_pieces_are_divided_completely_or_not_at_all(limit, monkeypatch, step):
     steps = iter(range(1, 4))
 
     def repeat(*arguments: Any) -> Any:
@@ -192,9 +184,7 @@ def test_pieces_are_divided_completely_or_not_at_all(
     assert limit.taken == before
 
 
-def test_where_there_is_no_memory_even_for_coarse_records_all_counts_as_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_there_is_no_memory_even_for_coarse_records_all_counts_as_written(monkeypatch, capsys):
     for size in (1, 3, 1000, 1 << 16):
         shadow = ShadowMemory(4096, size, False)
         with monkeypatch.context() as patch:
@@ -210,9 +200,7 @@ def test_where_there_is_no_memory_even_for_coarse_records_all_counts_as_written(
     assert "neither races nor uninitialised" in capsys.readouterr().err
 
 
-def test_where_there_is_no_standard_error_nothing_is_said(
-    limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_there_is_no_standard_error_nothing_is_said(limit, monkeypatch, capsys):
     closed = io.StringIO()
     closed.close()
     for stream in (None, closed):

@@ -2,19 +2,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 import cudart_py as cuda
 
-from .reentry import ENGINES, SOURCE
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-    return str(request.param)
+from .reentry import SOURCE
 
 
 @pytest.fixture(scope="module")
