@@ -8,9 +8,9 @@ all drivers for CUDA 13 take.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,24 +49,17 @@ def triton_texts() -> Iterator[tuple[str, str]]:
 
 
 def older(text: str) -> str:
-    """Return PTX that asks for no newer version than drivers have."""
-
-    def lowered(found: re.Match[str]) -> str:
-        return f".version {min(float(found[1]), NEWEST)}"
-
-    return re.sub(r"^\.version ([0-9.]+)$", lowered, text, count=1, flags=re.MULTILINE)
+    """Return PTX that asks for no newer version than drivers have, without blanks at the ends of its lines."""
+    text = re.sub(r"(?m)^\.version ([0-9.]+)$", lambda found: f".version {min(float(found[1]), NEWEST)}", text, count=1)
+    return re.sub(r"(?m)[ \t]+$", "", text).rstrip() + "\n"
 
 
 def main() -> None:
     """Record all of the texts in the folder that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where the texts are written")
-    folder = parser.parse_args().folder
+    folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for texts in (numba_texts, triton_texts):
-        for name, text in texts():
-            (folder / f"{name}.ptx").write_text("\n".join(map(str.rstrip, older(text).splitlines())) + "\n")
-            print(name)
+    for name, text in (*numba_texts(), *triton_texts()):
+        (folder / f"{name}.ptx").write_text(older(text))
 
 
 if __name__ == "__main__":
