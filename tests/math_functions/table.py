@@ -61,11 +61,6 @@ def _unary(name: str, single: float | Bound, double: float | Bound, reference: A
     return _of(name, "x", single, double, lambda a: reference(a.x))
 
 
-def _special(name: str, single: float | Bound, double: float | Bound) -> Function:
-    """Return a row for a function of x that NumPy lacks."""
-    return _of(name, "x", single, double, references.special(name))
-
-
 def _exactly(name: str, body: str, reference: Reference) -> Function:
     """Return a row for a function that is exact in both precisions."""
     return Function(name, body, EXACT, EXACT, reference)
@@ -107,54 +102,43 @@ APPROXIMATE = [
     # The guide gives no bound, because a sum of any length has none; these are its former ones.
     _norm("norm", "4, p", "xyzw", 4, 3),
     _norm("rnorm", "4, p", "xyzw", 3, 2),
-    _unary("exp", 2, 1, np.exp),
-    _unary("exp2", 2, 1, np.exp2),
+    *(
+        _unary(name, single, double, getattr(np, name))
+        for name, single, double in (
+            ("exp", 2, 1), ("exp2", 2, 1), ("expm1", 1, 1), ("log", 1, 1), ("log2", 1, 1), ("log10", 2, 1),
+            ("log1p", 1, 1), ("sin", 2, 2), ("cos", 2, 2), ("tan", 4, 2), ("sinh", 3, 2), ("cosh", 2, 1),
+            ("tanh", 2, 2),
+        )
+    ),
     _unary("exp10", 2, 1, references.power_of_ten),
-    _unary("expm1", 1, 1, np.expm1),
-    _unary("log", 1, 1, np.log),
-    _unary("log2", 1, 1, np.log2),
-    _unary("log10", 2, 1, np.log10),
-    _unary("log1p", 1, 1, np.log1p),
-    _unary("sin", 2, 2, np.sin),
-    _unary("cos", 2, 2, np.cos),
-    _unary("tan", 4, 2, np.tan),
     _row("sincos, sine", "{T} c; sincos{f}(x, &result, &c);", 2, 2, lambda a: np.sin(a.x)),
     _row("sincos, cosine", "{T} s; sincos{f}(x, &s, &result);", 2, 2, lambda a: np.cos(a.x)),
     _unary("sinpi", 1, 2, references.sine_of_pi),
     _unary("cospi", 1, 2, references.cosine_of_pi),
     _row("sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", 1, 2, lambda a: references.sine_of_pi(a.x)),
     _row("sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", 1, 2, lambda a: references.cosine_of_pi(a.x)),
-    _unary("asin", 2, 2, np.arcsin),
-    _unary("acos", 2, 2, np.arccos),
-    _unary("atan", 2, 2, np.arctan),
+    *(
+        _unary(name, single, double, getattr(np, f"arc{name[1:]}"))
+        for name, single, double in (
+            ("asin", 2, 2), ("acos", 2, 2), ("atan", 2, 2), ("asinh", 3, 3), ("acosh", 4, 3), ("atanh", 3, 2)
+        )
+    ),
     _of("atan2", "x, y", 3, 2, lambda a: np.arctan2(a.x, a.y)),
-    _unary("sinh", 3, 2, np.sinh),
-    _unary("cosh", 2, 1, np.cosh),
-    _unary("tanh", 2, 2, np.tanh),
-    _unary("asinh", 3, 3, np.arcsinh),
-    _unary("acosh", 4, 3, np.arccosh),
-    _unary("atanh", 3, 2, np.arctanh),
     _of("pow", "x, y", 4, 2, lambda a: np.power(a.x, a.y)),
-    _special("erf", 2, 2),
-    _special("erfc", 4, 5),
-    _special("erfinv", 2, 5),
-    _special("erfcinv", 4, 6),
-    _special("erfcx", 4, 4),
-    _special("normcdf", 5, 5),
-    _special("normcdfinv", 5, 8),
-    _special("lgamma", _outside(-10.001, -2.264, 6), _outside(-23.0001, -2.2637, 4)),
-    _special("tgamma", 5, 10),
-    _special("j0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
-    _special("j1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
+    *(
+        _of(name, "x", single, double, references.special(name))
+        for name, single, double in (
+            ("erf", 2, 2), ("erfc", 4, 5), ("erfinv", 2, 5), ("erfcinv", 4, 6), ("erfcx", 4, 4), ("normcdf", 5, 5),
+            ("normcdfinv", 5, 8), ("tgamma", 5, 10), ("cyl_bessel_i0", 6, 6), ("cyl_bessel_i1", 6, 6),
+            ("lgamma", _outside(-10.001, -2.264, 6), _outside(-23.0001, -2.2637, 4)),
+            *((name, _bessel(9, 2.2e-6), _bessel(7, 5e-12)) for name in ("j0", "j1", "y0", "y1")),
+        )
+    ),
     _row("jn(128, x)", "result = jn{f}(128, x);", _far(2.2e-6), _far(5e-12), references.special("jn")),
-    _special("y0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
-    _special("y1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
     _row(
         "yn(3, x)", "result = yn{f}(3, x);", _bessel(10, 2.2e-6, 3),
         Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)), references.special("yn"),
     ),
-    _special("cyl_bessel_i0", 6, 6),
-    _special("cyl_bessel_i1", 6, 6),
 ]  # fmt: skip  # rows of a table
 
 
@@ -251,9 +235,8 @@ EXACTLY = [
     _exactly("x + y", "result = x + y;", lambda a: a.x + a.y),
     _exactly("x * y", "result = x * y;", lambda a: a.x * a.y),
     _exactly("x / y", "result = x / y;", lambda a: a.x / a.y),
-    _exactly("sqrt", "result = sqrt{f}(x);", lambda a: np.sqrt(a.x)),
+    *(_unary(name, EXACT, EXACT, getattr(np, name)) for name in ("sqrt", "fabs", "trunc", "ceil", "floor", "rint")),
     _exactly("fma", "result = fma{f}(x, y, z);", lambda a: references.each(ieee_sum, "rn", a.x, a.y, a.z)),
-    _exactly("fabs", "result = fabs{f}(x);", lambda a: np.abs(a.x)),
     _exactly("fmax", "result = fmax{f}(x, y);", lambda a: _maximum(a, False)),
     _exactly("fmin", "result = fmin{f}(x, y);", lambda a: _maximum(a, True)),
     _exactly("fdim", "result = fdim{f}(x, y);", _difference),
@@ -265,23 +248,15 @@ EXACTLY = [
     _exactly("copysign", "result = copysign{f}(x, y);", lambda a: np.copysign(a.x, a.y)),
     _exactly("nextafter", "result = nextafter{f}(x, y);", lambda a: np.nextafter(a.x, a.y)),
     _exactly("frexp", "int e = 0; result = frexp{f}(x, &e); whole = isfinite(x) ? e : 0;", _frexp),
-    _exactly("ldexp", "result = ldexp{f}(x, n);", _scaled),
-    _exactly("scalbn", "result = scalbn{f}(x, n);", _scaled),
-    _exactly("scalbln", "result = scalbln{f}(x, n);", _scaled),
+    *(_of(name, "x, n", EXACT, EXACT, _scaled) for name in ("ldexp", "scalbn", "scalbln")),
     _exactly("logb", "result = logb{f}(x);", _logb),
     _exactly("ilogb", "whole = ilogb{f}(x);", _ilogb),
     _exactly("modf, fraction", "{T} integer; result = modf{f}(x, &integer);", lambda a: np.modf(a.x)[0]),
     _exactly("modf, integer", "modf{f}(x, &result);", lambda a: np.modf(a.x)[1]),
-    _exactly("trunc", "result = trunc{f}(x);", lambda a: np.trunc(a.x)),
-    _exactly("ceil", "result = ceil{f}(x);", lambda a: np.ceil(a.x)),
-    _exactly("floor", "result = floor{f}(x);", lambda a: np.floor(a.x)),
-    _exactly("rint", "result = rint{f}(x);", lambda a: np.rint(a.x)),
     _exactly("nearbyint", "result = nearbyint{f}(x);", lambda a: np.rint(a.x)),
     _exactly("round", "result = round{f}(x);", lambda a: _away(a.x)),
-    _integers("lrint", np.rint),
-    _integers("llrint", np.rint),
-    _integers("lround", _away),
-    _integers("llround", _away),
+    *(_integers(name, np.rint) for name in ("lrint", "llrint")),
+    *(_integers(name, _away) for name in ("lround", "llround")),
     _exactly("isnan, …", "whole = !!isnan(x) | !!isinf(x) << 1 | !!isfinite(x) << 2 | !!signbit(x) << 3;", _classes),
     *(row for direction in ("rn", "rz", "ru", "rd") for row in _rounded(direction)),
     _row("__frsqrt_rn", "result = __frsqrt_rn(x);", 0.5, None, lambda a: 1 / np.sqrt(a.x)),
