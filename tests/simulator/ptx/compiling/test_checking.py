@@ -135,15 +135,13 @@ def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
     first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
     second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
-    with pytest.raises(UnsupportedError) as error:
+    said = (
+        "(?s)stacksave.* line 6, in k: use an array.*brkpt.* line 7, in k: leave it out"
+        ".*suq.width.* in other: read and write elements.*vote.all.* in other: write the form with .sync"
+    )
+    with pytest.raises(UnsupportedError, match=said) as error:
         load_module(HEAD + first + "\n" + second)
-    text = str(error.value)
-    lines = [line.strip() for line in text.splitlines()[1:]]
-    opcodes = ["'stacksave.u64", "'brkpt'", "'suq.width.b32", "'vote.all.pred"]
-    remedies = ["line 6, in k: use an array", "line 7, in k: leave it out", "in other: read and write elements",
-                "in other: write the form with .sync"]  # fmt: skip  # rows of a table
-    assert [line.split()[0] for line in lines] == opcodes
-    assert [remedy for remedy, line in zip(remedies, lines, strict=True) if remedy not in line] == []
+    assert str(error.value).count("\n") == 4
 
 
 @pytest.mark.parametrize("line", NOT_RUN)
