@@ -1,12 +1,24 @@
-"""Tables of Markdown, which the commands beside the tests print."""
+"""Tables of Markdown, which the commands beside the tests print, and which pages have."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Cell", "number", "table"]
+__all__ = ["Cell", "number", "quoted", "rows", "table"]
 
 Cell = str | int | float | None
+
+
+def rows(page: str) -> list[list[str]]:
+    """Return the cells of the tables in a page's text, row by row, those of headings too."""
+    lines = (line for line in page.splitlines() if line.startswith("|") and not line.startswith("|---"))
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+def quoted(text: str) -> list[str]:
+    """Return the pieces of code in a cell."""
+    return re.findall(r"`([^`]+)`", text)
 
 
 def number(value: Cell) -> str:

@@ -10,13 +10,10 @@ import pytest
 from cuda.bindings import driver, runtime
 
 import cudart_py as cuda
+from tests.tables import quoted, rows
 
 PAGE = (Path(__file__).parents[1] / "docs" / "enumerators.md").read_text(encoding="utf-8")
-ROWS = [
-    [re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("|") and "`" in line
-]
+ROWS = [[quoted(cell) for cell in row] for row in rows(PAGE) if "`" in "".join(row)]
 OF_CUDA = [row for row in ROWS if len(row) == 3]
 OF_LIBRARIES = [row for row in ROWS if len(row) == 2]
 
@@ -68,12 +65,9 @@ def plain(name):
 
 def of_library(name):
     """Return nvmath's module of a routine or an enumerator, and the rest of its name."""
-    for prefix, module in (
-        *(("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cufft", "cufft"), ("cusparse", "cusparse")),
-        *(("cusolverDn", "cusolverDn"), ("curand", "curand")),
-    ):
-        if plain(name).startswith(prefix.lower()):
-            return importlib.import_module(f"nvmath.bindings.{module}"), name[len(prefix) :]
+    for library in ("cublasLt", "cublas", "cufft", "cusparse", "cusolverDn", "curand"):
+        if plain(name).startswith(library.lower()):
+            return importlib.import_module(f"nvmath.bindings.{library}"), name[len(library) :]
     raise AssertionError(f"{name} is of no library")
 
 

@@ -13,18 +13,11 @@ from cuda.bindings import driver, runtime
 
 import cudart_py as cuda
 from cudart_py.simulator import driver as simulator
+from tests.tables import quoted, rows
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
-ROWS = [
-    [cell.strip() for cell in line.strip().strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("|") and not line.startswith(("|---", "| runtime"))
-]
-
-
-def quoted(text):
-    return re.findall(r"`([^`]+)`", text)
+ROWS = [row for row in rows(PAGE) if row[0] != "runtime"]
 
 
 def functions(module, prefix):

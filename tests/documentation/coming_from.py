@@ -6,13 +6,13 @@ kernel. Code that needs more than every driver has runs where the driver has it.
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
 from tests.documentation.blocks import run_page
+from tests.tables import quoted, rows
 
 NEEDS = {
     # The driver of a GPU may be older than the compiler, and refuses its PTX then.
@@ -34,14 +34,13 @@ __global__ void part(float *x, float v, int n, int columns, int i, int j, unsign
 
 def rows_of(page: Path) -> list[list[str]]:
     """Return the cells of the page's one table, a list for each row."""
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[2:]]
+    return rows(page.read_text(encoding="utf-8"))[1:]
 
 
 def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> None:
     """Run the code of a cell in a namespace, where the driver has what the code needs."""
     if all(needed in capabilities for text, needed in NEEDS.items() if text in cell):
-        for code in re.findall(r"`([^`]+)`", cell):
+        for code in quoted(cell):
             if cell.startswith("in the kernel:"):
                 cuda.compile_image(AROUND % code)
             else:
