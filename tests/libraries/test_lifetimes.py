@@ -130,7 +130,6 @@ def test_a_second_device_has_handles_of_its_own(device, numbers):
             assert lib.uniform(10).device is device
 
 
-def test_every_public_function_is_documented_and_importing_them_loads_no_nvmath(python):
-    assert [name for name in lib.__all__ if not (getattr(lib, name).__doc__ or name.endswith(("16", "32")))] == []
+def test_importing_the_package_loads_no_nvmath(python):
     program = "import sys, cudart_py.libraries; print([m for m in sys.modules if m.split('.')[0] == 'nvmath'])"
     assert python(program).stdout.strip() == "[]"

@@ -12,39 +12,25 @@ from cudart_py import libraries
 from tests.fuzz.arguments import cases
 from tests.fuzz.arguments.world import World
 
+sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
+
 pytestmark = pytest.mark.needs("libraries")
 
 
-def f32(*shape):
-    return cuda.zeros(shape, np.float32)
-
-
-def f64(*shape):
-    return cuda.zeros(shape)
-
-
-def of(dtype, *shape):
-    return cuda.zeros(shape, dtype)
-
-
-def c64(*shape):
-    return cuda.zeros(shape, np.complex64)
-
-
-def eye(format="csr"):
-    sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
-    return libraries.SparseMatrix.from_host(sparse.eye_array(4, format="csr"), format)
-
-
-def vector(size):
-    return libraries.SparseVector(size, cuda.zeros(1, np.int32), cuda.zeros(1))
-
-
-def host(*arguments, **options):
-    return libraries.Generator(*arguments, host=True, **options)
-
-
-NAMES = {**vars(libraries), **globals(), "empty": np.empty, "i32": np.int32, "f16": np.float16}
+NAMES = {
+    **vars(libraries),
+    "np": np,
+    "empty": np.empty,
+    "i32": np.int32,
+    "f16": np.float16,
+    "f32": lambda *shape: cuda.zeros(shape, np.float32),
+    "f64": lambda *shape: cuda.zeros(shape),
+    "c64": lambda *shape: cuda.zeros(shape, np.complex64),
+    "of": lambda dtype, *shape: cuda.zeros(shape, dtype),
+    "eye": lambda kind="csr": libraries.SparseMatrix.from_host(sparse.eye_array(4, format="csr"), kind),
+    "vector": lambda size: libraries.SparseVector(size, cuda.zeros(1, np.int32), cuda.zeros(1)),
+    "host": lambda *arguments, **options: libraries.Generator(*arguments, host=True, **options),
+}
 REFUSED = {
     "gemm(f32(4, 5), f32(6, 3))": "ValueError: b has 6 rows",
     "gemm(f32(4, 5), f64(5, 3))": "TypeError: b has dtype float64, and a float32",

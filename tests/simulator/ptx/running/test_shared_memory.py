@@ -63,12 +63,6 @@ extern "C" __global__ void fixed(int* out, int at) {
     p[at] = 7;
     out[0] = p[at];
 }
-extern "C" __global__ void fixed_and_dynamic(int* out, int at) {
-    __shared__ int f[7];
-    f[threadIdx.x] = 1;
-    ((volatile int*)s)[at] = f[0];
-    out[0] = ((volatile int*)s)[at];
-}
 extern "C" __global__ void copied(int* out, int at) {
     out[1] = 7;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" ::"r"(in_shared(s + at)), "l"(out + 1)
@@ -169,14 +163,12 @@ def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int =
 
 
 # The kernels that write at a place, with the sizes of their accesses.
-WRITERS = {"stored": 4, "added": 4, "vectors": 16, "generic": 4, "fixed": 4, "fixed_and_dynamic": 4, "copied": 4}
+WRITERS = {"stored": 4, "added": 4, "vectors": 16, "generic": 4, "fixed": 4, "copied": 4}
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_write_beyond_the_variables_is_found_and_one_beyond_the_window_a_fault(on_each, name):
     out, last, size = on_each.zeros(64), (128 - WRITERS[name]) // 4, 0 if name == "fixed" else 12
-    # The static variables lie before the dynamic ones.
-    last -= 8 if name == "fixed_and_dynamic" else 0
     on_each.launch(name, 1, 1, out, last, shared_bytes=size)
     with pytest.raises(Fault, match="out of bounds"):
         on_each.launch(name, 1, 1, out, last + WRITERS[name] // 4, shared_bytes=size)
