@@ -103,18 +103,14 @@ class Statements:
     # --- declarations and assignments
 
     def _scalar(self, scope: Scope) -> list[Node]:
-        type = self.draw.pick(SCALARS + WIDE)
-        name = self.name()
-        node = Node(f"{type} {name} = {self.expressions.value(scope, type, 3)};")
+        type, name = self.draw.pick(SCALARS + WIDE), self.name()
+        value = self.expressions.value(scope, type, 3)
         scope.places.append(Place(name, type))
-        return [node]
+        return [Node(f"{type} {name} = {value};")]
 
     def _assignment(self, scope: Scope) -> list[Node]:
         draw = self.draw
-        places = [place for place in scope.places if place.assignable]
-        if not places:
-            return self._scalar(scope)
-        place = draw.pick(places)
+        place = draw.pick([place for place in scope.places if place.assignable])
         to, value = self.expressions.read(scope, place, 1), self.expressions.value(scope, place.type, 3)
         operators = ("=", "=", "=", "^=", "|=", "&=", "+=", "-=") if place.type[0] == "u" else ("=",)
         return [Node(f"{to} {draw.pick(operators)} {value};")]
@@ -125,18 +121,17 @@ class Statements:
         array = Place(name, type, True, count)
         if count <= 4:
             values = ", ".join(self.expressions.value(scope, type, 1) for _ in range(count))
-            scope.places.append(array)
-            return [Node(f"{type} {name}[{count}] = {{{values}}};")]
-        value = self.expressions.value(Scope(scope, Place(index, "u32", False)), type, 2)
-        filling = Node(f"for (u32 {index} = 0; {index} < {count}; {index}++) {name}[{index}] = {value};")
+            nodes = [Node(f"{type} {name}[{count}] = {{{values}}};")]
+        else:
+            value = self.expressions.value(Scope(scope, Place(index, "u32", False)), type, 2)
+            filling = f"for (u32 {index} = 0; {index} < {count}; {index}++) {name}[{index}] = {value};"
+            nodes = [Node(f"{type} {name}[{count}] = {{}};"), Node(filling)]
         scope.places.append(array)
-        return [Node(f"{type} {name}[{count}] = {{}};"), filling]
+        return nodes
 
     def _pointer(self, scope: Scope) -> list[Node]:
         draw = self.draw
         places = [place for place in scope.places if place.assignable]
-        if not places:
-            return self._scalar(scope)
         first = draw.pick(places)
         second = draw.pick([place for place in places if place.type == first.type])
         one, other = (self.expressions.read(scope, place, 1) for place in (first, second))
@@ -201,12 +196,11 @@ class Statements:
             return self._assignment(scope)
         counter = self.name()
         bound = str(most) if draw.chance(0.4) else f"(({self.expressions.value(scope, 'u32', 2)}) % {most + 1}u)"
-        inner = Scope(scope, Place(counter, "u32", False))
         if draw.chance(0.5):
             head = f"for (u32 {counter} = 0, {counter}_end = {bound}; {counter} < {counter}_end; {counter}++) {{"
         else:
             head = f"for (u32 {counter} = {bound}; {counter}-- > 0;) {{"
-        return [Node(head, self._repeated(inner, depth, iterations * most))]
+        return [Node(head, self._repeated(scope, counter, depth, iterations * most))]
 
     def _until(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
         """Draw a loop that ends by a condition of the data, and at the latest by its counter."""
@@ -216,17 +210,16 @@ class Statements:
             return self._assignment(scope)
         counter = self.name()
         condition = self.expressions.condition(scope, 2)
-        inner = Scope(scope, Place(counter, "u32", False))
-        if draw.chance(0.5):
-            head = f"for (u32 {counter} = 0; {counter} < {most} && {condition}; {counter}++) {{"
-            return [Node(head, self._repeated(inner, depth, iterations * most))]
-        body = self._repeated(inner, depth, iterations * most)
+        counts = draw.chance(0.5)
+        body = self._repeated(scope, counter, depth, iterations * most)
+        if counts:
+            return [Node(f"for (u32 {counter} = 0; {counter} < {most} && {condition}; {counter}++) {{", body)]
         # The condition stands outside of the body's scope, as the counter does.
         whole = Node("do {", body, f"}} while (++{counter} < {most} && {condition});")
         return [Node("{", [Node(f"u32 {counter} = 0;", fixed=True), whole])]
 
-    def _repeated(self, scope: Scope, depth: int, iterations: int) -> list[Node]:
-        draw = self.draw
+    def _repeated(self, outer: Scope, counter: str, depth: int, iterations: int) -> list[Node]:
+        draw, scope = self.draw, Scope(outer, Place(counter, "u32", False))
         # It may stand before the declarations of the body, and so reads what is outside.
         leave = Node(f"if ({self.expressions.condition(scope, 2)}) {draw.pick(('break', 'continue'))};")
         body = self.block(scope, 1 + draw.below(3), depth, iterations)

@@ -29,7 +29,7 @@ def test_a_wrong_result_an_alarm_and_a_mistake_that_is_not_seen_are_failures(tmp
             warnings.warn(f"kernel {warned}: race", cuda.SimulatorWarning, stacklevel=1)
 
     def verdict(own=(), **options):
-        program = Program("one", "llm.c", ("one.cu",), "a test", lambda build: host(build, **options), own)
+        program = Program("one", "llm.c", ("one.cu",), lambda build: host(build, **options), own)
         return run_here(program, tmp_path, 1).verdict
 
     assert verdict() == verdict(own=("sums",), warned="sums") == "passed"
@@ -38,6 +38,7 @@ def test_a_wrong_result_an_alarm_and_a_mistake_that_is_not_seen_are_failures(tmp
     assert verdict(own=("sums",)) == ("its own mistake was not seen" if "profile" in cuda.capabilities() else "passed")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not SAMPLES, reason="CUDA_SAMPLES is not the folder of a checkout of cuda-samples")
 @pytest.mark.parametrize("name", ["shfl_scan", "BlackScholes"])
 def test_a_program_of_cuda_samples_is_right_in_every_mode(name):

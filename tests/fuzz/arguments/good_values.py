@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import cudart_py as cuda
 from cudart_py import libraries
@@ -16,12 +17,6 @@ from .world import SOURCE, World
 QUICK = MeasureOptions(min_samples=1, max_samples=1, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 
 
-def _scipy_matrix(world: World) -> Any:
-    from scipy import sparse
-
-    return sparse.csr_array(np.eye(3, dtype=np.float32))
-
-
 def _success() -> tuple[Any, int]:
     from cuda.bindings.driver import CUresult
 
@@ -30,18 +25,27 @@ def _success() -> tuple[Any, int]:
 
 # Parameters that have the same good values, by names as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
-    World.array: "array dst other src x y",
+    World.array: "array dst other src x y spmm.out",
     World.square: "a b gemm.out gemm_epilogue.out solve_tridiagonal.lower middle upper",
     World.host: "host copy_from.source register_host.array RegisteredMemory.array to_bfloat16.x to_host.out",
-    World.managed: "advise.array managed_attributes.array prefetch.array",
+    lambda w: cuda.managed_empty(8, np.float32): "advise.array managed_attributes.array prefetch.array",
     World.event: "event start Stream.wait.other",
     World.sparse: "spgemm.a spmm.a spmv.a sddmm.out",
     lambda w: w.array(3): "bias axpy.x axpy.y dot.x dot.y gemv.out gemv.x __call__.x __call__.y scal.x spmv.x",
     lambda w: w.array(2): "values spmv.out",
     lambda w: w.array((2, 3), np.complex64): "fft.x ifft.x irfft.x",
     lambda w: w.array((2, 3, 4)): "memcpy3d.dst memcpy3d.src",
-    lambda w: libraries.SparseVector(8, w.array(2, np.int32), w.array(2)): "gemvi.x spdot.x",
+    World.sparse_vector: "gemvi.x spdot.x",
     lambda w: cuda.devices()[-1]: "can_access_peer.other disable_peer.other enable_peer.other peer_enabled.other",
+    lambda w: 0: "priority release_threshold",
+    lambda w: 1: "seed Stream.condition.default",
+    lambda w: 2: "batch min_samples Stream.switch.count DeviceArray.preview.count Texture.dimensions",
+    lambda w: 2.0: "Launch.__call__.a Launch.bind.a",
+    lambda w: 32: "block registers_per_thread slice_size",
+    lambda w: 64: "limit shared_bytes",
+    lambda w: 1 << 20: "keep nbytes",
+    lambda w: False: "Generator.host measure.graph",
+    lambda w: QUICK: "measure.options measure_host.options",
     lambda w: True: "enabled fast_math mapped non_blocking read_only verbose",
 }
 # A key is a "parameter", which serves every call that has no key of its own; a "call.parameter", which serves a
@@ -53,8 +57,6 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "alpha": lambda w: 1.0,
     "arch": lambda w: w.device.compute_capability,
     "arguments": lambda w: (1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3),
-    "batch": lambda w: 2,
-    "block": lambda w: 32,
     "bytes": lambda w: 12,
     "carveout": lambda w: 50,
     "cluster_scheduling": lambda w: "spread",
@@ -73,24 +75,20 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "grid": lambda w: (2, 1),
     "handle": lambda w: w.device.memory_pool.handle,
     "hit_ratio": lambda w: 0.5,
-    "image": World.image,
+    "image": lambda w: w.image,
     "images": lambda w: [w.compiled],
     "include": lambda w: [],
     "indices": lambda w: w.array(2, np.int32),
-    "keep": lambda w: 1 << 20,
     "key": lambda w: (slice(0, 1), ...),
-    "launch": World.launch,
+    "launch": lambda w: w.launch,
     "length": lambda w: 4,
-    "limit": lambda w: 64,
     "location": lambda w: "host",
     "max_samples": lambda w: 10,
     "max_size": lambda w: 1 << 25,
     "memory_domain": lambda w: "remote",
-    "min_samples": lambda w: 2,
     "n": lambda w: 3,
     "name": lambda w: "touch_nothing",
     "names": lambda w: ["touch_nothing"],
-    "nbytes": lambda w: 1 << 20,
     "node": lambda w: w.graph().nodes[0],
     "offsets": lambda w: w.array(3, np.int32),
     "op": lambda w: "N",
@@ -99,17 +97,11 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "pointer": lambda w: 4096,
     "pool": lambda w: cuda.MemoryPool(),
     "precision": lambda w: 0.01,
-    "priority": lambda w: 0,
     "rate": lambda w: 4.0,
-    "registers_per_thread": lambda w: 32,
-    "release_threshold": lambda w: 0,
     "result": lambda w: _success(),
-    "seed": lambda w: 1,
     "shape": lambda w: (2, 3),
-    "shared_bytes": lambda w: 64,
     "shared_bytes_per_block": lambda w: 1024,
     "size": lambda w: 8,
-    "slice_size": lambda w: 32,
     "source": lambda w: SOURCE,
     "std": lambda w: "c++17",
     "stream": lambda w: cuda.Stream(),
@@ -117,21 +109,13 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "threads_per_block": lambda w: 128,
     "value": lambda w: 5,
     "warm_up_seconds": lambda w: 0.0,
-    "work": lambda w: w.launch().bind(1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3),
+    "work": World.bound,
     "checks.mode": lambda w: "warn",
     "Device.attribute.name": lambda w: "warp_size",
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
     "from_bfloat16.x": lambda w: libraries.to_bfloat16(w.host()),
     "gemvi.a": lambda w: w.array((3, 8)),
-    "Generator.host": lambda w: False,
-    "Launch.__call__.a": lambda w: 2.0,
-    "Launch.bind.a": lambda w: 2.0,
-    "Stream.condition.default": lambda w: 1,
-    "Stream.switch.count": lambda w: 2,
-    "measure.graph": lambda w: False,
-    "measure.options": lambda w: QUICK,
-    "measure_host.options": lambda w: QUICK,
     "memcpy2d.shape": lambda w: (1, 2),
     "memcpy3d.shape": lambda w: (1, 2, 3),
     "Module.symbol.name": lambda w: "numbers",
@@ -139,20 +123,17 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "nvtx_range.name": lambda w: "solve",
     "sddmm.a": lambda w: w.array((2, 4)),
     "sddmm.b": lambda w: w.array((4, 3)),
-    "DeviceArray.preview.count": lambda w: 2,
     "solve_triangular.a": lambda w: cuda.to_device(np.eye(3, dtype=np.float32)),
-    "SparseMatrix.from_host.matrix": _scipy_matrix,
+    "SparseMatrix.from_host.matrix": lambda w: sparse.csr_array(np.eye(3, dtype=np.float32)),
     "spdot.y": lambda w: w.array(8),
-    "spgemm.b": World.sparse_square,
-    "spmm.out": lambda w: w.array((2, 3)),
+    "spgemm.b": lambda w: w.sparse(3),
     "Surface.array": World.cuda_array,
     "Texture.array": World.pitched,
-    "Texture.dimensions": lambda w: 2,
 }
 
 # What methods are called on, by the class's name; what has a `close` is also tried closed.
 OBJECTS: Mapping[str, Callable[[World], Any]] = {
-    "BoundLaunch": lambda w: w.launch().bind(1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3),
+    "BoundLaunch": World.bound,
     "CudaArray": World.cuda_array,
     "Device": lambda w: w.device,
     "DeviceArray": World.array,
@@ -160,7 +141,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "ExecutableGraph": lambda w: w.graph().instantiate(),
     "Graph": World.graph,
     "Kernel": lambda w: w.kernel,
-    "Launch": World.launch,
+    "Launch": lambda w: w.launch,
     "LazyModule": lambda w: cuda.LazyModule(SOURCE),
     "MemoryPool": lambda w: cuda.MemoryPool(),
     "Module": lambda w: cuda.compile(SOURCE),

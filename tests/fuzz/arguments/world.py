@@ -11,8 +11,6 @@ from cudart_py import libraries
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.driver import seam
 
-__all__ = ["SOURCE", "World"]
-
 SOURCE = r"""
 extern "C" __global__ void touch_nothing(float a, const float *x, float *y, unsigned int n) {}
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned int n) {
@@ -32,33 +30,35 @@ class World:
         self.device.set_current()
         self.module = cuda.compile(SOURCE)
         self.compiled = compile_image(SOURCE, arch=self.device.compute_capability)
+        # An image that this driver loads.
+        self.image = self.compiled.cubin if seam.image_kind() == "cubin" else self.compiled.ptx
         self.kernel = self.module["touch_nothing"]
+        self.launch = self.kernel[1, 32]
         self.written: list[tuple[Any, np.ndarray[Any, Any]]] = []
 
-    def host(self, shape: Any = (2, 3), dtype: Any = np.float32) -> Any:
-        """Return a NumPy array, which is looked at again."""
-        array = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
-        self.written.append((array, array.copy()))
-        return array
-
-    def array(self, shape: Any = (2, 3), dtype: Any = np.float32) -> cuda.DeviceArray:
-        """Return a device array, which is looked at again."""
-        host = self.host(shape, dtype)
-        array = cuda.to_device(host)
+    def watch(self, array: Any, host: Any) -> Any:
+        """Return an array that is looked at again, when it must have what is on the host."""
         self.written.append((array, host))
         return array
 
+    def host(self, shape: Any = (2, 3), dtype: Any = np.float32) -> Any:
+        array = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+        return self.watch(array, array.copy())
+
+    def array(self, shape: Any = (2, 3), dtype: Any = np.float32) -> cuda.DeviceArray:
+        host = self.host(shape, dtype)
+        return self.watch(cuda.to_device(host), host)
+
+    def square(self) -> cuda.DeviceArray:
+        """Return a positive definite array of 3 rows and columns."""
+        host = np.array([[4, 1, 0], [1, 5, 1], [0, 1, 6]], np.float32)
+        return self.watch(cuda.to_device(host), host)
+
     def pitched(self) -> cuda.DeviceArray:
-        """Return an array of padded rows."""
         return cuda.empty_pitched((4, 8), np.float32).copy_from(np.zeros((4, 8), np.float32))
 
     def cuda_array(self) -> cuda.CudaArray:
-        """Return an array in the layout for textures, whose elements are zeros."""
         return cuda.CudaArray((2, 3), np.float32, surface=True).copy_from(np.zeros((2, 3), np.float32))
-
-    def managed(self) -> Any:
-        """Return an array of managed memory."""
-        return cuda.managed_empty(8, np.float32)
 
     def event(self) -> cuda.Event:
         """Return an event that was recorded and reached."""
@@ -80,29 +80,16 @@ class World:
         with cuda.Stream() as stream, stream.capture():
             return stream.condition()
 
-    def launch(self) -> cuda.Launch:
-        """Return a launch of the kernel that does nothing."""
-        return self.kernel[1, 32]
+    def bound(self) -> cuda.BoundLaunch:
+        return self.launch.bind(1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3)
 
-    def image(self) -> bytes:
-        """Return an image that this driver loads."""
-        return self.compiled.cubin if seam.image_kind() == "cubin" else self.compiled.ptx
+    def sparse(self, rows: int = 2) -> libraries.SparseMatrix:
+        """Return a sparse matrix of some rows, with one element in each, and 3 columns."""
+        offsets, indices = self.array(rows + 1, np.int32), self.array(rows, np.int32)
+        return libraries.SparseMatrix("csr", (rows, 3), self.array(rows), indices, offsets)
 
-    def sparse(self) -> libraries.SparseMatrix:
-        """Return a sparse matrix of 2 rows and 3 columns."""
-        offsets, indices = self.array(3, np.int32), self.array(2, np.int32)
-        return libraries.SparseMatrix("csr", (2, 3), self.array(2), indices, offsets)
-
-    def sparse_square(self) -> libraries.SparseMatrix:
-        """Return a sparse matrix of 3 rows and columns."""
-        offsets, indices = self.array(4, np.int32), self.array(3, np.int32)
-        return libraries.SparseMatrix("csr", (3, 3), self.array(3), indices, offsets)
-
-    def square(self) -> cuda.DeviceArray:
-        """Return a positive definite array of 3 rows and columns."""
-        host = np.array([[4, 1, 0], [1, 5, 1], [0, 1, 6]], np.float32)
-        self.written.append((cuda.to_device(host), host))
-        return self.written[-1][0]
+    def sparse_vector(self) -> libraries.SparseVector:
+        return libraries.SparseVector(8, self.array(2, np.int32), self.array(2))
 
     def closed(self, thing: Any) -> Any:
         """Close something, of which nothing must be the same then."""

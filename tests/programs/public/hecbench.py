@@ -12,9 +12,9 @@ from .simd import simd_intrinsics_reference
 program = listed("HeCBench", "src/{name}-cuda")
 
 
-@program("convolution1D", "main.cu", "`tile[threadIdx.x + j - w / 2]` in dynamic shared memory")
+@program("convolution1D", "main.cu")
 def convolution_1d(build: Build) -> None:
-    """Convolve by three kernels, two with tiles in dynamic shared memory, the last without halos."""
+    """`tile[threadIdx.x + j - w / 2]` in dynamic shared memory: convolve, the last time without halos."""
     names = ["conv1d", "conv1d_tiled", "conv1d_tiled_caching"]
     block, count = 64, 64 * 13
     for kind, dtype in (("float", np.float32), ("double", np.float64), ("short", np.int16)):
@@ -35,9 +35,9 @@ def convolution_1d(build: Build) -> None:
                 check_equal(out.to_host(), wanted, f"{name}<{kind}>, width {width}")
 
 
-@program("intrinsics-simd", "main.cu", "118 intrinsics, `__vimax_s32_relu` and its kin")
+@program("intrinsics-simd", "main.cu")
 def intrinsics_simd(build: Build) -> None:
-    """Combine all SIMD-in-a-word intrinsics in one word."""
+    """118 intrinsics, `__vimax_s32_relu` and its kin: combine all SIMD-in-a-word intrinsics in one word."""
     count = 3000
     values = build.random.integers(0, 1 << 32, count, dtype=np.uint32)
     values[:8] = 0, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0x80008000, 0x7FFF7FFF, 0x80808080, 0x7F7F7F7F
@@ -46,9 +46,9 @@ def intrinsics_simd(build: Build) -> None:
     check_equal(out.to_host(), simd_intrinsics_reference(values))
 
 
-@program("threadfence", "main.cu", "the last block reads what the others stored")
+@program("threadfence", "main.cu")
 def thread_fence(build: Build) -> None:
-    """Sum in one launch: the block that comes last adds the others' sums."""
+    """The last block reads what the others stored: sum in one launch."""
     count, block = 10_007, 192
     values = build.random.integers(-50, 50, count).astype(np.float32)
     blocks = ceil_div(count, block)
@@ -59,9 +59,9 @@ def thread_fence(build: Build) -> None:
         check_equal(sums.to_host()[0], values.sum())
 
 
-@program("f16atomic", "main.cu", "atomics of pairs of 16 bits")
+@program("f16atomic", "main.cu")
 def half_atomics(build: Build) -> None:
-    """Add to pairs of half and bfloat16 numbers."""
+    """Atomics of pairs of 16 bits: add to pairs of half and bfloat16 numbers."""
     module = build()
     count = 3000
     for kind in ("6__half", "13__nv_bfloat16"):
@@ -75,9 +75,9 @@ def half_atomics(build: Build) -> None:
         check_equal(numbers[:, 0], np.zeros(256), name)
 
 
-@program("tqs", "kernel.cu", "a queue of tasks")
+@program("tqs", "kernel.cu")
 def task_queue(build: Build) -> None:
-    """Let blocks take tasks from a queue by an atomic."""
+    """A queue of tasks: let blocks take tasks from a queue by an atomic."""
     before = "#define SIGNAL_WORK_KERNEL 0\n#define SIGNAL_NOTWORK_KERNEL 1\nstruct task_t { int id; int op; };"
     module = build(before=before)
     tasks, blocks, threads, rounds = 61, 7, 64, 5
@@ -93,9 +93,9 @@ def task_queue(build: Build) -> None:
     check_equal(taken.to_host()[0], tasks + blocks)
 
 
-@program("lebesgue", "kernels.cu", "`__nv_atomic_load_n`, compare-and-swap of doubles")
+@program("lebesgue", "kernels.cu")
 def lebesgue(build: Build) -> None:
-    """Find the Lebesgue constant of points, with a maximum of doubles by compare-and-swap."""
+    """`__nv_atomic_load_n`, compare-and-swap of doubles: find the Lebesgue constant of points."""
     points, places = 9, 700
     x = np.cos((2 * np.arange(points) + 1) * np.pi / (2 * points))
     at = np.sort(build.random.uniform(-1, 1, places))
@@ -111,9 +111,9 @@ def lebesgue(build: Build) -> None:
     check_close(most.to_host()[0], np.abs(basis).sum(axis=0).max(), 1e-12)
 
 
-@program("keogh", "main.cu", "a window in dynamic shared memory")
+@program("keogh", "main.cu")
 def keogh(build: Build) -> None:
-    """Bound distances of a series to a query from below, with a window in dynamic shared memory."""
+    """A window in dynamic shared memory: bound distances of a series to a query from below."""
     length, count, block = 37, 1500, 128
     series = build.floats(count)
     windows = np.lib.stride_tricks.sliding_window_view(series.astype(np.float64), length)
@@ -131,9 +131,9 @@ def keogh(build: Build) -> None:
     check_close(out.to_host(), (above**2 + below**2).sum(axis=1), 1e-4, 1e-5)
 
 
-@program("bincount", "main.cu", "templates over types and kinds of memory")
+@program("bincount", "main.cu")
 def bin_counts(build: Build) -> None:
-    """Count in shared and in global memory, with bins of floats."""
+    """Templates over types and kinds of memory: count in shared and in global memory, with bins of floats."""
     names = [f"bincount<int, float, int, DeviceMemoryType::{where}>" for where in ("SHARED", "GLOBAL")]
     module = build(names)
     count, bins = 9001, 37
@@ -146,9 +146,9 @@ def bin_counts(build: Build) -> None:
         check_equal(out.to_host(), wanted, name)
 
 
-@program("sptrsv", "sptrsv_syncfree.cu", "lanes of a warp that wait for each other's flags")
+@program("sptrsv", "sptrsv_syncfree.cu")
 def triangular_solve(build: Build) -> None:
-    """Solve a sparse triangular system: each row waits for those that it needs, a flag each."""
+    """Lanes of a warp that wait for each other's flags: solve a sparse triangular system."""
     before = "#define VALUE_TYPE double\n#define WARP_SIZE 32\n#define WARP_PER_BLOCK 4"
     module = build(before=before)
     rows = 32 * 11 - 5
@@ -167,9 +167,9 @@ def triangular_solve(build: Build) -> None:
     check_close(x.to_host(), np.linalg.solve(matrix, right), 1e-10, 1e-12)
 
 
-@program("mis", "main.cu", "waits for bytes of others")
+@program("mis", "main.cu")
 def independent_set(build: Build) -> None:
-    """Find a maximal independent set: vertices wait for their neighbours' bytes."""
+    """Waits for bytes of others: find a maximal independent set: vertices wait for their neighbours' bytes."""
     module = build()
     count, edges = 700, 1500
     pairs = build.random.integers(0, count, (edges, 2))
@@ -187,9 +187,9 @@ def independent_set(build: Build) -> None:
     assert (chosen | near[:, chosen].any(axis=1)).all(), "a vertex could be added"
 
 
-@program("popcount", "main.cu", "arithmetic of bytes, a table in constant memory")
+@program("popcount", "main.cu")
 def popcount(build: Build) -> None:
-    """Count bits in six ways, some with bytes."""
+    """Arithmetic of bytes, a table in constant memory: count bits in six ways, some with bytes."""
     module = build()
     count = 1001
     words = build.random.integers(0, 1 << 64, count, dtype=np.uint64)
@@ -200,9 +200,9 @@ def popcount(build: Build) -> None:
         check_equal(out.to_host(), np.bitwise_count(words), f"pc{number}")
 
 
-@program("linearprobing", "linearprobing.h linearprobing.cu", "compare-and-swap in a hash table")
+@program("linearprobing", "linearprobing.h linearprobing.cu")
 def linear_probing(build: Build) -> None:
-    """Insert into a hash table, delete, and list what is left."""
+    """Compare-and-swap in a hash table: insert into a hash table, delete, and list what is left."""
     capacity = 4096
     names = ["kHashTableCapacity", "kNumKeyValues"]
     module = build(before=f"const unsigned int kHashTableCapacity = {capacity};", omit=names)
@@ -221,9 +221,9 @@ def linear_probing(build: Build) -> None:
     check_equal(np.sort(got, order="key"), np.sort(wanted, order="key"))
 
 
-@program("chacha20", "chacha20.h main.cu", "bytes of words in local memory")
+@program("chacha20", "chacha20.h main.cu")
 def chacha20(build: Build) -> None:
-    """Make a key stream, byte by byte, from a key in hexadecimal digits."""
+    """Bytes of words in local memory: make a key stream, byte by byte, from a key in hexadecimal digits."""
     module = build()
     key, nonce, count = build.random.bytes(32), build.random.bytes(8), 200
     digits = np.zeros(256, np.uint8)

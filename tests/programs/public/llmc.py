@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 import cudart_py as cuda
 
@@ -22,32 +23,23 @@ def to_bf16(values: Array) -> Array:
 
 def from_bf16(bits: Array) -> Array:
     """Return bfloat16 numbers in double precision."""
-    singles = (bits.astype(np.uint32) << 16).view(np.float32)
-    return singles.astype(np.float64)
-
-
-def softmax_rows(values: Array) -> Array:
-    """Return the softmax of each row in double precision."""
-    powers: Array = np.exp(values.astype(np.float64) - values.max(axis=-1, keepdims=True))
-    powers /= powers.sum(axis=-1, keepdims=True)
-    return powers
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
 @program(
     "softmax_forward",
     "common.h softmax_forward.cu",
-    "eight kernels, `cg::reduce` of a structure",
     own=("softmax_forward_kernel4", "softmax_forward_kernel7"),
     why="kernel 4 stores sums where maxima may not have been read yet, kernel 7 reads a last element, unused, that "
     "its owner writes",
 )
 def softmax_forward(build: Build) -> None:
-    """Compute softmax by eight kernels, from one thread a row to a block a row."""
+    """Eight kernels, `cg::reduce` of a structure: compute softmax, from one thread a row to a block a row."""
     module = build(before=COOPERATIVE)
     rows, columns = 37, 1003
     values = build.floats(rows, columns, low=-5, high=5)
     source = cuda.to_device(values)
-    wanted = softmax_rows(values)
+    wanted = special.softmax(values.astype(np.float64), axis=1)
     shapes = {
         "softmax_forward_kernel1": (2, 32, 0),
         "softmax_forward_kernel2": (rows, 128, 128 * 4),
@@ -64,9 +56,9 @@ def softmax_forward(build: Build) -> None:
         check_close(out.to_host(), wanted, 1e-5, what=name)
 
 
-@program("layernorm_forward", "common.h layernorm_forward.cu", "five kernels, tiles that leave early")
+@program("layernorm_forward", "common.h layernorm_forward.cu")
 def layernorm_forward(build: Build) -> None:
-    """Normalise rows by five kernels."""
+    """Five kernels, tiles that leave early: normalise rows by five kernels."""
     module = build(before=COOPERATIVE)
     rows, columns, block = 35, 769, 128
     values, weight, bias = build.floats(rows, columns), build.floats(columns), build.floats(columns)
@@ -91,9 +83,9 @@ def layernorm_forward(build: Build) -> None:
         check_close(scale.to_host(), scales, 1e-4, 0, f"kernel {number}")
 
 
-@program("gelu_forward", "common.h gelu_forward.cu", "bfloat16, vectors of 16 bytes")
+@program("gelu_forward", "common.h gelu_forward.cu")
 def gelu_forward(build: Build) -> None:
-    """Compute GELU of bfloat16 numbers, one and eight in a thread."""
+    """Bfloat16, vectors of 16 bytes: compute GELU of bfloat16 numbers, one and eight in a thread."""
     module = build(before=BF16)
     count = 4088
     bits = to_bf16(build.floats(count, low=-4, high=4))
@@ -105,12 +97,12 @@ def gelu_forward(build: Build) -> None:
         check_close(from_bf16(out.to_host()), wanted, 2**-8, 1e-7, f"kernel {number}")
 
 
-@program("crossentropy", "common.h crossentropy_forward.cu crossentropy_softmax_backward.cu", "a loss and its gradient")
+@program("crossentropy", "common.h crossentropy_forward.cu crossentropy_softmax_backward.cu")
 def cross_entropy(build: Build) -> None:
-    """Compute the loss of probabilities, and the logits' gradient."""
+    """A loss and its gradient: compute the loss of probabilities, and the logits' gradient."""
     module = build()
     batch, time, words = 3, 11, 307
-    values = softmax_rows(build.floats(batch * time, words, low=-3, high=3)).astype(np.float32)
+    values = special.softmax(build.floats(batch * time, words, low=-3, high=3), axis=1)
     targets = build.random.integers(0, words, batch * time).astype(np.int32)
     probabilities, indices = cuda.to_device(values), cuda.to_device(targets)
     losses = cuda.empty(batch * time, np.float32)
@@ -124,16 +116,16 @@ def cross_entropy(build: Build) -> None:
     check_close(gradient.to_host(), start + (values.astype(np.float64) - hits) * factors[:, None], 1e-5, 1e-6)
 
 
-@program("attention_forward", "common.h attention_forward.cu", "tiles in dynamic shared memory, one warp a block")
+@program("attention_forward", "common.h attention_forward.cu")
 def attention_forward(build: Build) -> None:
-    """Compute attention by three simple kernels, and by one with tiles in shared memory."""
+    """Tiles in dynamic shared memory, one warp a block: compute attention, by three simple kernels too."""
     module = build(before=COOPERATIVE + BF16, omit=["cudnn"])
     batch, time, heads, depth = 2, 64, 3, 16
     channels = heads * depth
     values = build.floats(batch, time, 3, heads, depth)
     query, key, value = values.transpose(2, 0, 3, 1, 4).astype(np.float64)
     scores = np.einsum("bhtd,bhsd->bhts", query, key) / np.sqrt(depth)
-    weights = softmax_rows(np.where(np.tri(time, dtype=bool), scores, -np.inf))
+    weights = special.softmax(np.where(np.tri(time, dtype=bool), scores, -np.inf), axis=-1)
     wanted = np.einsum("bhts,bhsd->bthd", weights, value)
     source = cuda.to_device(values.ravel())
     shape = batch, time, heads
@@ -161,9 +153,9 @@ def attention_forward(build: Build) -> None:
     check_close(out.to_host(), wanted, 1e-4, 1e-5, "attention_forward_kernel2")
 
 
-@program("matmul_forward", "common.h matmul_forward.cu", "64 elements in a thread's registers")
+@program("matmul_forward", "common.h matmul_forward.cu")
 def matmul_forward(build: Build) -> None:
-    """Multiply with a bias, an element in a thread and 64 elements in a thread."""
+    """64 elements in a thread's registers: multiply with a bias, an element in a thread and 64 elements in a thread."""
     module = build(omit=["cublasLtHandle_t"])
     for number, rows, inner, columns in ((1, 45, 67, 39), (4, 256, 64, 128)):
         inputs, weight, bias = build.floats(rows, inner), build.floats(columns, inner), build.floats(columns)
@@ -177,9 +169,9 @@ def matmul_forward(build: Build) -> None:
         check_close(out.to_host(), inputs.astype(np.float64) @ weight.T + bias, 1e-4, 1e-5, f"kernel {number}")
 
 
-@program("global_norm", "common.h global_norm.cu", "a device function as a template's argument")
+@program("global_norm", "common.h global_norm.cu")
 def global_norm(build: Build) -> None:
-    """Sum squares of bfloat16 numbers by four kernels."""
+    """A device function as a template's argument: sum squares of bfloat16 numbers by four kernels."""
     kind = "__nv_bfloat16"
     names = [f"norm_kernel{number}<{kind}>" for number in (1, 2, 3, 4)]
     module = build(names, before=COOPERATIVE + BF16)
@@ -195,9 +187,9 @@ def global_norm(build: Build) -> None:
         check_close(out.to_host()[0], wanted, 1e-4, what=name)
 
 
-@program("adamw", "common.h adamw.cu", "fused multiply-add")
+@program("adamw", "common.h adamw.cu")
 def adamw(build: Build) -> None:
-    """Take an optimiser's step by two kernels."""
+    """Fused multiply-add: take an optimiser's step by two kernels."""
     module = build()
     count = 3001
     start = [build.floats(count), build.floats(count), build.floats(count), build.floats(count, low=0)]
@@ -216,12 +208,11 @@ def adamw(build: Build) -> None:
 @program(
     "layernorm_backward",
     "common.h layernorm_backward.cu",
-    "`__ldcg` before a compare-and-swap loop",
     own=("layernorm_backward_kernel9",),
     why="kernel 9's last block reads what others stored without a fence",
 )
 def layernorm_backward(build: Build) -> None:
-    """Compute the gradients of a normalisation, with sums by atomics, by compare-and-swap, and by the last block."""
+    """`__ldcg` before a compare-and-swap loop: compute the gradients of a normalisation in three ways."""
     kinds = ", ".join(["__nv_bfloat16"] * 4)
     names = [f"layernorm_backward_kernel4<{kinds}>"]
     module = build(names, before=COOPERATIVE + BF16)
@@ -262,9 +253,9 @@ def layernorm_backward(build: Build) -> None:
             check_close(one, result, precision, largest, name)
 
 
-@program("classifier_fused", "common.h classifier_fused.cu", "vectors past a row's end")
+@program("classifier_fused", "common.h classifier_fused.cu")
 def fused_classifier(build: Build) -> None:
-    """Compute loss and gradient of logits whose rows are longer than the vocabulary."""
+    """Vectors past a row's end: compute loss and gradient of logits whose rows are longer than the vocabulary."""
     module = build(before=COOPERATIVE + BF16.replace("#define ENABLE_BF16\n", ""))
     batch, time, words, padded = 2, 13, 1003, 1024
     rows = batch * time
@@ -275,7 +266,7 @@ def fused_classifier(build: Build) -> None:
     nothing = None
     arguments = gradient, losses, nothing, cuda.to_device(logits), cuda.to_device(factors), cuda.to_device(targets)
     module["fused_classifier_kernel2"][rows, 128](*arguments, batch, time, words, padded)
-    p = softmax_rows(logits[:, :words])
+    p = special.softmax(logits[:, :words].astype(np.float64), axis=1)
     check_close(losses.to_host(), -np.log(p[np.arange(rows), targets]), 1e-4, 1e-5)
     wanted = (p - (np.arange(words) == targets[:, None])) * factors[:, None]
     check_close(gradient.to_host()[:, :words], wanted, 1e-4, 1e-6)

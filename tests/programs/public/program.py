@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Build:
         """
         # Some files have names of authors in other encodings than UTF-8.
         texts = [path.read_text(encoding="utf-8", errors="replace") for path in self._paths]
-        parts = [device_code(text, file=path.name, omit=omit) for text, path in zip(texts, self._paths, strict=True)]
+        parts = [device_code(text, path.name, omit) for text, path in zip(texts, self._paths, strict=True)]
         return cuda.compile("\n".join([PRELUDE, before, *parts]), names=names)
 
     def floats(self, *shape: int, low: float = -1.0, high: float = 1.0) -> Array:
@@ -39,9 +38,10 @@ class Build:
         return self.random.uniform(low, high, shape).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program: its suite, the files its device code is in, what it is there for, and its host.
+class Program(NamedTuple):
+    """A program: its suite, the files its device code is in, and its host.
+
+    The host's docstring says what the program is here for and, after a colon, what it does.
 
     The host allocates, launches, and raises AssertionError where a result differs from the reference. A warning of
     the simulator that names one of the kernels in `own` is right, since the program has a mistake there; `why` says
@@ -50,9 +50,8 @@ class Program:
 
     name: str
     suite: str
-    files: tuple[str, ...]
-    shows: str
-    run: Callable[[Build], None]
+    files: Sequence[str]
+    run: Host
     own: tuple[str, ...] = ()
     why: str = ""
 
@@ -65,14 +64,13 @@ def listed(suite: str, folder: str) -> Callable[..., Callable[[Host], Host]]:
     """Return what makes decorators that list a host among the programs of a suite.
 
     Such a decorator takes the program's name, its files, separated by blanks, in the folder, where `{name}` stands for
-    the name, what the program shows, and where it has a mistake of its own `own` and `why` of `Program`.
+    the name, and where it has a mistake of its own `own` and `why` of `Program`.
     """
 
-    def of_program(name: str, files: str, shows: str, *, own: tuple[str, ...] = (), why: str = "") -> Any:
-        paths = tuple(f"{folder.format(name=name)}/{file}" for file in files.split())
-
+    def of_program(name: str, files: str, own: tuple[str, ...] = (), why: str = "") -> Callable[[Host], Host]:
         def of_host(run: Host) -> Host:
-            PROGRAMS.append(Program(name, suite, paths, shows, run, own, why))
+            paths = [f"{folder.format(name=name)}/{file}" for file in files.split()]
+            PROGRAMS.append(Program(name, suite, paths, run, own, why))
             return run
 
         return of_host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import ndimage, sparse
 
 import cudart_py as cuda
 
@@ -11,9 +12,9 @@ from .program import Array, Build, ceil_div, check_close, check_equal, listed
 program = listed("Rodinia", "cuda/{name}")
 
 
-@program("bfs", "kernel.cu kernel2.cu", "many threads store the same")
+@program("bfs", "kernel.cu kernel2.cu")
 def bfs(build: Build) -> None:
-    """Find the distances from a vertex, a level in two launches."""
+    """Many threads store the same: find the distances from a vertex, a level in two launches."""
     module = build(before="#define MAX_THREADS_PER_BLOCK 512\nstruct Node { int starting; int no_of_edges; };")
     count = 3001
     degrees = build.random.integers(0, 5, count)
@@ -31,20 +32,14 @@ def bfs(build: Build) -> None:
         module["Kernel2"][blocks, 512](mask, updating, visited, over, count)
         if not over.to_host()[0]:
             break
-    wanted, level = np.where(first, 0, -1), 0
-    front: Array = np.flatnonzero(first)
-    while front.size:
-        level += 1
-        begins = nodes["starting"][front], nodes["starting"][front] + nodes["edges"][front]
-        reached = np.unique(np.concatenate([edges[a:b] for a, b in zip(*begins, strict=True)] or [front[:0]]))
-        front = reached[wanted[reached] < 0]
-        wanted[front] = level
-    check_equal(cost.to_host(), wanted)
+    matrix = sparse.csr_array((np.ones(edges.size), edges, np.append(nodes["starting"], edges.size)), (count, count))
+    wanted = sparse.csgraph.dijkstra(matrix, indices=7, unweighted=True)
+    check_equal(cost.to_host(), np.where(np.isinf(wanted), -1, wanted))
 
 
-@program("pathfinder", "pathfinder.cu", "a pyramid of steps in shared memory")
+@program("pathfinder", "pathfinder.cu")
 def pathfinder(build: Build) -> None:
-    """Find the cheapest ways down a grid, several rows in a launch."""
+    """A pyramid of steps in shared memory: find the cheapest ways down a grid, several rows in a launch."""
     module = build()
     rows, columns, height, block = 43, 1013, 8, 256
     wall = build.random.integers(0, 10, (rows, columns)).astype(np.int32)
@@ -57,14 +52,13 @@ def pathfinder(build: Build) -> None:
         source, target = target, source
     wanted = wall[0].astype(np.int64)
     for row in wall[1:]:
-        sides = np.pad(wanted, 1, mode="edge")
-        wanted = row + np.minimum(np.minimum(sides[:-2], sides[2:]), wanted)
+        wanted = row + ndimage.minimum_filter1d(wanted, 3, mode="nearest")
     check_equal(source.to_host(), wanted)
 
 
-@program("hotspot", "hotspot.cu", "the same in two dimensions")
+@program("hotspot", "hotspot.cu")
 def hotspot(build: Build) -> None:
-    """Let heat spread over a chip, two steps in a launch."""
+    """The same in two dimensions: let heat spread over a chip, two steps in a launch."""
     module = build()
     rows, columns, height, block = 67, 83, 2, 16
     temperature, power = build.floats(rows, columns, low=320, high=340), build.floats(rows, columns, low=0, high=1e-3)
@@ -83,16 +77,16 @@ def hotspot(build: Build) -> None:
         source, target = target, source
     wanted = temperature.astype(np.float64)
     for _ in range(3 * height):
-        edges = np.pad(wanted, 1, mode="edge")
-        vertical = (edges[:-2, 1:-1] + edges[2:, 1:-1] - 2 * wanted) / constants[2]
-        level = (edges[1:-1, :-2] + edges[1:-1, 2:] - 2 * wanted) / constants[1]
+        level, vertical = (
+            ndimage.correlate1d(wanted, [1, -2, 1], axis, mode="nearest") / constants[2 - axis] for axis in (1, 0)
+        )
         wanted = wanted + constants[4] / constants[0] * (power + vertical + level + (80 - wanted) / constants[3])
     check_close(source.to_host().reshape(rows, columns), wanted, 1e-5)
 
 
-@program("nw", "needle.h needle_kernel.cu", "diagonals of a tile between barriers")
+@program("nw", "needle.h needle_kernel.cu")
 def needleman_wunsch(build: Build) -> None:
-    """Align two sequences, the blocks of a diagonal in a launch."""
+    """Diagonals of a tile between barriers: align two sequences, the blocks of a diagonal in a launch."""
     module = build()
     block, tiles, penalty = 16, 5, 10
     size = block * tiles
@@ -112,9 +106,9 @@ def needleman_wunsch(build: Build) -> None:
     check_equal(matrix.to_host().reshape(table.shape), table)
 
 
-@program("lud", "cuda/lud_kernel.cu", "two halves of a block at different work")
+@program("lud", "cuda/lud_kernel.cu")
 def lud(build: Build) -> None:
-    """Factor a matrix in place, by tiles."""
+    """Two halves of a block at different work: factor a matrix in place, by tiles."""
     module = build()
     block, tiles = 16, 4
     size = block * tiles
@@ -133,11 +127,10 @@ def lud(build: Build) -> None:
 @program(
     "srad",
     "srad_v2/srad.h srad_v2/srad_kernel.cu",
-    "nine ways through one kernel",
     why="its kernels read beyond the image, so that the host leaves room there",
 )
 def srad(build: Build) -> None:
-    """Take speckles out of an image; the kernels read above and below it, so that it lies within more memory."""
+    """Nine ways through one kernel: take speckles out of an image that lies within more memory."""
     module = build()
     block, rows, columns = 16, 48, 80
     image = np.exp(build.floats(rows, columns, low=0, high=1))
@@ -171,9 +164,9 @@ def _diffused(image: Array, q0: float, step: float) -> Array:
     return changed
 
 
-@program("backprop", "backprop.h backprop_cuda_kernel.cu", "`__powf` as an index")
+@program("backprop", "backprop.h backprop_cuda_kernel.cu")
 def backprop(build: Build) -> None:
-    """Pass one layer forward, then adjust its weights."""
+    """`__powf` as an index: pass one layer forward, then adjust its weights."""
     module = build()
     hidden, blocks = 16, 9
     inputs = 16 * blocks
@@ -196,9 +189,9 @@ def backprop(build: Build) -> None:
     check_close(older.to_host().reshape(old.shape)[:, 1:], change[:, 1:], 1e-5, 1e-6)
 
 
-@program("gaussian", "gaussian.cu", "elimination, two launches a column")
+@program("gaussian", "gaussian.cu")
 def gaussian(build: Build) -> None:
-    """Eliminate, a column in two launches."""
+    """Elimination, two launches a column: eliminate, a column in two launches."""
     module = build(omit=["timeval"])
     size = 37
     matrix = (build.floats(size, size) + 6 * np.eye(size, dtype=np.float32)).astype(np.float32)
@@ -214,9 +207,9 @@ def gaussian(build: Build) -> None:
     check_close(np.linalg.solve(upper, b.to_host()), wanted, 1e-3, 1e-4)
 
 
-@program("hotspot3D", "opt1.cu", "a stencil through layers")
+@program("hotspot3D", "opt1.cu")
 def hotspot_3d(build: Build) -> None:
-    """Let heat spread through layers."""
+    """A stencil through layers: let heat spread through layers."""
     module = build()
     nx, ny, nz = 96, 20, 5
     temperature, power = build.floats(nz, ny, nx, low=50, high=90), build.floats(nz, ny, nx, low=0, high=1)
@@ -234,9 +227,9 @@ def hotspot_3d(build: Build) -> None:
     check_close(target.to_host().reshape(temperature.shape), wanted, 1e-5)
 
 
-@program("lavaMD", "main.h kernel/kernel_gpu_cuda.cu", "structures by value, double precision")
+@program("lavaMD", "main.h kernel/kernel_gpu_cuda.cu")
 def lava_md(build: Build) -> None:
-    """Sum forces between the particles of neighbouring boxes, with structures by value and by pointer."""
+    """Structures by value, double precision: sum forces between the particles of neighbouring boxes."""
     module = build()
     side, each, alpha = 2, 100, 0.5
     boxes = side**3

@@ -87,7 +87,7 @@ def run(
                 said = [f"{program.suite}/{program.name}: {', '.join(mode)} {outcome}, seed {seed}", *outcome.details]
                 print("\n    ".join(text.strip()[:1000] for text in said), file=sys.stderr, flush=True)
                 of_program.append(outcome)
-            shows = program.shows + (f"; {program.why}" if program.why else "")
+            shows = (program.run.__doc__ or "").partition(": ")[0] + (f"; {program.why}" if program.why else "")
             rows.append([program.suite, program.name, shows, *map(str, of_program)])
             outcomes += of_program
     print(table(["suite", "program", "what it is here for", *(", ".join(mode) or "result" for mode in modes)], rows))

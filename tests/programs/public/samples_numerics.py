@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy import ndimage, signal, special
 
 import cudart_py as cuda
 
-from .program import Build, ceil_div, check_close, check_equal, listed
+from .program import Array, Build, ceil_div, check_close, check_equal, listed
 
 concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
 feature = listed("cuda-samples", "Samples/3_CUDA_Features/{name}")
@@ -16,9 +17,9 @@ domain = listed("cuda-samples", "Samples/5_Domain_Specific/{name}")
 performance = listed("cuda-samples", "Samples/6_Performance/{name}")
 
 
-@concept("convolutionSeparable", "convolutionSeparable.cu", "halos, and a filter in constant memory")
+@concept("convolutionSeparable", "convolutionSeparable.cu")
 def convolution_separable(build: Build) -> None:
-    """Convolve rows, then columns, with a constant filter."""
+    """Halos, and a filter in constant memory: convolve rows, then columns, with a constant filter."""
     radius = 8
     module = build(before=f"#define KERNEL_RADIUS {radius}\n#define KERNEL_LENGTH {2 * radius + 1}")
     width, height = 256, 128
@@ -28,15 +29,13 @@ def convolution_separable(build: Build) -> None:
     shape = width, height, width
     module["convolutionRowsKernel"][(width // 128, height // 4), (16, 4)](middle, source, *shape)
     module["convolutionColumnsKernel"][(width // 16, height // 64), (16, 8)](out, middle, *shape)
-    wanted = image.astype(np.float64)
-    for axis in (1, 0):
-        wanted = np.apply_along_axis(np.convolve, axis, wanted, weights.astype(np.float64), "same")
+    wanted = signal.convolve(image.astype(np.float64), np.outer(weights, weights), "same")
     check_close(out.to_host(), wanted, 1e-4, 1e-5)
 
 
-@performance("transpose", "transpose.cu", "eight kernels")
+@performance("transpose", "transpose.cu")
 def transpose(build: Build) -> None:
-    """Copy and transpose in all eight ways."""
+    """Eight kernels: copy and transpose in all eight ways."""
     module = build()
     size = 160  # some of the kernels take the height for the width
     matrix = build.floats(size, size)
@@ -58,9 +57,9 @@ def transpose(build: Build) -> None:
         check_equal(out.to_host(), result.ravel(), name)
 
 
-@concept("scalarProd", "scalarProd_kernel.cuh", "more vectors than blocks")
+@concept("scalarProd", "scalarProd_kernel.cuh")
 def scalar_products(build: Build) -> None:
-    """Multiply pairs of vectors, more of them than blocks."""
+    """More vectors than blocks: multiply pairs of vectors, more of them than blocks."""
     module = build(omit=["VECTOR_N", "ELEMENT_N", "DATA_N", "DATA_SZ", "RESULT_SZ"])
     vectors, elements = 21, 2500
     a, b = build.floats(vectors, elements), build.floats(vectors, elements)
@@ -69,16 +68,15 @@ def scalar_products(build: Build) -> None:
     check_close(out.to_host(), np.einsum("ij,ij->i", a, b, dtype=np.float64), 1e-4, 1e-4)
 
 
-@domain("fastWalshTransform", "fastWalshTransform_kernel.cuh", "dynamic shared memory, barriers in loops")
+@domain("fastWalshTransform", "fastWalshTransform_kernel.cuh")
 def fast_walsh_transform(build: Build) -> None:
-    """Transform two vectors and multiply them: steps in global memory, then in shared memory."""
+    """Dynamic shared memory, barriers in loops: transform two vectors and multiply them."""
     module = build()
     log2, batch = 13, 2
     count = 1 << log2
     data = build.floats(batch, count)
     values = cuda.to_device(data)
-    left, rest = count, log2
-    blocks = batch
+    left, rest, blocks = count, log2, batch
     while rest > 11:
         module["fwtBatch2Kernel"][(left // 4 // 256, blocks), 256](values, values, left // 4)
         rest, left, blocks = rest - 2, left // 4, blocks * 4
@@ -87,16 +85,15 @@ def fast_walsh_transform(build: Build) -> None:
     for bit in range(log2):
         pairs = wanted.reshape(batch, -1, 2, 1 << bit)
         wanted = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
-    wanted = wanted.reshape(batch, count)
-    check_close(values.to_host(), wanted, 1e-4, 1e-5)
     before = values.to_host()
+    check_close(before, wanted.reshape(batch, count), 1e-4, 1e-5)
     module["modulateKernel"][7, 128](values[:1], values[1:], count)
     check_close(values.to_host()[0], before[0].astype(np.float64) * before[1] / count, 1e-5, 1e-6)
 
 
-@domain("BlackScholes", "BlackScholes_kernel.cuh", "fast functions")
+@domain("BlackScholes", "BlackScholes_kernel.cuh")
 def black_scholes(build: Build) -> None:
-    """Price options, two in a thread."""
+    """Fast functions: price options, two in a thread."""
     module = build()
     count = 4002
     price, strike, years = (build.floats(count, low=a, high=b) for a, b in ((5, 30), (1, 100), (0.25, 10)))
@@ -106,16 +103,15 @@ def black_scholes(build: Build) -> None:
     module["BlackScholesGPU"][ceil_div(count // 2, 128), 128](call, put, *inputs, rate, spread, count)
     s, x, t = (one.astype(np.float64) for one in (price, strike, years))
     d1 = (np.log(s / x) + (rate + spread**2 / 2) * t) / (spread * np.sqrt(t))
-    below = np.vectorize(lambda d: 0.5 * math.erfc(-d / math.sqrt(2)))
-    n1, n2, discount = below(d1), below(d1 - spread * np.sqrt(t)), np.exp(-rate * t)
+    n1, n2, discount = special.ndtr(d1), special.ndtr(d1 - spread * np.sqrt(t)), np.exp(-rate * t)
     # The formula for the normal distribution is good to 7.5e-8, and the fast functions to some parts in a million.
     check_close(call.to_host(), s * n1 - x * discount * n2, 1e-4, 1e-5)
     check_close(put.to_host(), x * discount * (1 - n2) - s * (1 - n1), 1e-4, 1e-5)
 
 
-@domain("quasirandomGenerator", "quasirandomGenerator_kernel.cu", "a table in constant memory, 24-bit products")
+@domain("quasirandomGenerator", "quasirandomGenerator_kernel.cu")
 def quasirandom_generator(build: Build) -> None:
-    """Combine rows of a table by the bits of a number, and invert the normal distribution."""
+    """A table in constant memory, 24-bit products: make normal quasirandom numbers."""
     dimensions, bits = 3, 31
     module = build(
         before=f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
@@ -126,30 +122,25 @@ def quasirandom_generator(build: Build) -> None:
     count, seed = 1537, int(build.random.integers(1 << 20))
     out = cuda.empty(dimensions * count, np.float32)
     module["quasirandomGeneratorKernel"][5, (128, dimensions)](out, seed, count)
-    numbers = np.zeros((dimensions, count), np.uint32)
-    for bit in range(bits):
-        chosen = (np.arange(seed, seed + count, dtype=np.uint32) >> np.uint32(bit)) & 1
-        numbers ^= table[:, bit : bit + 1] * chosen
+    numbers = _combined(table, np.arange(seed, seed + count))
     check_close(out.to_host().reshape(dimensions, count), (numbers + 1.0) / 0x80000001, 1e-6)
 
     normal = cuda.empty(count, np.float32)
     module["inverseCNDKernel"][5, 128](normal, cuda.to_device(numbers[0]), count)
-    tail = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2)))
-    check_close(tail(normal.to_host().astype(np.float64)), (numbers[0] + 0.5) / 2**32, 1e-3, 1e-6)
+    check_close(special.ndtr(normal.to_host().astype(np.float64)), (numbers[0] + 0.5) / 2**32, 1e-3, 1e-6)
 
 
-@domain("dwtHaar1D", "dwtHaar1D_kernel.cuh", "padded shared memory")
+@domain("dwtHaar1D", "dwtHaar1D_kernel.cuh")
 def haar_wavelets(build: Build) -> None:
-    """Take apart a signal, level by level within a block."""
+    """Padded shared memory: take apart a signal, level by level within a block."""
     module = build(before="#define INV_SQRT_2 0.70710678118654752440f\n#define LOG_NUM_BANKS 4")
-    threads, blocks = 128, 6
-    levels = 8
-    signal = build.floats(2 * threads * blocks)
-    data, out, final = cuda.to_device(signal), cuda.zeros(signal.size, np.float32), cuda.empty(blocks, np.float32)
+    threads, blocks, levels = 128, 6, 8
+    start = build.floats(2 * threads * blocks)
+    data, out, final = cuda.to_device(start), cuda.zeros(start.size, np.float32), cuda.empty(blocks, np.float32)
     shared = (2 * threads + 2 * threads // 16) * 4
-    module["initValue"][ceil_div(signal.size, 256), 256](out, 0.0)
+    module["initValue"][ceil_div(start.size, 256), 256](out, 0.0)
     module["dwtHaar1D"][blocks, threads, shared](data, out, final, levels, threads * blocks, threads)
-    wanted, rest = np.zeros(signal.size), signal.astype(np.float64)
+    wanted, rest = np.zeros(start.size), start.astype(np.float64)
     for _ in range(levels):
         half = rest.size // 2
         wanted[half : 2 * half] = (rest[::2] - rest[1::2]) / math.sqrt(2)
@@ -158,13 +149,11 @@ def haar_wavelets(build: Build) -> None:
     check_close(final.to_host(), rest, 1e-4, 1e-5)
 
 
-@feature("globalToShmemAsyncCopy", "globalToShmemAsyncCopy.cu", "`cuda::pipeline`, of a thread and of a block")
+@feature("globalToShmemAsyncCopy", "globalToShmemAsyncCopy.cu")
 def asynchronous_copies(build: Build) -> None:
-    """Multiply matrices whose tiles come by `memcpy_async`.
-
-    The sample's other kernels aren't right but for its own data, a matrix of ones: the stages of two go around one
-    too far, and those that copy large chunks take B's places from A's.
-    """
+    """`cuda::pipeline`, of a thread and of a block: multiply matrices whose tiles come by `memcpy_async`."""
+    # The sample's other kernels aren't right but for its own data, a matrix of ones: the stages of two go around one
+    # too far, and those that copy large chunks take B's places from A's.
     size = 16
     ways = ("MultiStageSharedState", "SingleStage")
     names = [f"MatrixMulAsyncCopy{way}<{size}>" for way in ways] + [f"MatrixMulNaive<{size}>"]
@@ -179,9 +168,9 @@ def asynchronous_copies(build: Build) -> None:
         check_close(out.to_host(), a.astype(np.float64) @ b, 1e-4, 1e-5, name)
 
 
-@performance("cudaGraphsPerfScaling", "cudaGraphPerfScaling.cu", "spins on `clock64` and `%globaltimer`")
+@performance("cudaGraphsPerfScaling", "cudaGraphPerfScaling.cu")
 def delays(build: Build) -> None:
-    """Wait for ticks of the clock, and for nanoseconds of the timer with a latch that stays shut."""
+    """Spins on `clock64` and `%globaltimer`: wait for ticks, and for nanoseconds with a latch that stays shut."""
     module = build(omit=["Tracer", "hostData"])
     module["delay"][1, 1](20_000_000)  # about ten milliseconds
     timed_out, elapsed, latch = cuda.zeros(1, np.bool_), cuda.zeros(1, np.int64), cuda.zeros(1, np.int32)
@@ -193,9 +182,9 @@ def delays(build: Build) -> None:
     assert not timed_out.to_host()[0]
 
 
-@domain("FDTD3d", "inc/FDTD3dGPUKernel.cuh", "a queue of planes in registers")
+@domain("FDTD3d", "inc/FDTD3dGPUKernel.cuh")
 def finite_differences(build: Build) -> None:
-    """Step through a volume plane by plane, with a tile of a plane in shared memory."""
+    """A queue of planes in registers: step through a volume plane by plane, with a tile of a plane in shared memory."""
     radius, block = 4, (32, 8)
     module = build(before="#define k_blockDimX 32\n#define k_blockDimMaxY 16")
     nx, ny, nz = 64, 24, 7
@@ -204,25 +193,26 @@ def finite_differences(build: Build) -> None:
     source, target = cuda.to_device(volume.ravel()), cuda.to_device(volume.ravel())
     module["FiniteDifferencesKernel"][(nx // block[0], ny // block[1]), block](target, source, nx, ny, nz)
     wanted, inside = volume.astype(np.float64), (slice(radius, -radius),) * 3
-    total = weights[0] * wanted[inside]
-    for axis in range(3):
-        for distance in range(1, radius + 1):
-            for side in (-distance, distance):
-                total = total + weights[distance] * np.roll(wanted, side, axis)[inside]
-    wanted[inside] = total
+    arms = [*weights[:0:-1], 0, *weights[1:]]
+    sums = weights[0] * wanted + sum(ndimage.correlate1d(wanted, arms, axis) for axis in range(3))
+    wanted[inside] = sums[inside]
     check_close(target.to_host().reshape(volume.shape), wanted, 1e-4, 1e-5)
 
 
-@domain("SobolQRNG", "sobol_gpu.cu", "Gray codes")
+@domain("SobolQRNG", "sobol_gpu.cu")
 def sobol(build: Build) -> None:
-    """Make quasirandom numbers by Gray codes, several from a thread."""
+    """Gray codes: make quasirandom numbers by Gray codes, several from a thread."""
     module = build(before="#define n_directions 32")
     dimensions, vectors = 3, 3001
     directions = build.random.integers(0, 1 << 32, (dimensions, 32), dtype=np.uint32)
     out = cuda.empty((dimensions, vectors), np.float32)
     module["sobolGPU_kernel"][(8, dimensions), 64](vectors, dimensions, cuda.to_device(directions.ravel()), out)
     codes = np.arange(vectors) ^ (np.arange(vectors) >> 1)
-    numbers = np.zeros((dimensions, vectors), np.uint32)
-    for bit in range(32):
-        numbers ^= directions[:, bit : bit + 1] * ((codes >> bit) & 1).astype(np.uint32)
-    check_close(out.to_host(), numbers * 2.0**-32, 1e-6)
+    check_close(out.to_host(), _combined(directions, codes) * 2.0**-32, 1e-6)
+
+
+def _combined(table: Array, codes: Array) -> Array:
+    """Return the exclusive or of those words of each row that the bits of a code choose."""
+    chosen = codes >> np.arange(table.shape[1])[:, None] & 1
+    combined: Array = np.bitwise_xor.reduce(table[:, :, None] * chosen.astype(np.uint32), axis=1)
+    return combined

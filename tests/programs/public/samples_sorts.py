@@ -12,9 +12,9 @@ concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
 introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
 
-@concept("sortingNetworks", "sortingNetworks_common.cuh bitonicSort.cu oddEvenMergeSort.cu", "barriers in nested loops")
+@concept("sortingNetworks", "sortingNetworks_common.cuh bitonicSort.cu oddEvenMergeSort.cu")
 def sorting_networks(build: Build) -> None:
-    """Sort keys with their values by the bitonic and the odd-even merge network."""
+    """Barriers in nested loops: sort keys with their values by the bitonic and the odd-even merge network."""
     module = build()
     limit = 1024
     for network in ("bitonic", "oddEven"):
@@ -62,9 +62,9 @@ def _sort(
         size *= 2
 
 
-@introduction("mergeSort", "mergeSort_common.h mergeSort.cu", "searches in divergent threads between barriers")
+@introduction("mergeSort", "mergeSort_common.h mergeSort.cu")
 def merge_sort(build: Build) -> None:
-    """Sort keys with their values: within blocks, then by merging pairs of ever longer pieces."""
+    """Searches in divergent threads between barriers: sort within blocks, then merge ever longer pieces."""
     part, sample, count = 1024, 128, 4096
     names = ("mergeSortSharedKernel", "generateSampleRanksKernel", "mergeElementaryIntervalsKernel")
     module = build([f"{name}<{direction}u>" for name in names for direction in (0, 1)])
@@ -89,13 +89,9 @@ def merge_sort(build: Build) -> None:
         check_equal(target[1].to_host(), order, "the sort is stable")
 
 
-@concept(
-    "eigenvalues",
-    "config.h bisect_util.cu bisect_kernel_small.cuh",
-    "fourteen `cg::sync` in a loop, inlined from many functions",
-)
+@concept("eigenvalues", "config.h bisect_util.cu bisect_kernel_small.cuh")
 def eigenvalues(build: Build) -> None:
-    """Find the eigenvalues of a symmetric tridiagonal matrix by bisection, an interval for each in a thread."""
+    """Fourteen `cg::sync` in a loop, inlined from many functions: find the eigenvalues of a tridiagonal matrix."""
     module = build(
         before="static inline __device__ float sign_f(const float &val) { return (val < 0.0f) ? -1.0f : 1.0f; }"
     )

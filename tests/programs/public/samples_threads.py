@@ -22,9 +22,9 @@ histogram = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/histogram"
 introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
 
-@concept("threadFenceReduction", "threadFenceReduction_kernel.cuh", "the last block reads what the others stored")
+@concept("threadFenceReduction", "threadFenceReduction_kernel.cuh")
 def thread_fence_reduction(build: Build) -> None:
-    """Sum in one launch: the block that ends last adds what the others have left."""
+    """The last block reads what the others stored: sum in one launch."""
     threads = 128
     kinds = {
         (name, power): f"{name}<{threads}, {power}>"
@@ -45,13 +45,11 @@ def thread_fence_reduction(build: Build) -> None:
         check_close(sums.to_host().sum(dtype=np.float64), wanted, 1e-5, what="reduceMultiPass")
 
 
-@concept("reduction", "reduction_kernel.cu", "ten kernels, `block_tile_memory` among them")
+@concept("reduction", "reduction_kernel.cu")
 def reduction(build: Build) -> None:
-    """Sum by all ten kernels, from the slowest to groups of several warps.
-
-    The eighth is right for integers alone, which a warp adds in one instruction: of other types it shuffles from lanes
-    outside its mask, which hold nothing defined.
-    """
+    """Ten kernels, `block_tile_memory` among them: sum, from the slowest to groups of several warps."""
+    # The eighth is right for integers alone, which a warp adds in one instruction: of other types it shuffles from
+    # lanes outside its mask, which hold nothing defined.
     threads = 128
     for dtype, name in ((np.int32, "int"), (np.float32, "float"), (np.float64, "double")):
         kernels = [f"reduce{k}<{name}>" for k in range(4)] + [f"reduce{k}<{name}, {threads}>" for k in (4, 5)]
@@ -71,9 +69,9 @@ def reduction(build: Build) -> None:
                 check_close(sums.to_host().sum(dtype=np.float64), values.sum(dtype=np.float64), 1e-5, what=kernel)
 
 
-@concept("scan", "scan.cu", "`cg::sync` in inlined functions")
+@concept("scan", "scan.cu")
 def scan(build: Build) -> None:
-    """Sum up short arrays within blocks, and long ones in three launches."""
+    """`cg::sync` in inlined functions: sum up short arrays within blocks, and long ones in three launches."""
     module = build()
     threads = 256
     for length, arrays in ((4 * threads, 7), (4 * threads * 16, 3)):
@@ -91,9 +89,9 @@ def scan(build: Build) -> None:
         check_equal(out.to_host().reshape(values.shape), wanted)
 
 
-@concept("shfl_scan", "shfl_scan.cu", "shuffles of a whole warp and of 8 lanes")
+@concept("shfl_scan", "shfl_scan.cu")
 def shuffle_scan(build: Build) -> None:
-    """Sum up by shuffles in warps, then over the blocks' sums."""
+    """Shuffles of a whole warp and of 8 lanes: sum up by shuffles in warps, then over the blocks' sums."""
     module = build(omit=["shuffle_simple_test", "shuffle_integral_image_test"])
     threads, blocks = 256, 256
     values = build.random.integers(-50, 50, threads * blocks).astype(np.int32)
@@ -104,15 +102,15 @@ def shuffle_scan(build: Build) -> None:
     check_equal(data.to_host(), np.cumsum(values, dtype=np.int32))
 
 
-@histogram("histogram64", "histogram_common.h histogram64.cu", "counts of single bytes in shared memory")
+@histogram("histogram64", "histogram_common.h histogram64.cu")
 def histogram64(build: Build) -> None:
-    """Count into bytes, one for each thread and bin, then add."""
+    """Counts of single bytes in shared memory: count into bytes, one for each thread and bin, then add."""
     _histogram(build, 64, 64, lambda data: data >> 2)
 
 
-@histogram("histogram256", "histogram_common.h histogram256.cu", "atomics in shared memory")
+@histogram("histogram256", "histogram_common.h histogram256.cu")
 def histogram256(build: Build) -> None:
-    """Count into one histogram for each warp, then add."""
+    """Atomics in shared memory: count into one histogram for each warp, then add."""
     _histogram(build, 256, 192, lambda data: data)
 
 
@@ -129,9 +127,9 @@ def _histogram(build: Build, bins: int, threads: int, bin_of: Callable[[Any], An
     check_equal(out.to_host(), np.bincount(bin_of(data), minlength=bins).astype(np.uint32))
 
 
-@feature("warpAggregatedAtomicsCG", "warpAggregatedAtomicsCG.cu", "coalesced and labeled groups")
+@feature("warpAggregatedAtomicsCG", "warpAggregatedAtomicsCG.cu")
 def warp_aggregated_atomics(build: Build) -> None:
-    """Filter and sort into buckets with one atomic for the threads of a warp that agree."""
+    """Coalesced and labeled groups: filter and sort with one atomic for the threads that agree."""
     module = build()
     count, buckets = 20_011, 17
     values = build.random.integers(-100, 100, count).astype(np.int32)
@@ -158,9 +156,9 @@ def warp_aggregated_atomics(build: Build) -> None:
     check_equal(most.to_host(), [values[labels == bucket].max() for bucket in range(buckets)])
 
 
-@feature("binaryPartitionCG", "binaryPartitionCG.cu", "groups made by `binary_partition`")
+@feature("binaryPartitionCG", "binaryPartitionCG.cu")
 def binary_partition(build: Build) -> None:
-    """Count and sum odd and even numbers by groups that each warp is divided into."""
+    """Groups made by `binary_partition`: count and sum odd and even numbers by parts of each warp."""
     blocks, threads = 7, 160
     count = blocks * threads * 9  # all threads of a warp must take part in each round
     values = build.random.integers(0, 51, count).astype(np.int32)
@@ -171,11 +169,9 @@ def binary_partition(build: Build) -> None:
     check_equal(sums.to_host(), [values[is_odd].sum(), values[~is_odd].sum()])
 
 
-@introduction(
-    "simpleCooperativeGroups", "simpleCooperativeGroups.cu", "groups of a type that is known only when it runs"
-)
+@introduction("simpleCooperativeGroups", "simpleCooperativeGroups.cu")
 def simple_cooperative_groups(build: Build) -> None:
-    """Reduce in a block and in its tiles of 16 by one function of generic groups; the kernel prints its sums."""
+    """Groups of a type that is known only when it runs: sum in a block and in its tiles of 16, and print."""
     threads = 128
     said = _printed(build()["cgkernel"][1, threads, threads * 4])
     sums = [tuple(map(int, pair)) for pair in re.findall(r"is (\d+) \(expected (\d+)\)", said)]
@@ -201,9 +197,9 @@ def _printed(launch: Callable[[], object]) -> str:
         return file.read().decode()
 
 
-@introduction("simpleHyperQ", "simpleHyperQ.cu", "spins on the clock, in streams")
+@introduction("simpleHyperQ", "simpleHyperQ.cu")
 def simple_hyper_q(build: Build) -> None:
-    """Wait for ticks of the clock in kernels of several streams, then add what they waited."""
+    """Spins on the clock, in streams: wait in kernels of several streams, then add what they waited."""
     module = build()
     ticks, streams = 20_000_000, [cuda.Stream() for _ in range(8)]  # about ten milliseconds each
     waited = cuda.zeros(2 * len(streams), np.int64)
@@ -219,9 +215,9 @@ def simple_hyper_q(build: Build) -> None:
     check_equal(waited.to_host()[0], each.sum())
 
 
-@introduction("clock", "clock.cu", "the clock")
+@introduction("clock", "clock.cu")
 def clock(build: Build) -> None:
-    """Find minima, and take the clock before and after."""
+    """The clock: find minima, and take the clock before and after."""
     blocks, threads = 12, 256
     values = build.floats(2 * threads)
     out, times = cuda.empty(blocks, np.float32), cuda.zeros(2 * blocks, np.int64)
@@ -231,9 +227,9 @@ def clock(build: Build) -> None:
     assert (end > begin).all()
 
 
-@introduction("simpleAWBarrier", "simpleAWBarrier.cu", "`cuda::barrier`, and a barrier of the grid")
+@introduction("simpleAWBarrier", "simpleAWBarrier.cu")
 def arrive_wait_barrier(build: Build) -> None:
-    """Divide two vectors by the root of their product, with barriers in shared memory and of the grid."""
+    """`cuda::barrier`, and a barrier of the grid: divide two vectors by the root of their product."""
     module = build()
     blocks, threads, count = 8, 128, 5003
     a, b = build.floats(count, low=0.1), build.floats(count, low=0.1)

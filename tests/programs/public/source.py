@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-__all__ = ["PRELUDE", "Piece", "device_code", "pieces"]
+from functools import partial
 
 # What the host's headers would have declared.
 PRELUDE = """\
@@ -47,76 +45,57 @@ _TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
 _ALIAS = re.compile(r"typedef\b|using\b(?!\s+namespace\s+std\b|\s+std::)|namespace\b|static_assert\b")
 _CONSTANT = re.compile(r"(?:static\s+|inline\s+)*(?:const|constexpr)\b")
 _CONSTEXPR = re.compile(r"\bconstexpr\b")
+# Blanks and comments before the first word.
+_BETWEEN = re.compile(r"(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a file: a directive, a declaration, or the beginning or end of a namespace or of `extern "C"`."""
+def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
+    """Divide a file into directives, declarations, and the beginnings and ends of namespaces and of `extern "C"`.
 
-    kind: str
-    text: str
-    line: int
-
-
-def pieces(text: str) -> Iterator[Piece]:
-    """Divide a file into its pieces; comments between them belong to none."""
+    Yield each one's kind, and where it begins and ends; comments between them belong to none.
+    """
     start, depth, parentheses, groups = 0, 0, 0, 0
     for token in _TOKEN.finditer(text):
-        begun = bool(_bare(text[start : token.start()]).strip())
-        if token["comment"] or token["text"]:
-            continue
+        mark, end = token["mark"], token.end()
+        begun = _bare(text[start : token.start()]).strip()
         if token["directive"]:
             if not begun and not depth:
-                yield _piece("directive", text, token.start(), token.end())
-                start = token.end()
-            continue
-        mark = token["mark"]
-        if mark in "()":
+                yield "directive", start, end
+                start = end
+        elif mark in ("(", ")"):
             parentheses += 1 if mark == "(" else -1
         elif mark == "{":
-            if not depth and not parentheses and _GROUP.match(_bare(text[start : token.start()]).strip()):
-                yield _piece("begin", text, start, token.end())
-                start, groups = token.end(), groups + 1
+            if not depth and not parentheses and _GROUP.match(begun):
+                yield "begin", start, end
+                start, groups = end, groups + 1
             else:
                 depth += 1
         elif mark == "}" and not depth:
             if groups:
-                yield _piece("end", text, token.start(), token.end())
+                yield "end", token.start(), end
                 groups -= 1
-            start = token.end()
+            start = end
         elif mark == "}":
             depth -= 1
-            if not depth and not parentheses and _ends_with_brace(text[start : token.end()]):
-                yield _piece("declaration", text, start, token.end())
-                start = token.end()
-        elif not depth and not parentheses:
+            if not depth and not parentheses and _ends_with_brace(text[start:end]):
+                yield "declaration", start, end
+                start = end
+        elif mark == ";" and not depth and not parentheses:
             if begun:
-                yield _piece("declaration", text, start, token.end())
-            start = token.end()
+                yield "declaration", start, end
+            start = end
 
 
-def device_code(text: str, *, file: str = "", omit: Sequence[str] = ()) -> str:
+def device_code(text: str, file: str, omit: Sequence[str] = ()) -> str:
     """Return a file's device code, each piece behind a `#line` that says where it stands in the file."""
     out = []
-    for piece in pieces(text):
-        if piece.kind == "directive":
-            stays = _directive_stays(piece.text)
-        else:
-            stays = piece.kind != "declaration" or _declaration_stays(piece.text, omit)
-        if stays:
-            out.append(f'#line {piece.line} "{file}"\n{piece.text}\n' if file else f"{piece.text}\n")
+    for kind, start, end in _pieces(text):
+        leading = _BETWEEN.match(text, start)
+        piece = text[leading.end() if leading else start : end]
+        judge = {"directive": _directive_stays, "declaration": partial(_declaration_stays, omit)}.get(kind)
+        if judge is None or judge(piece):
+            out.append(f'#line {text.count(chr(10), 0, end - len(piece)) + 1} "{file}"\n{piece}\n')
     return "".join(out)
-
-
-def _piece(kind: str, text: str, start: int, end: int) -> Piece:
-    lead = _leading(text[start:end])
-    return Piece(kind, text[start + lead : end], text.count("\n", 0, start + lead) + 1)
-
-
-def _leading(text: str) -> int:
-    """Count the characters of blanks and comments before the first word."""
-    match = re.match(r"(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*", text, re.DOTALL)
-    return match.end() if match else 0
 
 
 def _bare(text: str) -> str:
@@ -149,7 +128,7 @@ def _directive_stays(text: str) -> bool:
     return not re.match(r"\s*#\s*pragma\s+once\b", text)
 
 
-def _declaration_stays(text: str, omit: Sequence[str]) -> bool:
+def _declaration_stays(omit: Sequence[str], text: str) -> bool:
     head, bare = _head(text), _bare(text)
     if any(re.search(rf"\b{re.escape(name)}\b", head) for name in omit):
         return False
