@@ -19,6 +19,7 @@ extern "C" __global__ void five(float a, const float *x, const float *y, float *
 """
 GRID, BLOCK, SIZE = 4, 256, 1024
 MIB = 1 << 20
+SHAPE = dict.fromkeys(("gridDimY", "gridDimZ", "blockDimY", "blockDimZ"), 1) | {"gridDimX": GRID, "blockDimX": BLOCK}
 LAUNCHES = 10
 Call = Callable[[], object]
 
@@ -98,10 +99,8 @@ def boxes(t: Things) -> Any:
 def launch_config(t: Things, *, cooperative: bool) -> Any:
     attribute = fill(driver.CUlaunchAttribute(), id=driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
     attribute.value.cooperative = 1
-    grid = {"gridDimX": GRID, "gridDimY": 1, "gridDimZ": 1}
-    block = {"blockDimX": BLOCK, "blockDimY": 1, "blockDimZ": 1}
     attributes = [attribute] if cooperative else []
-    return fill(driver.CUlaunchConfig(), **grid, **block, hStream=t.s, attrs=attributes, numAttrs=len(attributes))
+    return fill(driver.CUlaunchConfig(), **SHAPE, hStream=t.s, attrs=attributes, numAttrs=len(attributes))
 
 
 def access_policy(t: Things) -> Any:
@@ -112,9 +111,7 @@ def access_policy(t: Things) -> Any:
 
 
 def kernel_node(t: Things) -> Any:
-    grid = {"gridDimX": GRID, "gridDimY": 1, "gridDimZ": 1}
-    block = {"blockDimX": BLOCK, "blockDimY": 1, "blockDimZ": 1}
-    return fill(driver.CUDA_KERNEL_NODE_PARAMS(), func=t.f, **grid, **block, extra=t.extra)
+    return fill(driver.CUDA_KERNEL_NODE_PARAMS(), func=t.f, **SHAPE, extra=t.extra)
 
 
 def location(t: Things) -> Any:
