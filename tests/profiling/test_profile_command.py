@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -96,21 +98,13 @@ def test_metrics_are_chosen_by_short_names_and_by_full_ones(program, chosen, hea
     assert ("sectors" in table_of_launches, "kernel grid block" in table_of_launches) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "parts"),
-    [
-        ("*", ("",)),
-        ("*global_op_ld.sum", ("global_op_ld",)),
-        ("smsp__inst_executed.sum,l1tex__t_sectors*", ("smsp__inst_executed.sum", "l1tex__t_sectors")),
-    ],
-)
-def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, chosen, parts):
+@pytest.mark.parametrize("chosen", ["*", "*global_op_ld.sum", "smsp__inst_executed.sum,l1tex__t_sectors*"])
+def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, chosen):
     found = program.data("--metrics", chosen, "slow.py", "transpose")
     names = set(found["launches"][0]["metrics"])
+    known = reports[1]["launches"][0]["metrics"]
+    assert names == {name for name in known if any(fnmatchcase(name, part) for part in chosen.split(","))}
     assert "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" in names
-    assert ("smsp__inst_executed.sum" in names) == (chosen != "*global_op_ld.sum")
-    assert all(any(part in name for part in parts) for name in names)
-    assert (names == set(reports[1]["launches"][0]["metrics"])) == (chosen == "*")
     assert set(found["lines"][0]["metrics"]) <= names
 
 
@@ -118,21 +112,18 @@ def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, ch
     ("arguments", "message"),
     [
         (["nowhere.py"], "there is no file nowhere.py"),
-        (["-m", "nowhere"], "there is no module nowhere"),
         (["-m", "nowhere.at.all"], "there is no module nowhere.at.all"),
         (["--metrics", "lane", "slow.py"], "'lane' is no metric"),
         (["--metrics", ",", "slow.py"], "no metric is named"),
         (["--metrics", "no__metric", "slow.py", "transpose"], "no metric is named no__metric"),
         (["--html", "no/folder.html", "slow.py", "transpose"], "no/folder.html cannot be written"),
-        (["--html", "/dev/full", "slow.py", "transpose"], "/dev/full cannot be written: No space"),
         (["--json", "/dev/full", "slow.py", "transpose"], "/dev/full cannot be written: No space"),
         (["app.cu"], "takes a Python program, and app.cu is C++"),
-        (["app.PTX"], "takes a Python program, and app.PTX is PTX"),
         (["app"], "takes a Python program, and app is an executable"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line_that_names_it(program, arguments, message):
-    for name in ("app.cu", "app.PTX", "app"):
+    for name in ("app.cu", "app"):
         (program.folder / name).write_bytes(b"\x7fELF")
     done = program.profile(*arguments)
     assert done.returncode == 2
@@ -176,14 +167,6 @@ def test_names_that_the_locale_has_no_encoding_for_cost_no_report(python, tmp_pa
         assert shown in report
 
 
-def closed():
-    return contextlib.nullcontext()
-
-
-def full():
-    return open("/dev/full", "w")
-
-
 def broken_pipe():
     reader, writer = os.pipe()
     os.close(reader)
@@ -193,10 +176,10 @@ def broken_pipe():
 @pytest.mark.parametrize(
     ("options", "output", "status", "said"),
     [
-        ([], closed, 2, "standard output is closed"),
-        (["--json", "-"], closed, 2, "standard output is closed"),
-        ([], full, 2, "standard output cannot be written: No space"),
-        (["--html", "page.html"], closed, 0, ""),
+        ([], contextlib.nullcontext, 2, "standard output is closed"),
+        (["--json", "-"], contextlib.nullcontext, 2, "standard output is closed"),
+        ([], functools.partial(open, "/dev/full", "w"), 2, "standard output cannot be written: No space"),
+        (["--html", "page.html"], contextlib.nullcontext, 0, ""),
         ([], broken_pipe, 0, ""),
     ],
 )
