@@ -159,16 +159,18 @@ def test_a_capture_that_was_entered_and_dropped_ends(device, stream, leave, mode
 @pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_what_the_block_raises_ends_the_capture_also_behind_the_close_of_its_stream(device, error, closes):
-    stream = cuda.Stream()
+    stream, graphs = cuda.Stream(), []
 
     def capture():
-        with stream.capture():
+        with stream.capture() as graph:
+            graphs.append(graph)
             if closes:
                 stream.close()
             raise error
 
     with pytest.raises(error):
         capture()
+    assert graphs[0].closed
     assert_nothing_is_captured(device, stream)
 
 
