@@ -88,21 +88,16 @@ def test_a_handle_is_set_up_once_for_a_stream_with_a_workspace_of_its_own(device
     assert calls[2][1][1] != calls[6][1][1]
 
 
-@pytest.mark.parametrize("name", ["alpha", "beta"])
-def test_a_bool_is_no_number_though_its_equal_was_taken_before(device, name):
-    a, out = cuda.zeros((4, 4)), cuda.zeros((4, 4))
-    gemm(a, a, out, **{name: 1.0})
-    with pytest.raises(TypeError, match=f"{name} must be a number, not bool"):
-        gemm(a, a, out, **{name: True})
-
-
 @pytest.mark.parametrize("name", ["a", "b", "out"])
-def test_a_closed_operand_of_a_known_product_is_named(device, name):
+def test_what_equals_an_argument_of_a_known_product_is_looked_at_all_the_same(device, name):
     operands = {key: cuda.zeros((4, 4)) for key in ("a", "b", "out")}
-    gemm(**operands)
+    gemm(**operands, alpha=1.0, beta=1.0)
+    for factor in ("alpha", "beta"):
+        with pytest.raises(TypeError, match=f"{factor} must be a number, not bool"):
+            gemm(**operands, **{"alpha": 1.0, "beta": 1.0, factor: True})
     operands[name].close()
     with pytest.raises(ValueError, match=f"{name} is closed"):
-        gemm(**operands)
+        gemm(**operands, alpha=1.0, beta=1.0)
 
 
 def test_a_failure_of_the_library_is_an_error_of_cudart_py(device, monkeypatch):

@@ -75,12 +75,6 @@ def words() -> np.ndarray[Any, Any]:
     return np.where(kind == 0, random, np.where(kind == 1, chosen, near))
 
 
-def register(type_name: str, place: int) -> str:
-    if type_name == "pred":
-        return f"p{place}"
-    return f"{'f' if type_name in ('f32', 'f64') else 'r'}{8 * type_size(type_name)}_{place}"
-
-
 def prologue() -> str:
     text = REGISTERS + "ld.param.u64 in, [params]; ld.param.u64 out, [params+8];"
     text += ".reg .b32 block, size; mov.u32 lane, %tid.x; mov.u32 block, %ctaid.x; mov.u32 size, %ntid.x;"
@@ -108,7 +102,8 @@ def instruction(form: Form, opcode: str, number: int) -> str | None:
         name = form.types[0] if pattern == "P" else "u64" if pattern == "A" else form.type_of(pattern)
         if name == "b128" or pattern in ("V", "F", "M"):
             return None
-        operands.append(register(name, place))
+        letter = "f" if name in ("f32", "f64") else "r"
+        operands.append(f"p{place}" if name == "pred" else f"{letter}{8 * type_size(name)}_{place}")
     head = patterns[0]
     name = form.types[0] if head == "=P" else form.type_of(head)
     if name == "b128" or head in ("=V", "=F"):
@@ -120,17 +115,6 @@ def instruction(form: Form, opcode: str, number: int) -> str | None:
     if name == "pred":
         return f"{text} selp.u32 lane, 1, 0, {first}; st.global.u32 [out+{offset}], lane;"
     return f"{text} st.global.{kind} [out+{offset}], {first};"
-
-
-def all_forms() -> dict[str, Form]:
-    """Return forms by their opcodes; a block's end is no matter of an opcode."""
-    found: dict[str, Form] = {}
-    for name, pattern in ((row.name, pattern) for row in ROWS for pattern in row.patterns if row.emit is not None):
-        for opcode in spellings(name, pattern):
-            form = next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
-            if form is not None:
-                found[opcode] = form
-    return found
 
 
 def module(before: str, body: str) -> Any:
@@ -155,7 +139,12 @@ def build_together(*opcodes: str) -> None:
     build(program, lay_out(program, 0))
 
 
-ALL = all_forms()
+# Forms by their opcodes; a block's end is no matter of an opcode.
+ALL: dict[str, Form] = {}
+for name, pattern in ((row.name, pattern) for row in ROWS for pattern in row.patterns if row.emit is not None):
+    for opcode in spellings(name, pattern):
+        if form := next((form for form in find_forms(opcode) if form.operands == pattern.operands), None):
+            ALL[opcode] = form
 FORMS = {opcode: form for opcode, form in ALL.items() if form.row.name not in WITHOUT and instruction(form, opcode, 0)}
 LISTED = {opcode for opcode in ALL if re.fullmatch("|".join(f"(?:{pattern})" for pattern in NOT_NATIVE), opcode)}
 NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]
