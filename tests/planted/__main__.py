@@ -1,10 +1,9 @@
-"""Compare what compute-sanitizer finds of the planted mistakes on a GPU with what the simulator finds.
+"""Record what compute-sanitizer finds of the planted mistakes on a GPU, for the tests and for `docs/simulator.md`.
 
-    python -m tests.planted record OUT.json      on a GPU, with compute-sanitizer in PATH
-    python -m tests.planted table OUT.json       anywhere: the table, in Markdown
+    python -m tests.planted tests/planted/data/compute_sanitizer.json      with compute-sanitizer in PATH
 
 The mistakes are those of `cases.py`. Each runs in a process of its own with a time limit, under the one tool
-that looks for its kind. Those that no tool looks for, and those that would hang, aren't run on the GPU.
+that looks for its kind. Those that no tool looks for, and those that would hang, aren't run.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
-from tests import tables
 
-from .cases import CASES, Case, compiled, marked
+from .cases import CASES, Case, compiled
 
 _SECONDS = 100
 _PROCESSES = 4
@@ -49,7 +46,7 @@ def sanitized(case: Case) -> dict[str, Any]:
     """Run a case under its tool; give what was found first, and the lines of the kernels' files that were named."""
     options = ("--leak-check", "full") if case.leaks else _OPTIONS.get(case.tool, ())
     command = ("compute-sanitizer", "--tool", case.tool, "--print-limit", "20", *options)
-    command += (sys.executable, "-m", "tests.planted", "launch", case.name)
+    command += (sys.executable, "-m", "tests.planted", "--launch", case.name)
     environment = {**os.environ, "CUDART_PY_DRIVER": "cuda"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, env=environment)
@@ -78,51 +75,12 @@ def record(path: Path) -> None:
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def table(recorded: Mapping[str, Any]) -> str:
-    """Give the table: for each kind of mistake how many are planted, and how many each finds at their lines.
-
-    That the simulator finds all is what `tests/simulator/checks/test_planted.py` shows.
-    """
-    kinds = {case.kind: [other for other in CASES if other.kind == case.kind] for case in CASES}
-    rows = [(kind, len(cases), len(cases), _verdict(cases, recorded)) for kind, cases in kinds.items()]
-    return tables.table(("mistake", "planted", "simulator", "compute-sanitizer"), rows)
-
-
-def _verdict(cases: Sequence[Case], recorded: Mapping[str, Any]) -> str:
-    """Say what compute-sanitizer found of a kind's cases, and which it didn't."""
-    said = []
-    run = [case for case in cases if case.tool and case.name in recorded]
-    if run:
-        missed = [case.name for case in run if not found(case, recorded[case.name])]
-        names = f", not {', '.join(f'`{name}`' for name in missed)}" if missed else ""
-        said.append(f"{run[0].tool}: {len(run) - len(missed)} of {len(run)}{names}")
-    others = [case for case in cases if not case.tool]
-    if others:
-        hangs = others[0].status == "LAUNCH_TIMEOUT" or others[0].kind == "member mask"
-        names = f"`{others[0].name}`: " if run else ""
-        said.append(f"{names}not run, it would hang" if hangs else "no tool looks for it")
-    return "; ".join(said)
-
-
-def found(case: Case, seen: Mapping[str, Any]) -> bool:
-    """Tell whether compute-sanitizer found a mistake at one of its lines; of what is leaked it doesn't know them."""
-    lines = case.lines | marked(case.file, "READ").get(case.name, set())
-    return bool(seen["says"]) and (case.leaks or not lines.isdisjoint(seen["lines"]))
-
-
-def main() -> None:
-    """Record, write the table, or launch one case."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("command", choices=("record", "table", "launch"))
-    parser.add_argument("file", help="the file that is written or read")
-    options = parser.parse_args()
-    if options.command == "launch":
-        launch(next(case for case in CASES if case.name == options.file))
-    elif options.command == "record":
-        record(Path(options.file))
-    else:
-        print(table(json.loads(Path(options.file).read_text(encoding="utf-8"))["cases"]))
-
-
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path, help="a file for what is found")
+    parser.add_argument("--launch", action="store_true", help="run the mistake of this name instead")
+    options = parser.parse_args()
+    if options.launch:
+        launch(next(case for case in CASES if case.name == str(options.out)))
+    else:
+        record(options.out)
