@@ -1,4 +1,4 @@
-"""A store of runs as pytest-benchmark makes it, with figures of a test's own choice, and runs of pytest."""
+"""A store of runs as pytest-benchmark makes it, runs of pytest, and work that is counted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 import warnings
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
+
+import cudart_py as cuda
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
@@ -91,3 +94,24 @@ def run(pytester, monkeypatch):
         return pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
 
     return run
+
+
+class Counting:
+    """Work for a stream: each call adds 1 to a number on the device, and notes its stream on the host."""
+
+    def __init__(self, stream=None):
+        self.stream = stream
+        self.streams = []
+        self.number = cuda.zeros(1, np.int32, stream=stream)
+        source = 'extern "C" __global__ void add(int *number) { atomicAdd(number, 1); }'
+        self._kernel = cuda.compile(source)["add"]
+
+    def __call__(self, stream=None):
+        self.streams.append(stream or self.stream)
+        self._kernel[1, 1, 0, self.streams[-1]](self.number)
+
+
+@pytest.fixture
+def counting(device):
+    """Make work that is counted."""
+    return Counting

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import cudart_py as cuda
@@ -21,27 +20,13 @@ def stream(device):
         yield stream
 
 
-class Adding:
-    """Work that can be captured: each call adds 1 to a number on the device, and counts itself on the host."""
-
-    def __init__(self, stream):
-        self.calls = 0
-        self.number = cuda.zeros(1, np.int32, stream=stream)
-        source = 'extern "C" __global__ void add(int *number) { *number += 1; }'
-        self._launch = cuda.compile(source)["add"][1, 1, 0, stream].bind(self.number)
-
-    def __call__(self):
-        self.calls += 1
-        self._launch()
-
-
 @pytest.fixture
-def adding(stream):
-    return Adding(stream)
+def adding(stream, counting):
+    return counting(stream)
 
 
-def test_calls_are_captured_in_turn_and_a_graph_does_what_they_do(stream, adding):
-    other = Adding(stream)
+def test_calls_are_captured_in_turn_and_a_graph_does_what_they_do(stream, counting, adding):
+    other = counting(stream)
     graph = capture_calls(iter([adding, other, adding]), 3, stream)
     assert adding.number.to_host() == 0
     for _ in range(2):
@@ -60,23 +45,23 @@ def test_a_batch_is_captured_once_where_a_graph_is_asked_for(
     found = measure(adding, stream=stream, batch=batch, graph=graph, options=QUICK)
     assert (found.captured, found.batch) == (captured, batch)
     if calls is not None:
-        assert (adding.calls, found.cache) == (calls, "warm")
+        assert (len(adding.streams), found.cache) == (calls, "warm")
         assert adding.number.to_host(stream=stream) == 1 + 3 * 5
 
 
-def test_what_cannot_be_captured_is_launched_call_by_call(device, event_times, stream, adding):
+def test_what_cannot_be_captured_is_launched_call_by_call(device, event_times, stream, counting, adding):
     def work():
         adding()
         stream.synchronize()
 
-    default = Adding(None)
+    default = counting()
     for fn, where in ((work, stream), (default, None)):
         found = measure(fn, stream=where, batch=5, graph=True, options=QUICK)
         assert (found.timed, found.captured) == (True, False)
     assert default.number.to_host() == 1 + 3 * 5
 
 
-def test_after_a_capture_that_failed_the_stream_can_be_used(stream, adding):
+def test_after_a_capture_that_failed_the_stream_can_be_used(stream, counting, adding):
     def fail():
         adding()
         raise ZeroDivisionError
@@ -85,7 +70,7 @@ def test_after_a_capture_that_failed_the_stream_can_be_used(stream, adding):
     adding()
     assert adding.number.to_host(stream=stream) == 1
     with cuda.Stream(non_blocking=True) as other:  # whose work is not in the graph
-        assert capture_calls(iter([Adding(other)]), 1, stream) is None
+        assert capture_calls(iter([counting(other)]), 1, stream) is None
 
 
 def test_a_graph_that_cannot_be_held_is_measured_without_blocking(device, stream, adding):

@@ -18,20 +18,6 @@ from cudart_py.benchmark.sampling import Sample
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
 
 
-class Counting:
-    """Work for any stream: each call adds 1 to a number on the device, and notes its stream on the host."""
-
-    def __init__(self):
-        self.streams = []
-        self.number = cuda.zeros(1, np.int32)
-        source = 'extern "C" __global__ void add(int *number) { atomicAdd(number, 1); }'
-        self._kernel = cuda.compile(source)["add"]
-
-    def __call__(self, stream):
-        self.streams.append(stream)
-        self._kernel[1, 1, 0, stream](self.number)
-
-
 @pytest.mark.parametrize(
     ("times", "slowest"),
     [
@@ -110,8 +96,8 @@ CALLS = 1 + 3 * 5
 
 
 @pytest.mark.parametrize("graph", [False, True])
-def test_each_stream_gives_a_sample(device, event_times, all_fast, graph):
-    work = Counting()
+def test_each_stream_gives_a_sample(event_times, all_fast, counting, graph):
+    work = counting()
     found = measure(work, streams=4, batch=5, graph=graph, options=QUICK)
     assert (found.streams, len(found.samples), found.batch, found.cache) == (4, 4, 5, "warm")
     used = list(dict.fromkeys(work.streams))
@@ -184,7 +170,7 @@ def test_times_are_shared_and_the_device_is_warmed_up_once(timed):
     assert [timer.warmed[0].min_seconds for timer in timers] == [0, 0.1, 0.1]
 
 
-def test_each_stream_is_judged_by_an_empty_kernel_in_it(device, event_times, monkeypatch):
+def test_each_stream_is_judged_by_an_empty_kernel_in_it(event_times, counting, monkeypatch):
     launches = []
     real = device_samples.take
 
@@ -195,7 +181,7 @@ def test_each_stream_is_judged_by_an_empty_kernel_in_it(device, event_times, mon
     monkeypatch.setattr(device_samples, "take", take)
     monkeypatch.setattr(cudart_py.benchmark.fast_streams, "_AT_A_TIME", 2)
     monkeypatch.setattr(cudart_py.benchmark.fast_streams, "MOST", 4)
-    work = Counting()
+    work = counting()
     found = measure(work, streams=3, batch=2, options=QUICK)
     judged = [(launch, stream) for launch, stream in launches if launch is not None]
     assert [launch.kernel.name for launch, _ in judged] == ["nothing"] * 4
@@ -204,9 +190,9 @@ def test_each_stream_is_judged_by_an_empty_kernel_in_it(device, event_times, mon
     assert 1 <= found.streams <= 3
 
 
-def test_a_driver_without_times_runs_it_once_with_a_stream(device, monkeypatch):
+def test_a_driver_without_times_runs_it_once_with_a_stream(counting, monkeypatch):
     monkeypatch.setattr(measuring, "has_capability", lambda name: False)
-    work = Counting()
+    work = counting()
     assert not measure(work, streams=48, bytes=4).timed
     assert work.number.to_host() == 1
     assert work.streams[0].closed
