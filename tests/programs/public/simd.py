@@ -83,12 +83,7 @@ def _both_widths(a: Words, b: Words, bits: int) -> Words:
     return result
 
 
-def _max_and_min(
-    a: Words,
-    b: Words,
-    c: Words,
-    bits: int,
-) -> Words:
+def _max_and_min(a: Words, b: Words, c: Words, bits: int) -> Words:
     """Return the exclusive or of `__viadd…`, `__vib…` and `__vim…` for 16 or 32 bits."""
     u, v, w = (_unsigned(one, bits) for one in (a, b, c))
     s, t, r = (_signed(one, bits) for one in (u, v, w))
