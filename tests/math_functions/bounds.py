@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .samples import Arguments
 
-__all__ = ["EXACT", "Bound", "distance"]
-
 Array = NDArray[Any]
 Range = Callable[[Arguments], Array]
 

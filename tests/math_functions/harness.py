@@ -14,8 +14,6 @@ from .bounds import EXACT, distance
 from .samples import Arguments
 from .table import Function
 
-__all__ = ["compare", "expected", "module_of", "run", "source_of"]
-
 Array = NDArray[Any]
 KERNEL = """
 extern "C" __global__ void {kernel}(const {T} *xs, const {T} *ys, const {T} *zs, const {T} *ws, const int *ns,
@@ -34,16 +32,14 @@ extern "C" __global__ void {kernel}(const {T} *xs, const {T} *ys, const {T} *zs,
 
 
 def kernel_of(function: Function) -> str:
-    """Return the name of a function's kernel."""
     return "test_" + "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in function.name)
 
 
 def source_of(functions: Sequence[Function], kind: Any) -> str:
     """Return kernels that call functions in one precision."""
     letters = {"T": "float", "f": "f"} if np.dtype(kind) == np.float32 else {"T": "double", "f": ""}
-    return "".join(
-        KERNEL.format(kernel=kernel_of(one), body=one.body.format(**letters), **letters) for one in functions
-    )
+    bodies = ((one, one.body.format(**letters)) for one in functions)
+    return "".join(KERNEL.format(kernel=kernel_of(one), body=body, **letters) for one, body in bodies)
 
 
 def module_of(functions: Sequence[Function], kind: Any) -> cuda.Module:
@@ -53,9 +49,8 @@ def module_of(functions: Sequence[Function], kind: Any) -> cuda.Module:
 
 def run(module: cuda.Module, function: Function, arguments: Arguments) -> tuple[Array, NDArray[np.int64]]:
     """Return what a device makes of arguments: a floating-point number and an integer of each."""
-    count = len(arguments)
-    columns = (arguments.x, arguments.y, arguments.z, arguments.w, arguments.n)
-    inputs = [cuda.to_device(np.ascontiguousarray(one)) for one in columns]
+    count = len(arguments.x)
+    inputs = [cuda.to_device(np.ascontiguousarray(column)) for column in arguments]
     results, wholes = cuda.zeros(count, arguments.x.dtype), cuda.zeros(count, np.int64)
     module[kernel_of(function)][-(-count // 256), 256](*inputs, count, results, wholes)
     return results.to_host(), wholes.to_host()
@@ -74,7 +69,7 @@ def expected(function: Function, arguments: Arguments) -> Expected:
     """Return what the function's reference gives."""
     kind = arguments.x.dtype
     answer = function.reference(arguments if function.bound(kind) == EXACT else arguments.widened())
-    values, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments), np.int64))
+    values, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments.x), np.int64))
     return Expected(np.asarray(values), np.asarray(values).astype(kind), wholes)
 
 
@@ -86,7 +81,7 @@ def compare(
     wrong = bound.breaks(arguments, right.values, got[0], right.rounded) | (got[1] != right.wholes)
     steps = distance(got[0], right.rounded)[bound.counts(arguments)]
     lines = [
-        f"{function.name}({', '.join(repr(getattr(arguments, name)[i]) for name in 'xyzwn')}):"
+        f"{function.name}({', '.join(repr(column[i]) for column in arguments)}):"
         f" {got[0][i]!r} {got[1][i]}, expected {right.rounded[i]!r} {right.wholes[i]}"
         for i in np.flatnonzero(wrong)[:8]
     ]

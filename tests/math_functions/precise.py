@@ -16,8 +16,6 @@ import numpy as np
 import scipy.special
 from numpy.typing import NDArray
 
-__all__ = ["DATA", "NAMES", "computed", "recorded", "values"]
-
 Array = NDArray[Any]
 DATA = Path(__file__).parent / "data" / "precise.npz"
 NAMES = (
@@ -32,11 +30,7 @@ FARTHEST = 1e5
 def recorded() -> dict[str, tuple[Array, Array]]:
     """Return the recorded arguments and values of each function, in double and in wide precision."""
     with np.load(DATA) as file:
-        return {name: (file["x"], _wide(file[f"{name}_high"], file[f"{name}_low"])) for name in NAMES}
-
-
-def _wide(high: Array, low: Array) -> Array:
-    return high.astype(np.longdouble) + low.astype(np.longdouble)
+        return {name: (file["x"], file[f"{name}_high"] + file[f"{name}_low"].astype(np.longdouble)) for name in NAMES}
 
 
 def values(name: str, x: Array) -> Array:
@@ -44,7 +38,8 @@ def values(name: str, x: Array) -> Array:
     arguments, answers = recorded()[name]
     if np.array_equal(arguments.view(np.uint64), x.view(np.uint64)):
         return answers
-    return _wide(*computed(name, x))
+    high, low = computed(name, x)
+    return high + low.astype(np.longdouble)
 
 
 def computed(name: str, x: Array) -> tuple[Array, Array]:

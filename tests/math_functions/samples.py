@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Arguments", "arguments"]
 
 Array = NDArray[Any]
 SPECIAL = [0.0, 1.0, 0.5, 2.0, 3.0, 10.0, 1.5, 2.5, np.pi, np.e, 0.49999997, 8388609.0, 4503599627370497.0, np.inf]
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(NamedTuple):
     """Four arrays of floating-point numbers, and one of integers, of the same length."""
 
     x: Array
@@ -27,10 +23,7 @@ class Arguments:
     def widened(self) -> Arguments:
         """Return the same numbers in the precision that references are computed in."""
         wide = np.float64 if self.x.dtype == np.float32 else np.longdouble
-        return Arguments(*(one.astype(wide) for one in (self.x, self.y, self.z, self.w)), self.n)
-
-    def __len__(self) -> int:
-        return len(self.x)
+        return Arguments(*(one.astype(wide) for one in self[:4]), self.n)
 
 
 def _column(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Array:

@@ -20,8 +20,6 @@ from .bounds import EXACT, Bound
 from .precise import FARTHEST
 from .samples import Arguments
 
-__all__ = ["DOUBLE", "SINGLE", "Function"]
-
 Reference = Callable[[Arguments], Any]
 
 
@@ -168,21 +166,15 @@ def _integers(name: str, reference: Any) -> Function:
     return _exactly(name, f"whole = {name}{{f}}(x);", lambda a: (np.zeros_like(a.x), _whole(reference(a.x))))
 
 
-def _exponent(x: Any) -> Any:
-    finite = np.isfinite(x) & (x != 0)
-    return np.where(finite, np.frexp(np.where(finite, x, 1))[1] - 1, 0).astype(np.int64), finite
+def _logb(a: Arguments) -> Any:
+    finite = np.isfinite(a.x) & (a.x != 0)
+    exponent = np.frexp(np.where(finite, a.x, 1))[1] - 1
+    return np.where(finite, exponent, np.where(a.x == 0, -np.inf, np.abs(a.x))).astype(a.x.dtype)
 
 
 def _ilogb(a: Arguments) -> Any:
-    exponent, finite = _exponent(a.x)
-    other = np.where(np.isinf(a.x), np.int64((1 << 31) - 1), np.int64(-(1 << 31)))
-    return np.zeros_like(a.x), np.where(finite, exponent, other)
-
-
-def _logb(a: Arguments) -> Any:
-    exponent, finite = _exponent(a.x)
-    other = np.where(a.x == 0, -np.inf, np.where(np.isinf(a.x), np.inf, np.nan))
-    return np.where(finite, exponent, other).astype(a.x.dtype)
+    exponent, ends = _logb(a), np.where(np.isinf(a.x), (1 << 31) - 1, -(1 << 31))
+    return np.zeros_like(a.x), np.where(np.isfinite(exponent), exponent, ends).astype(np.int64)
 
 
 def _frexp(a: Arguments) -> Any:
@@ -272,9 +264,9 @@ def _within(low: float, high: float, absolute: float, ulps: float) -> Bound:
     return Bound(ulps, absolute, lambda a: ~((a.x >= low) & (a.x <= high)))
 
 
-def _only(low: float, high: float, absolute: float) -> Bound:
-    """Return an absolute bound that is documented in a range alone."""
-    return Bound(0, absolute, None, lambda a: (a.x >= low) & (a.x <= high))
+def _turn(absolute: float) -> Bound:
+    """Return an absolute bound that is documented for angles of a turn alone."""
+    return Bound(0, absolute, None, lambda a: (a.x >= -np.pi) & (a.x <= np.pi))
 
 
 def _exponential(factor: float) -> Bound:
@@ -286,22 +278,22 @@ def _divisor(a: Arguments) -> Any:
 
 
 FAST = [
-    Function(name, f"{before}result = {call};", bound, None, reference)
-    for name, before, call, bound, reference in (
-        ("__fdividef", "", "__fdividef(x, y)", Bound(2, known=_divisor), lambda a: a.x / a.y),
-        ("__expf", "", "__expf(x)", _exponential(1.173), lambda a: np.exp(a.x)),
-        ("__exp10f", "", "__exp10f(x)", _exponential(2.97), lambda a: references.power_of_ten(a.x)),
-        ("__logf", "", "__logf(x)", _within(0.5, 2, 2.0**-21.41, 3), lambda a: np.log(a.x)),
-        ("__log2f", "", "__log2f(x)", _within(0.5, 2, 2.0**-22, 2), lambda a: np.log2(a.x)),
-        ("__log10f", "", "__log10f(x)", _within(0.5, 2, 2.0**-24, 3), lambda a: np.log10(a.x)),
-        ("__sinf", "", "__sinf(x)", _only(-np.pi, np.pi, 2.0**-21.41), lambda a: np.sin(a.x)),
-        ("__cosf", "", "__cosf(x)", _only(-np.pi, np.pi, 2.0**-21.19), lambda a: np.cos(a.x)),
-        ("__sincosf, sine", "float c; __sincosf(x, &result, &c); ", "result", _only(-np.pi, np.pi, 2.0**-21.41),
-         lambda a: np.sin(a.x)),
-        ("__sincosf, cosine", "float s; __sincosf(x, &s, &result); ", "result", _only(-np.pi, np.pi, 2.0**-21.19),
-         lambda a: np.cos(a.x)),
-    )
-]  # fmt: skip  # rows of a table
+    _row("__fdividef", "result = __fdividef(x, y);", Bound(2, known=_divisor), None, lambda a: a.x / a.y),
+    *(
+        _row(name, f"result = {name}(x);", bound, None, lambda a, of=of: of(a.x))
+        for name, bound, of in (
+            ("__expf", _exponential(1.173), np.exp),
+            ("__exp10f", _exponential(2.97), references.power_of_ten),
+            ("__logf", _within(0.5, 2, 2.0**-21.41, 3), np.log),
+            ("__log2f", _within(0.5, 2, 2.0**-22, 2), np.log2),
+            ("__log10f", _within(0.5, 2, 2.0**-24, 3), np.log10),
+            ("__sinf", _turn(2.0**-21.41), np.sin),
+            ("__cosf", _turn(2.0**-21.19), np.cos),
+        )
+    ),
+    _row("__sincosf, sine", "float c; __sincosf(x, &result, &c);", _turn(2.0**-21.41), None, lambda a: np.sin(a.x)),
+    _row("__sincosf, cosine", "float s; __sincosf(x, &s, &result);", _turn(2.0**-21.19), None, lambda a: np.cos(a.x)),
+]
 
 _ALL = [*APPROXIMATE, *EXACTLY, *FAST]
 SINGLE = [function for function in _ALL if function.single is not None]
