@@ -42,7 +42,7 @@ class Draw(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Return whether no logarithm or sine is in the numbers, whose last bits depend on the machine."""
+        """Whether no logarithm or sine is in the numbers, whose last bits would depend on the machine."""
         # Above 4000, cuRAND rounds normal numbers to Poisson's.
         return self.method in ("bits", "uniform") or (self.method == "poisson" and self.parameters[0] < 4000)
 
@@ -120,9 +120,8 @@ def drawn(case: Case) -> list[NDArray[Any]]:
     outs = [cuda.full(draw.count, 0, bits if draw.dtype == "bits" else draw.dtype) for draw in case.draws]
     with generator, cuda.Stream() as stream:
         if not case.captured:
-            for draw, out in zip(case.draws, outs, strict=True):
-                getattr(generator, draw.method)(out, *draw.parameters)
-            return [out.to_host() for out in outs]
+            draws = zip(case.draws, outs, strict=True)
+            return [getattr(generator, draw.method)(out, *draw.parameters).to_host() for draw, out in draws]
         first, *_, last = outs
         results = [generator.bits(first, stream=stream).to_host(stream=stream)]
         with stream.capture() as graph:
@@ -286,7 +285,6 @@ def test_a_closed_generator_is_refused():
 
 
 def record_all() -> None:
-    """Record all cases, one on each line."""
     with cuda.Device(0) as device:
         found = {"about": {"device": device.name, "curand": library("curand").get_version()}}
         found |= {name: record(case) for name, case in CASES.items()}

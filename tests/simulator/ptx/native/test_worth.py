@@ -117,8 +117,8 @@ def test_a_function_costs_as_often_as_it_is_copied():
     assert (estimate.instructions, estimate.copied) == (2 + 5 * 3 + 1, 2 + 31 * 3 + 32)
     assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
     assert worth.Estimate(chain(600, twice)).copied == 1 << 60
-    recursive = HEAD + ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
-    assert worth.Estimate(program_of(Module(recursive).entries["k"])).copied == 4
+    again = Module(f"{HEAD}.func f() {{ call f, (); ret; }} .visible .entry k() {{ call f, (); ret; }}").entries["k"]
+    assert worth.Estimate(program_of(again)).copied == 4
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])

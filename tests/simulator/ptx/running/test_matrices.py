@@ -70,17 +70,13 @@ def test_a_wrong_row_is_the_fault_of_its_lane(kernels, name, lane, place, status
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
 
 
-def test_generic_addresses_are_of_shared_memory(kernels):
+def test_an_address_may_be_generic_or_a_variables_name(kernels):
     out, data = kernels.zeros(32), kernels.zeros(64)
     kernels.launch("load_generic", 1, 32, out, data, -1)
     assert kernels.get(out, 32)[::4].tolist() == list(range(8))
     with pytest.raises(Fault, match=r"needs addresses in shared memory, not global memory.*thread \(3, 0, 0\)"):
         kernels.launch("load_generic", 1, 32, out, data, 3)
-
-
-def test_an_address_may_be_a_variables_name(kernels):
-    """All lanes name the same row then, which is repeated eight times."""
-    out = kernels.zeros(32)
+    # All lanes name the same row, which is repeated eight times.
     kernels.launch("named", 1, 32, out)
     assert kernels.get(out, 32).tolist() == [4 + lane % 4 for lane in range(32)]
 

@@ -72,9 +72,7 @@ extern "C" __global__ void astray(int *p) { __nanosleep(1000); *p = 1; }
 
 
 def test_special_registers_hold_what_the_hardware_says():
-    looks = "".join(
-        f'asm volatile("mov.u32 %0, %%{name};" : "=r"(out[{place}]));' for place, name in enumerate(OF_THE_H200)
-    )
+    looks = "".join(f'asm volatile("mov.u32 %0, %%{name};" : "=r"(out[{i}]));' for i, name in enumerate(OF_THE_H200))
     machine = Kernels(f"""
     extern "C" __global__ void look(unsigned *out) {{
         __shared__ int cells[16];
