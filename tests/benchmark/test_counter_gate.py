@@ -1,4 +1,4 @@
-"""Counters compared with a stored run's: figures and limits; test_limits_of_counters.py has whole runs."""
+"""Counters compared with a stored run's: figures and limits; test_limits.py has whole runs."""
 
 from __future__ import annotations
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.benchmark import MeasureOptions, measure, measure_host, measuring
+from cudart_py.benchmark import Measurement, MeasureOptions, measure, measure_host, measuring
 from cudart_py.benchmark.blocking import Blocker
+from cudart_py.benchmark.peers import in_turns, measure_beside
+from tests.benchmarks.peers import measuring_cases
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
 
@@ -182,3 +184,37 @@ def test_the_examples_of_the_guide_run(device, no_times, capsys):
     assert capsys.readouterr().out.splitlines()[-1].startswith("ran once")
     for example in others:
         exec(compile(example, "measuring.md", "exec"), names)
+
+
+def test_every_other_round_goes_the_other_way():
+    order = []
+    works = {name: lambda name=name: order.append(name) or len(order) for name in "abc"}
+    assert in_turns(works, 3) == {"a": [1, 6, 7], "b": [2, 5, 8], "c": [3, 4, 9]}
+    assert "".join(order) == "abccbaabc"
+
+
+def test_the_rounds_of_work_and_its_peers_share_the_time_and_the_ratio_is_their_median(event_times):
+    told = []
+
+    def method(fn, *, options, stream=None, batch=None):
+        told.append((options.min_samples, round(options.max_seconds, 3), stream, batch))
+        return Measurement(tuple(fn()), batch=7, rejected=1, clock_mhz=1980.0)
+
+    ours = iter([(2.0, 2.0), (3.0, 3.0), (5.0, 5.0)])
+    options = MeasureOptions(min_samples=10, min_seconds=0.3, max_seconds=0.6)
+    found = measure_beside(method, lambda: next(ours), {"other": lambda: (2.0,)}, options=options, stream="s")
+    assert told == [(4, 0.2, "s", None)] * 2 + [(4, 0.2, "s", 7)] * 4
+    assert found.samples == (2.0, 2.0, 3.0, 3.0, 5.0, 5.0)
+    assert (found.rejected, found.clock_mhz, found.batch) == (3, 1980.0, 7)
+    assert found.peers["other"] == pytest.approx((2.0, 1.5, 1.0))
+    assert found.as_dict()["beside"]["other"]["ratio"] == 1.5
+
+
+def test_the_hosts_cost_is_measured_beside_another_calls(device, event_times):
+    assert measure_beside(measure_host, list, {"other": dict}, options=QUICK).peers["other"].ratio > 0
+
+
+def test_every_case_that_is_measured_beside_other_tools_launches(device):
+    for case in measuring_cases.CASES.values():
+        measuring_cases.make_work(case._replace(amount=min(case.amount, 100)))()
+    device.synchronize()

@@ -1,4 +1,4 @@
-"""`--counters-compare-fail`, in pytest runs of their own."""
+"""Limits of counters, and of times where the driver does not time, in pytest runs of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cudart_py.benchmark import Measurement, machine, pytest_plugin
+from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
 
 pytest_plugins = ["pytester"]
 
@@ -39,12 +39,6 @@ def stored(run, counting, pytester):
     run(TWO, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=2)
     (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
     return path
-
-
-def test_counters_are_stored_with_full_names_and_groups(stored):
-    found = json.loads(stored.read_text())["counted"]
-    assert [one["fullname"].rpartition(".py::")[2] for one in found] == ["test_work", "test_other"]
-    assert (found[0]["group"], found[0]["counters"][0]["kernel"]) == (None, "k")
 
 
 @pytest.mark.parametrize(
@@ -139,3 +133,43 @@ def test_a_failure_is_shown_where_a_limit_has_nothing_to_compare(run, stored, wh
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
     assert "found no counters" not in result.stderr.str()
+
+
+# Limits of times
+
+TIMED = """
+def test_work(gpu_benchmark):
+    gpu_benchmark(list)
+
+def test_without_a_gpu(benchmark):
+    benchmark(list)
+
+def test_without_a_benchmark():
+    pass
+"""
+
+
+@pytest.fixture
+def untimed(monkeypatch):
+    monkeypatch.setattr(time_limits, "capabilities", frozenset)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--benchmark-disable",), ("--benchmark-compare",)])
+def test_a_limit_of_times_is_refused_before_anything_runs_where_there_are_none(run, untimed, arguments):
+    result = run(TIMED, "--benchmark-compare-fail=mean:5%", "-k", "not gpu", "-W", "ignore", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.parseoutcomes().keys() <= {"deselected"}
+    result.stderr.fnmatch_lines(["*--benchmark-compare-fail limits times*--counters-compare-fail=sectors:5%*"])
+
+
+@pytest.mark.parametrize("arguments", [("-k", "without"), ("--benchmark-skip",), ("--benchmark-disable",)])
+def test_a_limit_of_times_is_left_to_pytest_benchmark_where_it_has_something_to_compare(run, untimed, arguments):
+    result = run(TIMED, "--benchmark-compare-fail=mean:1%", "-v", "-W", "ignore", *arguments)
+    assert "limits times" not in result.stderr.str()
+    result.stdout.fnmatch_lines(["*::test_without_a_benchmark PASSED*"])
+
+
+def test_a_limit_of_times_hides_no_error_of_a_file(run, untimed):
+    result = run(TIMED + "raise RuntimeError('out of paper')", "--benchmark-compare-fail=mean:5%")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
