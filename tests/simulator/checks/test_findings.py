@@ -15,34 +15,6 @@ from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 
 pytestmark = WRONG_ON_PURPOSE
 
-PTX = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry stores(.param .u64 p) {
-    .reg .b32 %r<3>; .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [p];
-    st.global.u32 [%rd1], %r2;
-    ret;
-}
-.visible .entry branches(.param .u64 p) {
-    .reg .pred %p<2>; .reg .b64 %rd<2>; .reg .b32 %r<2>;
-    ld.param.u64 %rd1, [p];
-    setp.eq.s32 %p1, %r1, 7;
-    @%p1 bra DONE;
-    st.global.u32 [%rd1], 3;
-DONE:
-    ret;
-}
-"""
-
-
-@pytest.mark.parametrize(("name", "sink"), [("stores", "a store"), ("branches", "a branch")])
-def test_a_register_that_nobody_wrote_is_found(name, sink):
-    out = ints(1)
-    (text,) = found(cuda.load(PTX.encode())[name][1, 1], cuda.Pointer(int(out.pointer)))
-    assert f"uninitialised value reaches {sink}: a register" in text
-
 
 def wrong_mask(out):
     compiled("barriers.cu")["lane_outside_mask"][1, 32](out)

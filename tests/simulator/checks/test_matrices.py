@@ -104,13 +104,6 @@ def test_a_mistake_with_a_matrix_is_found(name, threads, arguments, text):
             assert int(re.search(rf"{name} at \S*matrices\.cu:(\d+): {text}", report)[1]) in lines_at(name)
 
 
-@pytest.mark.parametrize("rows", [12, 16])
-def test_rows_of_a_product_that_nobody_wrote_are_reported_where_they_are_stored(rows):
-    reports = found(cuda.compile(SOURCE)["unwritten_rows"][1, 32], cuda.zeros(128, np.float32), rows)
-    assert bool(reports) == (rows > 12)
-    assert all("uninitialised value reaches a store" in report for report in reports)
-
-
 @pytest.mark.parametrize(("pitch", "ways"), [(1, 1), (2, 2), (8, 8), (9, 1)])
 def test_eight_rows_are_a_wavefront(pitch, ways):
     """Rows that are 128 bytes apart, 8 times 16, lie in the same banks."""

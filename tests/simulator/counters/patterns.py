@@ -1,4 +1,4 @@
-"""The patterns of patterns.cu: their names, shapes and arguments, and the metrics that are compared."""
+"""The patterns of patterns.cu: their names, shapes and arguments, and how to launch them."""
 
 from __future__ import annotations
 
@@ -29,26 +29,6 @@ _SHAPES: dict[str, tuple[Any, Any]] = {
     "stencil_global": ((8, 8), (32, 8)),
 }
 _BYTES = 1 << 20
-
-METRICS: tuple[str, ...] = (
-    *(
-        f"l1tex__t_{what}_pipe_lsu_mem_global_op_{kind}.sum"
-        for what in ("requests", "sectors")
-        for kind in ("ld", "st", "red", "atom")
-    ),
-    *(
-        f"l1tex__data_{what}_mem_shared_op_{kind}.sum"
-        for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
-        for kind in ("ld", "st", "atom")
-    ),
-    *(f"smsp__inst_executed_op_{space}_{kind}.sum" for space in ("global", "shared") for kind in ("ld", "st", "atom")),
-    *(f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")),
-    *(f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{kind}.ratio" for kind in ("ld", "st")),
-    "smsp__inst_executed_op_global_red.sum",
-    "smsp__inst_executed.sum",
-    "smsp__thread_inst_executed.sum",
-    "smsp__thread_inst_executed_per_inst_executed.ratio",
-)
 
 
 def launch(names: tuple[str, ...] = NAMES) -> None:

@@ -65,6 +65,7 @@ extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObje
 }
 """
 LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
 TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
@@ -123,6 +124,15 @@ def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(tra
     ]
     long = cuda.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), transposed.launches[0].metrics, ())
     assert max(map(len, str(long).splitlines())) == 80
+
+
+def test_lanes_use_a_part_of_the_sectors_that_they_touch(counted):
+    for stride, used in ((0, 4), (1, 32), (2, 16), (4, 8), (8, 4), (33, 4)):
+        metrics = counted("strided", (1, 64), zeros(64), zeros(64 * 33), stride).metrics
+        assert (metrics[USED.format("ld")], metrics[USED.format("st")]) == (used, 32)
+        assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
+    for lanes, used in ((1, 4), (8, 32), (9, 18), (32, 32)):
+        assert counted("some", (1, 32), zeros(48), lanes).metrics[USED.format("st")] == used
 
 
 def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_instructions_for_all(counted):
