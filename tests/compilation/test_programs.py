@@ -16,29 +16,22 @@ from cudart_py.errors import CompileError
 SOURCE = "template <class T, int N> __global__ void fill(T* x) { x[threadIdx.x] = N; }\n__constant__ int table[4];\n"
 
 
-def test_ptx_and_cubin_come_from_one_compile():
-    with Program(SOURCE, names=["fill<float, 3>"], options=["--gpu-architecture=sm_90"]) as program:
-        program.compile()
-        assert b".entry" in program.ptx
-        assert program.cubin[:4] == b"\x7fELF"
-
-
-def test_lowered_names_are_found_by_the_expression_as_given():
-    with Program(SOURCE, names=["fill<float,3>", "&table"]) as program:
-        program.compile()
-        assert program.lowered_names == {"fill<float,3>": "_Z4fillIfLi3EEvPT_", "&table": "table"}
-
-
-def test_before_its_compile_a_program_has_no_images_and_an_empty_log():
-    with Program(SOURCE, name="a.cu") as program:
-        assert program.log == ""
-        assert repr(program) == "<Program 'a.cu', not compiled>"
-        with pytest.raises(ValueError, match="call compile"):
-            _ = program.ptx
-
-
-def test_bytes_are_source_too():
-    with Program(SOURCE.encode()) as program:
+def test_a_program_has_the_images_and_names_of_one_compile_until_it_is_closed():
+    names = ["fill<float,3>", "&table"]
+    program = Program(SOURCE.encode(), name="a.cu", names=names, options=["--gpu-architecture=sm_90"])
+    assert program.log == ""
+    assert repr(program) == "<Program 'a.cu', not compiled>"
+    with pytest.raises(ValueError, match="call compile"):
+        _ = program.ptx
+    program.compile()
+    assert b".entry" in program.ptx
+    assert program.cubin[:4] == b"\x7fELF"
+    assert program.lowered_names == {"fill<float,3>": "_Z4fillIfLi3EEvPT_", "&table": "table"}
+    assert check(nvrtc.nvrtcGetPTXSize(program.handle)) == len(program.ptx) + 1, "raw calls take the handle"
+    program.close()
+    program.close()
+    assert program.closed
+    with pytest.raises(ValueError, match="closed"):
         program.compile()
 
 
@@ -86,15 +79,6 @@ def test_unknown_architecture_lists_the_known_ones():
         program.compile()
 
 
-def test_a_program_is_closed_any_number_of_times_and_not_used_then():
-    program = Program(SOURCE)
-    program.close()
-    program.close()
-    assert program.closed
-    with pytest.raises(ValueError, match="closed"):
-        program.compile()
-
-
 def test_dropped_program_is_freed():
     program = Program(SOURCE)
     finalizer = program._finalizer
@@ -103,12 +87,6 @@ def test_dropped_program_is_freed():
     gc.collect()
     assert gone() is None
     assert not finalizer.alive
-
-
-def test_handle_works_with_raw_calls():
-    with Program(SOURCE) as program:
-        program.compile()
-        assert check(nvrtc.nvrtcGetPTXSize(program.handle)) == len(program.ptx) + 1
 
 
 @pytest.mark.parametrize(
