@@ -92,6 +92,7 @@ def test_what_cannot_be_is_named(device, make, error, words):
 def test_pinned_and_registered_arrays_of_any_dtype_go_there_and_back(device, rng, dtype):
     host, back = cuda.pinned_empty(37, dtype), np.empty(37, dtype)
     assert host.dtype == np.dtype(dtype)
+    assert is_pinned(host)
     host.view(np.uint8)[:] = rng.integers(0, 2, host.nbytes)
     array, stream = cuda.empty(37, dtype), cuda.Stream()
     cuda.memcpy(array, host, stream=stream)
