@@ -81,19 +81,13 @@ def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     assert seen == [1]
 
 
-def test_what_a_callback_raises_goes_to_the_unraisable_hook(device, monkeypatch):
-    caught = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append((event.exc_type, str(event.exc_value))))
-    after = []
-
-    def fail():
-        raise ZeroDivisionError("in the callback")
-
-    with cuda.Stream() as stream:
-        stream.add_callback(fail)
-        stream.add_callback(lambda: after.append(1))
-        stream.synchronize()
-    assert caught == [(ZeroDivisionError, "in the callback")]
+def test_what_a_callback_raises_goes_to_the_unraisable_hook(stream, monkeypatch):
+    caught, after = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append(event.exc_type))
+    stream.add_callback(lambda: 1 / 0)
+    stream.add_callback(lambda: after.append(1))
+    stream.synchronize()
+    assert caught == [ZeroDivisionError]
     assert after == [1]
 
 

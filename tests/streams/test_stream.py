@@ -10,11 +10,24 @@ import pytest
 import cudart_py as cuda
 
 
-def test_a_new_stream_is_done(device, stream):
+def test_a_stream_is_done_until_it_has_work_and_not_used_behind_its_close(device):
+    with pytest.raises(ValueError, match="argument 'priority' must be an int from .* not the int 100"):
+        cuda.Stream(priority=100)
+    stream = cuda.Stream(priority=-1, non_blocking=True)
+    assert stream.priority == -1
     assert stream.done
     stream.synchronize()
-    assert stream.handle
     assert stream.device is device
+    borrowed = cuda.Stream.borrow(stream.handle)
+    assert borrowed.handle == stream.handle
+    borrowed.close()
+    stream.synchronize()
+    stream.close()
+    stream.close()
+    assert stream.closed
+    for use in (stream.synchronize, lambda: stream.done, stream.record, lambda: cuda.empty(3, stream=stream)):
+        with pytest.raises(ValueError, match="closed"):
+            use()
 
 
 def test_streams_of_one_handle_are_equal_and_have_one_hash(device):
@@ -42,23 +55,6 @@ def test_what_is_closed_equals_itself_alone_and_keeps_its_hash(device):
     assert stream not in (again, cuda.Stream())
 
 
-def test_priority_outside_the_range_names_it(device):
-    with pytest.raises(ValueError, match="argument 'priority' must be an int from .* not the int 100"):
-        cuda.Stream(priority=100)
-    with cuda.Stream(priority=-1) as stream:
-        assert stream.priority == -1
-
-
-def test_use_after_close_is_a_value_error_and_closing_twice_is_fine(device):
-    stream = cuda.Stream(non_blocking=True)
-    stream.close()
-    stream.close()
-    assert stream.closed
-    for use in (stream.synchronize, lambda: stream.done, stream.record, lambda: cuda.empty(3, stream=stream)):
-        with pytest.raises(ValueError, match="closed"):
-            use()
-
-
 def test_a_with_block_closes_the_stream_and_makes_none_current(device):
     """Unlike in CuPy, whose users the error tells."""
     with cuda.Stream(non_blocking=True) as stream:
@@ -76,15 +72,6 @@ def test_default_streams_have_the_special_handles_and_never_close(device):
     assert pickle.loads(pickle.dumps(cuda.legacy_default)) is cuda.legacy_default
 
 
-def test_a_borrowed_stream_is_not_destroyed(device):
-    stream = cuda.Stream()
-    borrowed = cuda.Stream.borrow(stream.handle)
-    assert borrowed.handle == stream.handle
-    borrowed.close()
-    stream.synchronize()
-    stream.close()
-
-
 def test_a_stream_waits_for_another(device, rng):
     host = cuda.pinned_empty(1000, np.float32)
     host[:] = rng.random(1000)
@@ -96,9 +83,6 @@ def test_a_stream_waits_for_another(device, rng):
     cuda.memcpy(b, a, stream=second)
     np.testing.assert_array_equal(b.to_host(), host)
     first.wait(second)  # the frees follow the last use
-
-
-def test_waiting_for_an_unrecorded_event_is_an_error(device):
     with pytest.raises(cuda.EventNotRecordedError):
         cuda.legacy_default.wait(cuda.Event())
 
@@ -152,20 +136,21 @@ def test_what_is_no_device_or_no_event_is_named_and_nothing_recorded(device):
         assert stream.done
 
 
-def test_elapsed_time_is_in_milliseconds_and_not_negative(device):
+def test_an_event_has_a_time_where_it_was_recorded_for_one(device):
     start, end = cuda.Event().record(), cuda.Event().record()
     end.synchronize()
     assert end.done
     assert 0 <= end - start < 10_000
-
-
-def test_an_event_without_timing_or_never_recorded_has_no_time(device):
-    start, end = cuda.Event(timing=False).record(), cuda.Event().record()
-    end.synchronize()
     with pytest.raises(cuda.EventTimingError, match="start event was made with timing=False"):
-        end - start
+        end - cuda.Event(timing=False).record()
     with pytest.raises(cuda.EventNotRecordedError, match="end event was never recorded"):
         cuda.Event() - end
+    unrecorded = cuda.Event(blocking=True)
+    assert unrecorded.done, "as in CUDA"
+    unrecorded.close()
+    unrecorded.close()
+    with pytest.raises(ValueError, match="Event is closed"):
+        unrecorded.record()
 
 
 # It waits for milliseconds on a GPU, which are no work for a driver in software.
@@ -189,15 +174,6 @@ def test_timed_measures_its_block(device):
             t.milliseconds  # noqa: B018  # the access is the test
         cuda.zeros(1000)
     assert t.milliseconds >= 0
-
-
-def test_an_unrecorded_event_is_done_as_in_cuda_and_a_closed_one_refused(device):
-    event = cuda.Event(blocking=True)
-    assert event.done
-    event.close()
-    event.close()
-    with pytest.raises(ValueError, match="Event is closed"):
-        event.record()
 
 
 ACROSS_DEVICES = """
