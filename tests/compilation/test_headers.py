@@ -19,17 +19,13 @@ def _forget_found_headers():
     headers.find.cache_clear()
 
 
-def make_root(folder, *, runtime=None, core=None, random=False):
+def make_root(folder, **versions):
     """Make an include folder with the files that tell versions."""
-    folder.mkdir(parents=True)
-    if runtime is not None:
-        (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {runtime}\n")
-    if random:
-        (folder / "curand_kernel.h").write_text("")
-    if core is not None:
-        version = folder / "cccl" / "cuda" / "std" / "__cccl"
-        version.mkdir(parents=True)
-        (version / "version.h").write_text(f"#define CCCL_VERSION {core}\n")
+    (folder / "cccl" / "cuda" / "std" / "__cccl").mkdir(parents=True)
+    (folder / "curand_kernel.h").touch()
+    for macro, number in versions.items():
+        path = "cuda_runtime_api.h" if macro == "CUDART_VERSION" else "cccl/cuda/std/__cccl/version.h"
+        (folder / path).write_text(f"#define {macro}  {number}\n")
     return folder
 
 
@@ -44,31 +40,23 @@ def bare(monkeypatch):
     return monkeypatch
 
 
-def test_root_of_nvrtcs_release_is_taken(bare, tmp_path):
-    root = make_root(tmp_path / "include", runtime=13040, core=3004003)
-    bare.setenv("CUDA_HOME", str(tmp_path))
-    assert headers.find((13, 4), None).folders == (str(root / "cccl"), str(root))
-
-
 def test_a_fitting_toolkit_behind_a_rejected_root_is_taken(bare, tmp_path):
-    wrong = make_root(tmp_path / "wheel" / "include", runtime=13050, random=True)
-    right = make_root(tmp_path / "toolkit" / "include", runtime=13000, random=True)
+    wrong = make_root(tmp_path / "wheel" / "include", CUDART_VERSION=13050)
+    right = make_root(tmp_path / "toolkit" / "include", CUDART_VERSION=13000, CCCL_VERSION=3004003)
     bare.setattr(headers, "_pathfinder", lambda name: None if name == "cccl" else str(wrong))
     bare.setenv("CUDA_PATH", str(tmp_path / "toolkit"))
-    assert headers.find((13, 0), None).folders == (str(right),)
+    assert headers.find((13, 0), None).folders == (str(right / "cccl"), str(right))
 
 
 def test_nvrtcs_own_toolkit_is_searched(bare, tmp_path):
-    root = make_root(tmp_path / "targets" / "include", runtime=13000)
+    root = make_root(tmp_path / "targets" / "include", CUDART_VERSION=13000)
     library = tmp_path / "targets" / "lib" / "libnvrtc.so.13"
-    library.parent.mkdir()
-    library.touch()
     assert headers.find((13, 0), str(library)).folders == (str(root),)
 
 
 @pytest.mark.parametrize(("number", "is_taken"), [(3009000, True), (2008000, False)])
 def test_cccl_3_is_allowed_of_any_release(bare, tmp_path, number, is_taken):
-    core = str(make_root(tmp_path / "include", core=number) / "cccl")
+    core = str(make_root(tmp_path / "include", CCCL_VERSION=number) / "cccl")
     bare.setattr(headers, "_pathfinder", lambda name: core if name == "cccl" else None)
     found = headers.find((13, 0), None)
     assert found.folders == (core,) * is_taken
@@ -89,7 +77,7 @@ def test_missing_library_header_names_the_extra(bare, header):
 
 
 def test_missing_library_header_says_why_a_root_was_rejected(bare, tmp_path):
-    make_root(tmp_path / "include", runtime=12080)
+    make_root(tmp_path / "include", CUDART_VERSION=12080)
     bare.setenv("CUDA_HOME", str(tmp_path))
     with pytest.raises(CompileError, match=r"are of CUDA 12\.8 and were passed over, because NVRTC is of"):
         compile_image("#include <curand_kernel.h>\n", cache=False)
