@@ -52,18 +52,15 @@ EXACT = Bound()
 # The PTX manual's bounds, by instruction. Where it speaks of the error of a range of inputs, the inputs of
 # our cases lie in that range.
 _SINGLE = {
-    # "maximum ulp error is 1 across the full range of inputs"
-    "rcp.approx": Bound(ulp=1),
+    "rcp.approx": Bound(ulp=1),  # "maximum ulp error is 1 across the full range of inputs"
     # "maximum relative error over the entire positive finite floating-point range is 2^-23"
     "sqrt.approx": Bound(relative=2.0**-23),
-    # "maximum relative error ... is 2^-22.9"
-    "rsqrt.approx": Bound(relative=2.0**-22.9),
+    "rsqrt.approx": Bound(relative=2.0**-22.9),  # "maximum relative error ... is 2^-22.9"
     # "maximum absolute error is 2^-22 when the input is in (0.5, 2); outside it the maximum relative error is 2^-22"
     "lg2.approx": Bound(relative=2.0**-22, absolute=2.0**-22),
     # "maximum ulp error is 2 ulp from correctly rounded result across the full range of inputs"
     "ex2.approx": Bound(ulp=2),
-    # "maximum relative error 2^-11"; subnormal numbers are supported
-    "tanh.approx": Bound(relative=2.0**-11),
+    "tanh.approx": Bound(relative=2.0**-11),  # "maximum relative error 2^-11"; subnormal numbers are supported
     # "maximum absolute error in [-2 pi, 2 pi] is 2^-20.5"
     "sin.approx": Bound(absolute=2.0**-20.5),
     "cos.approx": Bound(absolute=2.0**-20.5),
@@ -79,12 +76,10 @@ PTX = {
     "rsqrt.approx.ftz.f64": Bound(relative=2.0**-19),
     # "rsqrt.approx.f64 supports subnormals"; emulated from the gross approximation in double precision: no bound given
     "rsqrt.approx.f64": Bound(ulp=2),
-    # "maximum relative error 2^-9.9" and "maximum absolute error 2^-10.987"
-    "ex2.approx.f16": Bound(relative=2.0**-9.9, absolute=2.0**-24),
-    "tanh.approx.f16": Bound(absolute=2.0**-10.987),
-    # "maximum relative error 2^-7" and "maximum absolute error 2^-8"
-    "ex2.approx.ftz.bf16": Bound(relative=2.0**-7, flushed=True),
-    "tanh.approx.bf16": Bound(absolute=2.0**-8),
+    "ex2.approx.f16": Bound(relative=2.0**-9.9, absolute=2.0**-24),  # "maximum relative error 2^-9.9"
+    "tanh.approx.f16": Bound(absolute=2.0**-10.987),  # "maximum absolute error 2^-10.987"
+    "ex2.approx.ftz.bf16": Bound(relative=2.0**-7, flushed=True),  # "maximum relative error 2^-7"
+    "tanh.approx.bf16": Bound(absolute=2.0**-8),  # "maximum absolute error 2^-8"
 }
 
 # The CUDA C++ programming guide's bounds of the functions, in units in the last place; IEEE operations on

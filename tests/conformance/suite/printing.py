@@ -40,15 +40,9 @@ def child(kernel: str) -> None:
 
 def run(kernel: str) -> dict[str, Any]:
     """Run a kernel's process and return the lines it printed, sorted for `lanes`, its status and failed assertions."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-c", f"from suite.printing import child; child({kernel!r})"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    program = f"import sys; sys.path.append({str(ROOT)!r}); from suite.printing import child; child({kernel!r})"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     lines = done.stdout.splitlines()
     if done.returncode or not lines or not lines[-1].startswith("status "):
         raise RuntimeError(f"the process of {kernel} ended with {done.returncode}:\n{done.stderr[-2000:]}")

@@ -16,8 +16,12 @@ from . import values
 from .frame import ROOT, Array, Case, Out, Sampled
 
 _POINTS = 640
-_PITCHED_MODES = [(mode, normalized) for normalized in (False, True) for mode in ("clamp", "border")]
-_PITCHED_MODES += [("wrap", True), ("mirror", True)]
+_MODES = ("clamp", "clamp normalized", "border", "border normalized", "wrap normalized", "mirror normalized")
+
+
+def _addressing(mode: str) -> dict[str, Any]:
+    address, _, normalized = mode.partition(" ")
+    return {"address": address, "normalized": bool(normalized)}
 
 
 def _coordinates(seed: int, extent: int, normalized: bool) -> values.Array:
@@ -49,10 +53,9 @@ def _sampling() -> list[Case]:
     found = []
     for size, image in (("8x16", even), ("5x7", odd)):
         for filter_ in ("point", "linear"):
-            for mode, normalized in _PITCHED_MODES:
-                name = f"{filter_} {mode}{' normalized' if normalized else ''} {size}"
-                options = {"filter": filter_, "address": mode, "normalized": normalized, "border": (7.0, 0.0, 0.0, 0.0)}
-                found.append(_pitched("sample", name, image, "float32", **options))
+            for mode in _MODES:
+                options = {"filter": filter_, **_addressing(mode), "border": (7.0, 0.0, 0.0, 0.0)}
+                found.append(_pitched("sample", f"{filter_} {mode} {size}", image, "float32", **options))
     pixel: dict[str, Any] = {"read": "normalized_float", "address": ("wrap", "mirror"), "normalized": True}
     return [
         *found,
@@ -64,7 +67,6 @@ def _sampling() -> list[Case]:
 
 INPUTS = ROOT / "data" / "filtering_inputs.npz"
 _AXES = {"1d": "x", "2d": "xy", "3d": "xyz", "a1d": "x", "a2d": "xy"}
-_MODES = ("clamp", "clamp normalized", "border", "border normalized", "wrap normalized", "mirror normalized")
 
 
 def _case(inputs: dict[str, Array], geometry: str, image: str, at: str, name: str, **options: object) -> Case:
@@ -84,9 +86,7 @@ def _filtering() -> list[Case]:
     for geometry in _AXES:
         for mode in _MODES:
             name = f"{geometry} {mode}"
-            address, _, normalized = mode.partition(" ")
-            options = {"filter": "linear", "address": address, "normalized": bool(normalized)}
-            found.append(_case(inputs, geometry, geometry, name, name, **options))
+            found.append(_case(inputs, geometry, geometry, name, name, filter="linear", **_addressing(mode)))
     for geometry in ("a1d", "a2d"):
         name = f"{geometry} layers outside"
         found.append(_case(inputs, geometry, f"{name}/image", name, name))

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Module, load_module
-from cudart_py.simulator.ptx.compiling.emitters.functions import Calls
-from cudart_py.simulator.ptx.compiling.forms import Form, Row
+from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS, by_name, find_forms
-from cudart_py.simulator.ptx.operations import integers
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
@@ -144,11 +142,3 @@ def test_all_forms_of_an_opcode_have_the_same_facts() -> None:
     """Those who ask about an instruction look at its opcode alone, which several patterns may match."""
     opcodes = {opcode for row in ROWS for pattern in row.patterns for opcode in spellings(row.name, pattern)}
     assert [opcode for opcode in opcodes if len({form.row.facts for form in find_forms(opcode)}) > 1] == []
-
-
-@pytest.mark.parametrize("modifiers", ["wide?", "sat/wide"])
-def test_a_modifier_that_the_function_is_not_told_of_is_an_error(modifiers: str) -> None:
-    """Otherwise the instruction would run as if the modifier weren't there."""
-    row = Row("new", Calls(integers.add_s32), f"{modifiers} s32 | =T T T")
-    with pytest.raises(ValueError, match="row 'new': .* modifier 'wide'"):
-        by_name((row,))

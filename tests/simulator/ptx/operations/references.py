@@ -23,8 +23,6 @@ FORMATS = {
     "f16": (11, -14, 15),
     "bf16": (8, -126, 127),
     "tf32": (11, -126, 127),
-    # the digits of a format with no least exponent: what decides whether a result is flushed
-    "f32 unbounded": (24, -100_000, 127),
 }
 
 
@@ -85,13 +83,6 @@ def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool =
     else:
         value = math.inf if directed.get(rounding, True) else float(limit - Fraction(2) ** (largest + 1 - digits))
     return -value if negative else value
-
-
-def round_flushed(exact: Fraction, rounding: str) -> float:
-    """Round an exact number to single precision, and flush what is too small for a normal number (``.ftz``)."""
-    if abs(Fraction(round_exact(exact, "f32 unbounded", rounding))) < Fraction(2) ** FORMATS["f32"][1]:
-        return -0.0 if exact < 0 else 0.0
-    return round_exact(exact, "f32", rounding)
 
 
 def ieee_sum(x: float, y: float, z: float, kind: str, rounding: str = "rn") -> float:
