@@ -164,7 +164,8 @@ def test_a_limit_of_times_is_refused_before_anything_runs_where_there_are_none(r
 
 @pytest.mark.parametrize("arguments", [("-k", "without"), ("--benchmark-skip",), ("--benchmark-disable",)])
 def test_a_limit_of_times_is_left_to_pytest_benchmark_where_it_has_something_to_compare(run, untimed, arguments):
-    result = run(TIMED, "--benchmark-compare-fail=mean:1%", "-v", "-W", "ignore", *arguments)
+    options = ["--benchmark-compare-fail=mean:1%", "--benchmark-max-time=0.01", "-v", "-W", "ignore"]
+    result = run(TIMED, *options, *arguments)
     assert "limits times" not in result.stderr.str()
     result.stdout.fnmatch_lines(["*::test_without_a_benchmark PASSED*"])
 
