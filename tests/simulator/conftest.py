@@ -22,13 +22,11 @@ def two_devices() -> Iterator[list[Any]]:
 
 @pytest.fixture
 def context(two_devices: list[Any]) -> Any:
-    """The current context, of the first of two devices of 64 MiB."""
     return two_devices[0]
 
 
 @pytest.fixture
 def calls() -> HostCalls:
-    """Host functions that note their order."""
     return HostCalls()
 
 
@@ -49,6 +47,5 @@ def module(context: Any) -> Any:
 
 @pytest.fixture(params=["numpy", "native"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test with each engine of the simulator."""
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
     return str(request.param)

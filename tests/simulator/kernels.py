@@ -34,7 +34,6 @@ def ptx() -> bytes:
 
 
 def loaded(source: str = SOURCE) -> Any:
-    """Load a source into the current context."""
     return ok(driver.cuModuleLoadData(compile_ptx(source)))
 
 

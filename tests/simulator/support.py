@@ -33,7 +33,6 @@ def struct(kind: str, **fields: Any) -> Any:
 
 
 def create_array(*extents: int, flags: int = 0, channels: int = 1) -> tuple[Any, ...]:
-    """Return the result of making a CUDA array of float32."""
     sizes = dict(zip(("Width", "Height", "Depth"), extents, strict=False))
     float32 = bindings.CUarray_format.CU_AD_FORMAT_FLOAT
     description = struct("CUDA_ARRAY3D_DESCRIPTOR", Format=float32, NumChannels=channels, Flags=flags, **sizes)
@@ -59,7 +58,6 @@ def fresh_devices(count: int, memory: int) -> Callable[[], None]:
 
 
 def upload(array: np.ndarray[Any, Any]) -> int:
-    """Allocate memory with the array's bytes and return its address."""
     address = int(ok(driver.cuMemAlloc(array.nbytes)))
     ok(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
     return address
@@ -81,8 +79,6 @@ class HostCalls:
         self._held: list[Any] = []
 
     def make(self, name: str, then: Callable[[], None] = lambda: None) -> Any:
-        """Return a function's handle that notes the name."""
-
         def call(_: int | None) -> None:
             self.names.append(name)
             then()
@@ -94,7 +90,6 @@ class HostCalls:
         return bindings.CUhostFn(address)
 
     def launch(self, stream: Any, name: str, then: Callable[[], None] = lambda: None) -> None:
-        """Let a stream note the name when it gets there."""
         ok(driver.cuLaunchHostFunc(stream, self.make(name, then), None))
 
 
@@ -129,7 +124,6 @@ class Player:
         return result[1] if len(result) > 1 else None
 
     def _play(self, *step: str) -> Any:
-        """Play one step, and return its result."""
         kind = "Event" if step[1][0] == "e" else "Stream"
         match step:
             case "run", stream, name:

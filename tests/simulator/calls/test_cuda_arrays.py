@@ -47,7 +47,6 @@ def test_a_kernels_malloc_is_not_the_hosts_and_beyond_the_heap_gives_null(kernel
 
 
 def texture(address: int, width: int, height: int, pitch: int, **settings: Any) -> Any:
-    """Return the result of making a texture of float32 over pitched memory."""
     place = {"devPtr": bindings.CUdeviceptr(address), "width": width, "height": height, "pitchInBytes": pitch}
     place |= {"numChannels": 1, "format": settings.pop("format", FLOAT)}
     fields = {f"res__pitch2D__{name}": value for name, value in place.items()}
@@ -56,7 +55,6 @@ def texture(address: int, width: int, height: int, pitch: int, **settings: Any) 
 
 
 def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
-    """Return an array of float32 and the result of making a texture or a surface over it."""
     array = ok(create_array(*extents, flags=flags))
     resource = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_ARRAY, res__array__hArray=array)
     if kind == "surface":
@@ -65,7 +63,6 @@ def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
 
 
 def assert_fails(module: Any, kernel: str, handle: Any, *place: int, error: str, words: str) -> None:
-    """Launch two threads, and check how that ends."""
     numbers = map(ctypes.c_int, place) if place else [ctypes.c_void_p(upload(np.zeros(4, np.float32)))]
     launch(function(module, kernel), ctypes.c_ulonglong(int(handle)), *numbers, block=(2, 1, 1))
     assert driver.cuCtxSynchronize()[0].name == f"CUDA_ERROR_{error}"
@@ -122,7 +119,6 @@ def test_textures_have_the_drivers_limits(context: Any) -> None:
 
 
 def from_device(address: int, array: Any, shape: tuple[int, int, int], **settings: Any) -> Any:
-    """Return the parameters of a copy of depth, height and bytes."""
     kinds = bindings.CUmemorytype
     given = dict(zip(("Depth", "Height", "WidthInBytes"), shape, strict=True))
     given |= {"srcMemoryType": kinds.CU_MEMORYTYPE_DEVICE, "srcPitch": shape[2], "srcHeight": shape[1]}

@@ -141,7 +141,6 @@ class Graph:
         self.context = ok(driver.cuCtxGetCurrent())
 
     def set_copy(self, there: int, here: int, width: int, node: Any = None, context: Any = 0, **more: int) -> Any:
-        """Return the answer to other parameters of the copy, or of another node."""
         kinds = dict.fromkeys(["srcMemoryType", "dstMemoryType"], bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE)
         sizes = {"WidthInBytes": width, "Height": 1, "Depth": 1, "srcPitch": width, "dstPitch": width}
         given = struct("CUDA_MEMCPY3D", srcDevice=here, dstDevice=there, **{**kinds, **sizes, **more})
@@ -149,14 +148,12 @@ class Graph:
         return driver.cuGraphExecMemcpyNodeSetParams(*where, given, context or self.context)
 
     def set_fill(self, address: int, width: int, node: Any = None, context: Any = 0, **more: int) -> Any:
-        """Return the answer to other parameters of the fill, or of another node."""
         sizes = {"elementSize": 1, "height": 1, "width": width, **more}
         given = struct("CUDA_MEMSET_NODE_PARAMS", dst=bindings.CUdeviceptr(address), value=1, **sizes)
         where = self.executable, node or self.fill
         return driver.cuGraphExecMemsetNodeSetParams(*where, given, context or self.context)
 
     def launched(self, count: int) -> list[int]:
-        """Launch, and return the first bytes of the destination."""
         ok(driver.cuGraphLaunch(self.executable, self.stream))
         return download(self.destination, count).tolist()
 
@@ -234,7 +231,6 @@ def parameters(handle: Any, kind: Any = IF, size: int = 1) -> Any:
 
 
 def add(graph: Any, handle: Any, kind: Any = IF, size: int = 1) -> list[Any]:
-    """Add a conditional node and return the graphs of its bodies."""
     given = parameters(handle, kind, size)
     ok(driver.cuGraphAddNode(graph, None, None, 0, given))
     return list(given.conditional.phGraph_out)
@@ -245,7 +241,6 @@ def begin(stream: Any, graph: Any) -> None:
 
 
 def fill(stream: Any, graph: Any, address: int) -> None:
-    """Let a graph fill a byte."""
     begin(stream, graph)
     ok(driver.cuMemsetD8Async(address, 1, 1, stream))
     assert int(ok(driver.cuStreamEndCapture(stream))) == int(graph)

@@ -61,7 +61,6 @@ def no_collection() -> Iterator[None]:
 
 
 def run(name: str, blocks: int) -> Status:
-    """Launch, and wait."""
     out = ctypes.c_void_p(upload(np.zeros(blocks * THREADS + 1, np.int32)))
     assert not launch(function(loaded(SOURCE), name), out, grid=(blocks, 1, 1), block=(THREADS, 1, 1))
     return driver.cuCtxSynchronize()[0]

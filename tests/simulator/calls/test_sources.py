@@ -33,7 +33,6 @@ TENSORS = """extern "C" __global__ void k(const void* map, unsigned tile, unsign
 
 
 def reported(module) -> list[str]:
-    """Return the lines of the report of a module's kernel."""
     module["k"][1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
     with pytest.warns(cuda.SimulatorWarning) as caught:
         cuda.Device(0).synchronize()

@@ -30,7 +30,6 @@ WRONG_ON_PURPOSE = [
 
 @functools.cache
 def compiled(file: str) -> cuda.Module:
-    """Compile and load a file that lies beside this one, once in a process."""
     return cuda.compile(FOLDER / file)
 
 
@@ -47,7 +46,6 @@ def reports() -> Iterator[list[str]]:
 
 
 def found(launch: Callable[..., Any], *arguments: Any) -> list[str]:
-    """Return what is reported of one launch."""
     with reports() as texts:
         launch(*arguments)
     return texts
@@ -61,7 +59,6 @@ def take_findings() -> list[str]:
 
 
 def watched(kernels, engine, name, grid, block, *arguments, **options):
-    """Launch a kernel with an engine, watched by the checks; return the findings."""
     kernels.engine = engine
     findings.pending.clear()
     kernels.launch(name, grid, block, *arguments, **{"steps": None, "observer": LaunchChecks(), **options})

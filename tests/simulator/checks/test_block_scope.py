@@ -23,7 +23,6 @@ WRONG, RIGHT = (
 
 
 def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
-    """Return what the checks find in launches of a kernel on fresh memory, in one stream."""
     x, y = cuda.zeros(64, np.int32), cuda.zeros(BLOCKS * THREADS, np.int32)
     return found(lambda: [kernel[blocks, THREADS](x, y) for _ in range(times)])
 

@@ -95,7 +95,6 @@ class Doubter:
         self.way, self.left = way, at
 
     def patch(self, patch: pytest.MonkeyPatch) -> None:
-        """Let kernels that are compiled from here on have the opportunities."""
         call, begin, end, answer = Checking._call, Speculation.__init__, Speculation.end, Speculation.answer
 
         def doubt_or_call(checking: Checking, name: str, *arguments: Any) -> None:
@@ -160,7 +159,6 @@ class Bench:
 
     @contextlib.contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """Let the arrays lie elsewhere for a while."""
         arrays, sizes = self.arrays.copy(), self.sizes.copy()
         yield
         self.arrays, self.sizes = arrays, sizes
@@ -205,7 +203,6 @@ class Bench:
 
 
 def differ(actual: Any, expected: Any) -> bool:
-    """Return whether two launches have left or reported anything else."""
     return actual[1:] != expected[1:] or any(map(np.any, map(np.not_equal, actual[0], expected[0])))
 
 

@@ -21,7 +21,6 @@ def wrong_mask(out):
 
 
 def copied(count, source):
-    """Return what is reported of a kernel that copies integers."""
     return found(compiled("values.cu")["copy_uninitialised"][1, count], ints(count), source)
 
 

@@ -33,13 +33,11 @@ def statement(path, number):
 
 
 def lines_at(mark):
-    """Return the numbers of the lines of a marked statement."""
     lines = SMALL.read_text().splitlines()
     return statement(SMALL, next(number for number, text in enumerate(lines, 1) if text.endswith(f"// AT {mark}")))
 
 
 def product(m=72, n=56, k=88, **define):
-    """Return what is reported of a tiled product."""
     # To write what is there already is no race.
     generator = np.random.default_rng(8)
     a, b = (cuda.to_device(generator.random(shape).astype(np.float16)) for shape in ((m, k), (k, n)))

@@ -150,7 +150,6 @@ def half_written():
 
 
 def by_blocks(threads):
-    """Return the arguments of the kernels in which the last block sums up."""
     return lambda: (floats(threads), floats(8 * threads), words(1), 8 * threads)
 
 

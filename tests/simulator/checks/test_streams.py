@@ -53,7 +53,6 @@ class Buffers:
             host[:] = 5 + number
 
     def unused(self, arrays: list[Any]) -> Any:
-        """Return an array that no other operation uses."""
         self.kept.append(arrays.pop())
         return self.kept[-1]
 
@@ -67,8 +66,6 @@ Work = Callable[[Buffers, Any, Any], Any]
 
 
 def kernel(name: str) -> Work:
-    """Return the launch of a kernel that writes."""
-
     def launch(buffers: Buffers, x: Any, stream: Any) -> None:
         buffers.module[name][4, 64, 0, stream](x, buffers.next_value(), x.size)
 
@@ -80,8 +77,6 @@ def get(buffers: Buffers, x: Any, stream: Any) -> None:
 
 
 def in_graph(work: Work) -> Work:
-    """Return the launch of a graph that holds some work."""
-
     def launch(buffers: Buffers, x: Any, stream: Any) -> None:
         recording = cuda.Stream(non_blocking=True)
         with recording.capture() as graph:
@@ -296,7 +291,6 @@ def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module,
 
 
 def random_program(number: int) -> list[Step]:
-    """Return a program of a few operations and waits of three streams."""
     generator = random.Random(number)
     steps = []
     for _ in range(generator.randrange(3, 9)):

@@ -132,7 +132,6 @@ UNDEFINED = {
 
 
 def found(device, body):
-    """Return the reports of a kernel with some instructions."""
     kernel = cuda.load(KERNEL.format(body=body).encode())["kernel"]
     with device, reports() as texts:
         out = cuda.zeros(2, np.uint64)

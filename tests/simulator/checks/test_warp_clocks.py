@@ -28,7 +28,6 @@ class Block:
         mbarriers.apply("arrive", self.words, np.full(lanes, barrier), [arrivals], False, who // 32)
 
     def wait(self, warp: int, barrier: int = 1) -> None:
-        """Let a warp wait."""
         self.clocks.wait(LANES[32 * warp : 32 * warp + 32], np.full(32, 8 * barrier))
 
     def knows(self, warp: int, of: int, when: int) -> bool:

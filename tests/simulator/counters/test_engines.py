@@ -116,7 +116,6 @@ def ran_natively(kernels: Kernels, name: str) -> bool:
 
 
 def count(kernels: Kernels, engine: str, name: str, block: int, arguments: list[Any]) -> LaunchCounters:
-    """Return what an engine counts of a launch of three blocks on fresh arrays."""
     kernels.engine = engine
     counters = LaunchCounters()
     given = [kernels.put(one) if isinstance(one, np.ndarray) else one for one in arguments]

@@ -26,7 +26,6 @@ def recorded():
 
 
 def launches(engine, names=patterns.NAMES):
-    """Return what an engine counts of each pattern."""
     # Some patterns let threads store to the same place on purpose.
     with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.checks("off"), cuda.profile() as profile:
         patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)

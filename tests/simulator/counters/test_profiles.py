@@ -79,8 +79,6 @@ def module():
 
 @pytest.fixture
 def counted(device, module):
-    """Launch a kernel of the module and return the launch's profile."""
-
     def count(kernel, shape, *arguments):
         with cuda.profile() as p:
             module[kernel][shape](*arguments)

@@ -28,7 +28,6 @@ LANES = 64
 
 
 def stepped(x: Any, rounds: int) -> Any:
-    """Return what `step` makes of an array."""
     multiplier, increment = 1, 0
     for bit in f"{rounds:b}":
         increment, multiplier = increment * (multiplier + 1), multiplier * multiplier
@@ -39,7 +38,6 @@ def stepped(x: Any, rounds: int) -> Any:
 
 
 def live() -> tuple[int, ...]:
-    """Count all that a driver holds."""
     tables = (
         streams.streams,
         events.events,

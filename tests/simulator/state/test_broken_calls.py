@@ -21,7 +21,6 @@ from .reentry import live
 
 
 def check_tables() -> None:
-    """Check that the tables of memory agree with each other."""
     for index in (memory.known, memory.live):
         assert index.starts == sorted(index.by_start)
         assert all(start == allocation.address for start, allocation in index.by_start.items())
@@ -65,7 +64,6 @@ def call(request: pytest.FixtureRequest, context: Any, no_garbage: None) -> Iter
 
 
 def free(result: Any) -> None:
-    """Free what a call has made, whatever it is."""
     if result[0] == Status.CUDA_SUCCESS and len(result) > 1:
         ways = (driver.cuMemFree, driver.cuMemFreeHost, driver.cuModuleUnload)
         assert any(way(int(result[1]))[0] == Status.CUDA_SUCCESS for way in ways)
