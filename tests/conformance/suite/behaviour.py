@@ -59,31 +59,25 @@ def _control() -> list[Case]:
     signed = values.around(212, 256, 1 << 14)
     indices = (_labelled("control", "indices", "uint32", 720), 720)
     return [
-        row_case("control", "branches", (small,), "int32"),
-        row_case("control", "instructions", (small,), "int32"),
+        *(row_case("control", kernel, (small,), "int32") for kernel in ("branches", "instructions")),
         Case("control", "early_exit", 4, 128, (values.words(213, n, np.int32), Out("out", "int32", (2, n)), n)),
         Case("control", "collatz", 32, 256, (Out("out", "uint32", (8192,)), 8192)),
         Case("control", "indices", (2, 3, 2), (5, 4, 3), indices, shared_bytes=96),
-        row_case("calls", "arguments", (signed,), "int32"),
         row_case("calls", "recursion", (values.words(214, 256),), "uint32"),
-        row_case("calls", "pointers", (signed,), "int32"),
-        row_case("calls", "returns", (signed,), "int32"),
+        *(row_case("calls", kernel, (signed,), "int32") for kernel in ("arguments", "pointers", "returns")),
     ]
 
 
 def _lanes() -> list[Case]:
     barriers = ("reductions", "exchanges", "named", "exited", "warps")
+    copies = ("async_copies", "barriers_in_memory", "arriving_copies")
     ints, numbers = values.around(221, 256, 1 << 20), values.words(222, 256)
     return [
         *(row_case("barriers", kernel, (ints,), "int32") for kernel in barriers),
         row_case("warp", "shuffles", (numbers,), "uint64"),
-        row_case("warp", "votes", (numbers,), "uint32"),
-        row_case("warp", "parts", (numbers,), "uint32"),
+        *(row_case("warp", kernel, (numbers,), "uint32") for kernel in ("votes", "parts", "trees")),
         row_case("warp", "short_warp", (values.words(223, 240),), "uint32", block=80),
-        row_case("warp", "trees", (numbers,), "uint32"),
-        row_case("copies", "async_copies", (numbers,), "uint32"),
-        row_case("copies", "barriers_in_memory", (numbers,), "uint32"),
-        row_case("copies", "arriving_copies", (numbers,), "uint32"),
+        *(row_case("copies", kernel, (numbers,), "uint32") for kernel in copies),
         row_case("heap", "allocations", (values.words(224, 128),), "uint32", block=64),
     ]
 
@@ -151,14 +145,19 @@ def _tensor() -> list[Case]:
 NORMAL = Bound(ulp=4, absolute=6.8 * 2.0**-20.5)
 
 
-def _cub() -> list[Case]:
+def _libraries() -> list[Case]:
     a = values.around(301, 512, 1 << 20)
-    eighths = (values.below(302, 512, 4096, np.int64) - 2048) / 8
-    bytes_ = values.words(303, 1024, np.uint8)
-    reduced = (Out("integers", "int32", (48,)), Out("floats", "float32", (12,)), 77)
-    return [
-        Case("cub_block_reduce", "block_reduce", 4, 128, (a, eighths.astype(np.float32), *reduced)),
-        Case("cub_block_histogram", "block_histogram", 2, 128, (bytes_, Out("out", "uint32", (1064,)))),
+    eighths = ((values.below(302, 512, 4096, np.int64) - 2048) / 8).astype(np.float32)
+    counters = np.array([0, 0, 0xFFFFFFFF, 0, 0, 0], np.uint32)
+    cases = [
+        Case(
+            "cub_block_reduce", "block_reduce", 4, 128,
+            (a, eighths, Out("integers", "int32", (48,)), Out("floats", "float32", (12,)), 77),
+        ),
+        Case(
+            "cub_block_histogram", "block_histogram", 2, 128,
+            (values.words(303, 1024, np.uint8), _words("out", 1064)),
+        ),
         Case(
             "cub_warp_reduce", "warp_reduce", 2, 128,
             (
@@ -167,40 +166,26 @@ def _cub() -> list[Case]:
                 Out("segments", "int32", (256,)),
             ),
         ),
-    ]  # fmt: skip  # rows of a table
-
-
-def _atomic_ref() -> Case:
-    counters = np.array([0, 0, 0xFFFFFFFF, 0, 0, 0], np.uint32)
-    return Case(
-        "atomic_ref", "atomic_ref", 4, 128,
-        (
-            values.words(311, 512), Out("counters", "uint32", initial=counters),
-            Out("wide", "uint64", initial=np.array([0, 1], np.uint64)), Out("floats", "float32", (1,)),
-            Out("bins", "uint32", (10,)), _zeros(1), _zeros(4),
-            Out("received", "uint32", (4,)),
+        Case(
+            "atomic_ref", "atomic_ref", 4, 128,
+            (
+                values.words(311, 512), Out("counters", "uint32", initial=counters),
+                Out("wide", "uint64", initial=np.array([0, 1], np.uint64)), Out("floats", "float32", (1,)),
+                _words("bins", 10), _zeros(1), _zeros(4), _words("received", 4),
+            ),
         ),
-    )  # fmt: skip  # grouped by meaning
-
-
-def _random(kernel: str, *more: Out) -> Case:
+        Case(
+            "cooperative_groups", "groups", 2, 128, (values.words(321, 256), Out("out", "uint32", (43, 256)), 256),
+        ),
+    ]  # fmt: skip  # rows of a table
     n = 64
-    outs = (
-        Out("bits", "uint32", (5, n)), Out("uniform", "float32", (2, n)), Out("doubles", "float64", (n,)),
-        Out("normal", "float32", (2, n), bound=NORMAL),
-    )  # fmt: skip  # grouped by meaning
-    return Case("curand", kernel, 2, 32, (np.uint64(0x9E3779B97F4A7C15), *outs, *more, n))
-
-
-def _libraries() -> list[Case]:
-    grouped = (values.words(321, 256), Out("out", "uint32", (43, 256)), 256)
-    return [
-        *_cub(),
-        _atomic_ref(),
-        Case("cooperative_groups", "groups", 2, 128, grouped),
-        _random("philox", Out("four", "uint32", (64, 4))),
-        _random("xorwow"),
-    ]
+    for kernel, more in (("philox", [Out("four", "uint32", (n, 4))]), ("xorwow", [])):
+        outs = (
+            Out("bits", "uint32", (5, n)), Out("uniform", "float32", (2, n)), Out("doubles", "float64", (n,)),
+            Out("normal", "float32", (2, n), bound=NORMAL), *more,
+        )  # fmt: skip  # grouped by meaning
+        cases.append(Case("curand", kernel, 2, 32, (np.uint64(0x9E3779B97F4A7C15), *outs, n)))
+    return cases
 
 
 def cases() -> list[Case]:
