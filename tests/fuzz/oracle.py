@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import cudart_py as cuda
@@ -112,7 +111,9 @@ class Runs:
             for mode in modes:
                 place = f"{engine or 'default engine'}, {mode}"
                 try:
-                    with mock.patch.dict(os.environ, {"CUDART_PY_SIMULATOR_ENGINE": engine} if engine else {}):
+                    with pytest.MonkeyPatch.context() as patch:
+                        if engine:
+                            patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
                         got, counters[engine, mode] = self._run(kernel, mode)
                 except cuda.SimulatorWarning as finding:
                     yield f"{place}: {finding}"
