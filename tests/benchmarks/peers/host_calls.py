@@ -162,10 +162,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
         partial(cuda.managed_empty, MIB, np.uint8),
     ),
     "register host memory": lambda t: (
-        both(
-            bare("cuMemHostRegister", t.pageable.ctypes.data, MIB, 3),
-            bare("cuMemHostUnregister", t.pageable.ctypes.data),
-        ),
+        both(bare("cuMemHostRegister", t.at_pageable, MIB, 3), bare("cuMemHostUnregister", t.at_pageable)),
         closed(partial(cuda.register_host, t.pageable)),
     ),
     "device address of host memory": lambda t: (
@@ -173,9 +170,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
         partial(cuda.device_pointer, t.host),
     ),
     "advise": lambda t: (
-        bare(
-            "cuMemAdvise", t.at_managed, 4 * SIZE, driver.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY, things.location(t)
-        ),
+        bare("cuMemAdvise", t.at_managed, 4 * SIZE, READ_MOSTLY, things.location(t)),
         partial(cuda.advise, t.managed, "set_read_mostly"),
     ),
     "prefetch": lambda t: (
@@ -312,12 +307,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
         getter(t.kernel, "attributes"),
     ),
     "kernel's carveout": lambda t: (
-        bare(
-            "cuFuncSetAttribute",
-            t.f,
-            driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-            50,
-        ),
+        bare("cuFuncSetAttribute", t.f, CARVEOUT, 50),
         partial(setattr, t.kernel, "carveout", 50),
     ),
     "occupancy": lambda t: (

@@ -56,7 +56,9 @@ class Things:
         self.f, self.g = driver.CUfunction(self.kernel.handle), driver.CUgraph(self.graph.handle)
         self.exec, self.p = driver.CUgraphExec(self.executable.handle), driver.CUmemoryPool(self.pool.handle)
         self.at_x, self.at_y = driver.CUdeviceptr(self.x.pointer), driver.CUdeviceptr(self.y.pointer)
-        self.at_host, self.at_managed = self.host.ctypes.data, self.managed.ctypes.data
+        self.at_host, self.at_managed, self.at_pageable = (
+            array.ctypes.data for array in (self.host, self.managed, self.pageable)
+        )
         self.arguments = (2.0, self.x, self.y, self.z, SIZE)
         # The parameters, and the list that says where they are: CU_LAUNCH_PARAM_BUFFER_POINTER 1, _SIZE 2, _END 0.
         self.layout = struct.Struct("<f4xQQQI")
