@@ -86,10 +86,6 @@ def blank() -> int:
     return int(ok(driver.cuMemAlloc(BYTES)))
 
 
-def result_at(address: int) -> np.ndarray[Any, Any]:
-    return download(address, N * N, np.float64).reshape(N, N).T
-
-
 def finding(*works: Callable[[], Any]) -> str:
     """Return what the checks say of work."""
     before = findings.set_checks("error")
@@ -113,7 +109,7 @@ def test_a_call_runs_when_its_stream_gets_there_with_the_factors_of_the_call(
     gemm(a, b, out)
     gemm.factors[...] = np.nan
     assert not any(ctypes.string_at(out, BYTES))
-    assert np.allclose(result_at(out), hosts[0] @ hosts[1])
+    assert np.allclose(download(out, N * N, np.float64).reshape(N, N).T, hosts[0] @ hosts[1])
 
 
 def test_a_captured_call_is_a_kernel_node(matrices: list[int], stream: Any) -> None:
