@@ -43,19 +43,17 @@ settings.load_profile("default")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests' compiled kernels out of the user's cache, unless CUDART_PY_CACHE names one for them.
 
-    The workers of pytest-xdist share one, so that each kernel is compiled once. Where the environment forbids Python to
-    write bytecode beside the sources, the processes that tests start share some of their own: there are hundreds, and
-    each would compile all that it imports.
+    The workers of pytest-xdist share it. Where the environment forbids Python to write bytecode beside the sources, the
+    hundreds of processes that tests start share some of their own, since each would compile all that it imports.
     """
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    patch = pytest.MonkeyPatch()
-    patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        patch.delenv("PYTHONDONTWRITEBYTECODE")
-        patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
-    yield
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
+        if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+            patch.delenv("PYTHONDONTWRITEBYTECODE")
+            patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -142,11 +140,10 @@ class _WatchedApi:
 @pytest.fixture(scope="session")
 def watched_api() -> Iterator[_WatchedApi]:
     """Stand between the pools and the driver."""
-    watched = _WatchedApi()
-    patch = pytest.MonkeyPatch()
-    patch.setattr(pools, "api", watched)
-    yield watched
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        watched = _WatchedApi()
+        patch.setattr(pools, "api", watched)
+        yield watched
 
 
 @pytest.fixture(autouse=True)
@@ -229,14 +226,8 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a program in a process of its own, with a time limit, and return what it printed."""
 
     def run(program: str, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=check,
-            timeout=120,
-            env={**os.environ, **environment},
-        )
+        command, env = [sys.executable, "-c", program], {**os.environ, **environment}
+        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120, env=env)
 
     return run
 
