@@ -42,14 +42,11 @@ class Interface:
         self.__cuda_array_interface__: Any = {key: value for key, value in told.items() if value is not Plain}
 
 
-class Listed:
+class ForeignStream:
     """A stream of another library that says something wrong."""
 
     def __init__(self, told: Any) -> None:
-        self._told = told
-
-    def __cuda_stream__(self) -> Any:
-        return self._told
+        self.__cuda_stream__ = lambda: told
 
 
 def _on_last(make: Callable[[], Any]) -> Any:
@@ -115,8 +112,8 @@ BAD: dict[str, Callable[[World], Any]] = {
     "stream of the last device": lambda w: _on_last(cuda.Stream),
     "array of the last device": lambda w: _on_last(lambda: cuda.zeros((2, 3), np.float32)),
     "pool of the last device": lambda w: _on_last(cuda.MemoryPool),
-    "stream 'a'": lambda w: Listed((0, "a")),
-    "stream of version 7": lambda w: Listed((7, 1)),
-    "stream of None": lambda w: Listed(None),
-    "stream -1": lambda w: Listed((0, -1)),
+    "stream 'a'": lambda w: ForeignStream((0, "a")),
+    "stream of version 7": lambda w: ForeignStream((7, 1)),
+    "stream of None": lambda w: ForeignStream(None),
+    "stream -1": lambda w: ForeignStream((0, -1)),
 }

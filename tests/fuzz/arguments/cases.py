@@ -12,7 +12,7 @@ import contextlib
 import gc
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,25 +70,19 @@ def good_arguments(target: Target, world: World) -> dict[str, Any]:
     return made
 
 
-def good_object(target: Target, world: World) -> Any:
-    """Make the object that a method is called on, None for a function. Raises KeyError for a class that has none."""
-    return OBJECTS[target.owner](world) if target.owner else None
+def good_object(target: Target, world: World) -> list[Any]:
+    """Make the object that a method is called on, if it is one. Raises KeyError for a class that has none."""
+    return [OBJECTS[target.owner](world)] if target.owner else []
 
 
-def invoke(target: Target, thing: Any, arguments: Mapping[str, Any]) -> None:
+def invoke(target: Target, thing: Sequence[Any], arguments: Mapping[str, Any]) -> None:
     """Call, enter and leave what is a context manager, and close what was made."""
-    positional = [] if not target.owner else [thing]
-    keywords = {}
+    positional, keywords = [*thing], dict(arguments)
     for parameter in target.parameters:
-        if parameter.name not in arguments:
-            continue
-        value = arguments[parameter.name]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += value if isinstance(value, tuple) else [value]
-        elif parameter.kind is parameter.POSITIONAL_ONLY:
-            positional.append(value)
-        else:
-            keywords[parameter.name] = value
+        if parameter.name in arguments and parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            value = keywords.pop(parameter.name)
+            several = parameter.kind is parameter.VAR_POSITIONAL and isinstance(value, tuple)
+            positional += value if several else [value]
     result = target.call(*positional, **keywords)
     if hasattr(type(result), "__enter__") and not isinstance(result, DeviceArray | Handle | cuda.Device):
         with result:
@@ -113,7 +107,7 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
             arguments.pop(parameter.name, None)
     for slot, label in chosen.items():
         if slot == "self":
-            thing = world.closed(thing)
+            world.closed(thing[0])
         else:
             arguments[slot] = BAD[label](world)
     try:
@@ -151,27 +145,27 @@ def labels_for(target: Target, slot: str) -> list[str]:
     return [label for label in BAD if label not in without]
 
 
+def places() -> list[tuple[Target, str]]:
+    """List all places for bad values in the calls that this driver can make."""
+    return [(target, slot) for target in targets_here() for slot in target.slots]
+
+
+def targets_here() -> list[Target]:
+    """List every public call that this driver can make."""
+    missing = () if "interop" in cuda.capabilities() else ("from_dlpack",)
+    return [target for name, target in find_targets().items() if name not in missing]
+
+
 def every_call() -> list[tuple[Target, dict[str, str]]]:
     """List each bad value in each place of every call."""
-    return [(target, {slot: label}) for target, slot in _places() for label in labels_for(target, slot)]
-
-
-def _places() -> list[tuple[Target, str]]:
-    """List all places for bad values."""
-    return [(target, slot) for target in targets_here().values() for slot in target.slots]
-
-
-def targets_here() -> dict[str, Target]:
-    """Return every public call that this driver can make."""
-    missing = () if "interop" in cuda.capabilities() else ("from_dlpack",)
-    return {name: target for name, target in find_targets().items() if name not in missing}
+    return [(target, {slot: label}) for target, slot in places() for label in labels_for(target, slot)]
 
 
 def call_all() -> None:
     """Call everything public that this driver can do with good values; what fails raises."""
     world = World()
-    for name, target in targets_here().items():
-        if name not in NOT_CALLED | PREMATURE:
+    for target in targets_here():
+        if target.name not in NOT_CALLED | PREMATURE:
             with contextlib.suppress(*MISSING):
                 invoke(target, good_object(target, world), good_arguments(target, world))
             world.device.memory_pool = None
@@ -180,7 +174,7 @@ def call_all() -> None:
 def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) -> Iterator[Finding]:
     """Make the calls of a seed, or of `every_call`, from one number to another, and yield what is wrong with them."""
     world = World()
-    places, every = _places(), every_call() if seed is None else []
+    turns, every = places(), every_call() if seed is None else []
     # The kernels that hold a stream, that judge streams and that cut triangles are compiled once and kept.
     measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
     measure(lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK)
@@ -192,7 +186,7 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
         if seed is None:
             target, chosen = every[number]
         else:
-            target = random_.choice(places)[0]  # as often as it has places
+            target = random_.choice(turns)[0]  # as often as it has places
             slots = random_.sample(target.slots, min(len(target.slots), random_.choice((1, 1, 1, 2))))
             chosen = {slot: random_.choice(labels_for(target, slot)) for slot in slots}
         note(f"{number}: {target.name} {chosen}")

@@ -113,7 +113,7 @@ def _method(attribute: str) -> Callable[..., Any]:
     return lambda thing, *arguments, **keywords: getattr(thing, attribute)(*arguments, **keywords)
 
 
-def _launch_in_shape(kernel: cuda.Kernel, grid: Any, block: Any, shared_bytes: Any, stream: cuda.Stream | None) -> Any:
+def _in_shape(kernel: cuda.Kernel, grid: Any, block: Any, shared_bytes: Any, stream: cuda.Stream | None) -> Any:
     return kernel[grid, block, shared_bytes, stream]
 
 
@@ -128,7 +128,7 @@ def _bind(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> Any:
 # Calls whose signature is a kernel's, or which are written as operators.
 _WRITTEN: Mapping[str, Callable[..., Any]] = {
     "Event.__sub__": lambda end, start: end - start,
-    "Kernel.__getitem__": _launch_in_shape,
+    "Kernel.__getitem__": _in_shape,
     "Launch.__call__": _launch,
     "Launch.bind": _bind,
 }

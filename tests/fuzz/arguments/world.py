@@ -81,7 +81,7 @@ class World:
             return stream.condition()
 
     def bound(self) -> cuda.BoundLaunch:
-        return self.launch.bind(1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3)
+        return self.launch.bind(1.0, self.array(3), self.array(3), 3)
 
     def sparse(self, rows: int = 2) -> libraries.SparseMatrix:
         """Return a sparse matrix of some rows, with one element in each, and 3 columns."""
