@@ -227,9 +227,9 @@ done:
 def test_threads_give_the_same_bits_and_the_first_fault(native):
     results = []
     for native.engine, native.threads in (("numpy", 1), ("native", 3)):
-        out = native.zeros(40 * 96)
-        native.launch("barriers", 40, 96, out)
-        results.append(native.get(out, 40 * 96))
+        out = native.zeros(200 * 96)
+        native.launch("barriers", 200, 96, out)
+        results.append(native.get(out, 200 * 96))
     np.testing.assert_array_equal(*results)
     with pytest.raises(Fault, match=r"block \(0, 0, 0\), thread \(37, 0, 0\)"):
         native.launch("traps", 200, 64, 37)

@@ -97,7 +97,8 @@ def test_clocks_go_on_alike_in_every_run_and_naps_let_time_pass(on_each):
 
     first, second = runs = times()
     assert runs == times()
-    assert second[0] > first[3]
+    # The clock has 2 GHz, and goes on from launch to launch.
+    assert second[0] > 2 * first[5]
     for start, start_again, short, after, before, later in runs:
         assert 0 < start < start_again < short
         assert 2000 <= after - short < 2100
