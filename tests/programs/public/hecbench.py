@@ -46,6 +46,19 @@ def intrinsics_simd(build: Build) -> None:
     check_equal(out.to_host(), simd_intrinsics_reference(values))
 
 
+@program("threadfence", "main.cu")
+def thread_fence(build: Build) -> None:
+    """The last block reads what the others stored: sum in one launch."""
+    count, block = 10_007, 192
+    values = build.random.integers(-50, 50, count).astype(np.float32)
+    blocks = ceil_div(count, block)
+    done, sums = cuda.zeros(1, np.uint32), cuda.empty(blocks, np.float32)
+    kernel = build()["sum"][blocks, block]
+    for _ in range(3):
+        kernel(cuda.to_device(values), count, done, sums)
+        check_equal(sums.to_host()[0], values.sum())
+
+
 @program("f16atomic", "main.cu")
 def half_atomics(build: Build) -> None:
     """Atomics of pairs of 16 bits: add to pairs of half and bfloat16 numbers."""
@@ -172,6 +185,19 @@ def independent_set(build: Build) -> None:
     chosen = status.to_host() == 0xFE
     assert not near[np.ix_(chosen, chosen)].any(), "two neighbours are in the set"
     assert (chosen | near[:, chosen].any(axis=1)).all(), "a vertex could be added"
+
+
+@program("popcount", "main.cu")
+def popcount(build: Build) -> None:
+    """Arithmetic of bytes, a table in constant memory: count bits in six ways, some with bytes."""
+    module = build()
+    count = 1001
+    words = build.random.integers(0, 1 << 64, count, dtype=np.uint64)
+    module.symbol("lut", np.uint8).copy_from(np.bitwise_count(np.arange(256, dtype=np.uint8)))
+    for number in range(1, 7):
+        out = cuda.empty(count, np.int32)
+        module[f"pc{number}"][ceil_div(count, 256), 256](cuda.to_device(words), out, count)
+        check_equal(out.to_host(), np.bitwise_count(words), f"pc{number}")
 
 
 @program("linearprobing", "linearprobing.h linearprobing.cu")

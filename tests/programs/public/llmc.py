@@ -97,6 +97,25 @@ def gelu_forward(build: Build) -> None:
         check_close(from_bf16(out.to_host()), wanted, 2**-8, 1e-7, f"kernel {number}")
 
 
+@program("crossentropy", "common.h crossentropy_forward.cu crossentropy_softmax_backward.cu")
+def cross_entropy(build: Build) -> None:
+    """A loss and its gradient: compute the loss of probabilities, and the logits' gradient."""
+    module = build()
+    batch, time, words = 3, 11, 307
+    values = special.softmax(build.floats(batch * time, words, low=-3, high=3), axis=1)
+    targets = build.random.integers(0, words, batch * time).astype(np.int32)
+    probabilities, indices = cuda.to_device(values), cuda.to_device(targets)
+    losses = cuda.empty(batch * time, np.float32)
+    module["crossentropy_forward_kernel1"][1, 64](losses, probabilities, indices, batch, time, words)
+    check_close(losses.to_host(), -np.log(values[np.arange(batch * time), targets].astype(np.float64)), 1e-5, 1e-6)
+    factors, start = build.floats(batch * time), build.floats(batch * time, words)
+    gradient = cuda.to_device(start)
+    kernel = module["crossentropy_softmax_backward_kernel1"][ceil_div(values.size, 256), 256]
+    kernel(gradient, cuda.to_device(factors), probabilities, indices, batch, time, words)
+    hits = np.arange(words) == targets[:, None]
+    check_close(gradient.to_host(), start + (values.astype(np.float64) - hits) * factors[:, None], 1e-5, 1e-6)
+
+
 @program("attention_forward", "common.h attention_forward.cu")
 def attention_forward(build: Build) -> None:
     """Tiles in dynamic shared memory, one warp a block: compute attention, by three simple kernels too."""
@@ -166,6 +185,24 @@ def global_norm(build: Build) -> None:
         if name == names[-1]:
             module["global_norm_aggregate_kernel"][1, 1024](out, blocks)
         check_close(out.to_host()[0], wanted, 1e-4, what=name)
+
+
+@program("adamw", "common.h adamw.cu")
+def adamw(build: Build) -> None:
+    """Fused multiply-add: take an optimiser's step by two kernels."""
+    module = build()
+    count = 3001
+    start = [build.floats(count), build.floats(count), build.floats(count), build.floats(count, low=0)]
+    rates = [float(np.float32(one)) for one in (1e-3, 0.9, 0.999, 1 - 0.9**10, 1 - 0.999**10, 1e-8, 0.01)]
+    rate, first, second, first_correction, second_correction, epsilon, decay = rates
+    p, g, m, v = (one.astype(np.float64) for one in start)
+    m, v = first * m + (1 - first) * g, second * v + (1 - second) * g * g
+    p = p - rate * (m / first_correction / (np.sqrt(v / second_correction) + epsilon) + decay * p)
+    for number in (1, 2):
+        arrays = [cuda.to_device(one) for one in start]
+        module[f"adamw_kernel{number}"][ceil_div(count, 512), 512](*arrays, count, *rates)
+        for array, wanted in zip((arrays[0], *arrays[2:]), (p, m, v), strict=True):
+            check_close(array.to_host(), wanted, 1e-4, 1e-6, f"kernel {number}")
 
 
 @program(

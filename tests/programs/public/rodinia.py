@@ -56,6 +56,34 @@ def pathfinder(build: Build) -> None:
     check_equal(source.to_host(), wanted)
 
 
+@program("hotspot", "hotspot.cu")
+def hotspot(build: Build) -> None:
+    """The same in two dimensions: let heat spread over a chip, two steps in a launch."""
+    module = build()
+    rows, columns, height, block = 67, 83, 2, 16
+    temperature, power = build.floats(rows, columns, low=320, high=340), build.floats(rows, columns, low=0, high=1e-3)
+    chip, thick = 0.016, 0.0005
+    high, wide = chip / rows, chip / columns
+    capacity = 0.5 * 1.75e6 * thick * wide * high
+    rx, ry, rz = wide / (200 * thick * high), high / (200 * thick * wide), thick / (100 * high * wide)
+    step = 0.001 / (3.0e6 / (0.5 * thick * 1.75e6))
+    source, target = cuda.to_device(temperature.ravel()), cuda.empty(rows * columns, np.float32)
+    heat = cuda.to_device(power.ravel())
+    grid = ceil_div(columns, block - 2 * height), ceil_div(rows, block - 2 * height)
+    constants = [float(np.float32(value)) for value in (capacity, rx, ry, rz, step, 0.001)]
+    for _ in range(3):
+        arguments = height, heat, source, target, columns, rows, height, height, *constants
+        module["calculate_temp"][grid, (block, block)](*arguments)
+        source, target = target, source
+    wanted = temperature.astype(np.float64)
+    for _ in range(3 * height):
+        level, vertical = (
+            ndimage.correlate1d(wanted, [1, -2, 1], axis, mode="nearest") / constants[2 - axis] for axis in (1, 0)
+        )
+        wanted = wanted + constants[4] / constants[0] * (power + vertical + level + (80 - wanted) / constants[3])
+    check_close(source.to_host().reshape(rows, columns), wanted, 1e-5)
+
+
 @program("nw", "needle.h needle_kernel.cu")
 def needleman_wunsch(build: Build) -> None:
     """Diagonals of a tile between barriers: align two sequences, the blocks of a diagonal in a launch."""
@@ -159,6 +187,44 @@ def backprop(build: Build) -> None:
     change[:, 0] = 0
     check_close(matrix.to_host().reshape(weights.shape), weights + change, 1e-5, 1e-6)
     check_close(older.to_host().reshape(old.shape)[:, 1:], change[:, 1:], 1e-5, 1e-6)
+
+
+@program("gaussian", "gaussian.cu")
+def gaussian(build: Build) -> None:
+    """Elimination, two launches a column: eliminate, a column in two launches."""
+    module = build(omit=["timeval"])
+    size = 37
+    matrix = (build.floats(size, size) + 6 * np.eye(size, dtype=np.float32)).astype(np.float32)
+    right = build.floats(size)
+    factors = cuda.zeros(size * size, np.float32)
+    a, b = cuda.to_device(matrix.ravel()), cuda.to_device(right)
+    for t in range(size - 1):
+        module["Fan1"][1, 512](factors, a, size, t)
+        tiles = ceil_div(size, 4)
+        module["Fan2"][(tiles, tiles), (4, 4)](factors, a, b, size, size - t, t)
+    upper = np.triu(a.to_host().reshape(size, size).astype(np.float64))
+    wanted = np.linalg.solve(matrix.astype(np.float64), right)
+    check_close(np.linalg.solve(upper, b.to_host()), wanted, 1e-3, 1e-4)
+
+
+@program("hotspot3D", "opt1.cu")
+def hotspot_3d(build: Build) -> None:
+    """A stencil through layers: let heat spread through layers."""
+    module = build()
+    nx, ny, nz = 96, 20, 5
+    temperature, power = build.floats(nz, ny, nx, low=50, high=90), build.floats(nz, ny, nx, low=0, high=1)
+    factors = [float(np.float32(value)) for value in (0.01, 0.5, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.4)]
+    scale, ce, cw, cn, cs, ct, cb, cc = factors[0], *factors[2:]
+    target = cuda.empty(temperature.size, np.float32)
+    arguments = cuda.to_device(power.ravel()), cuda.to_device(temperature.ravel()), target
+    module["hotspotOpt1"][(nx // 32, ny // 4), (32, 4)](*arguments, scale, nx, ny, nz, ce, cw, cn, cs, ct, cb, cc)
+    old = np.pad(temperature.astype(np.float64), 1, mode="edge")
+    middle = old[1:-1, 1:-1, 1:-1]
+    wanted = cc * middle + scale * power + ct * 80
+    wanted += cw * old[1:-1, 1:-1, :-2] + ce * old[1:-1, 1:-1, 2:]
+    wanted += cn * old[1:-1, :-2, 1:-1] + cs * old[1:-1, 2:, 1:-1]
+    wanted += cb * old[:-2, 1:-1, 1:-1] + ct * old[2:, 1:-1, 1:-1]
+    check_close(target.to_host().reshape(temperature.shape), wanted, 1e-5)
 
 
 @program("lavaMD", "main.h kernel/kernel_gpu_cuda.cu")

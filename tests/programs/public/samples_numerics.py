@@ -9,7 +9,7 @@ from scipy import ndimage, signal, special
 
 import cudart_py as cuda
 
-from .program import Build, ceil_div, check_close, check_equal, listed
+from .program import Array, Build, ceil_div, check_close, check_equal, listed
 
 concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
 feature = listed("cuda-samples", "Samples/3_CUDA_Features/{name}")
@@ -57,6 +57,17 @@ def transpose(build: Build) -> None:
         check_equal(out.to_host(), result.ravel(), name)
 
 
+@concept("scalarProd", "scalarProd_kernel.cuh")
+def scalar_products(build: Build) -> None:
+    """More vectors than blocks: multiply pairs of vectors, more of them than blocks."""
+    module = build(omit=["VECTOR_N", "ELEMENT_N", "DATA_N", "DATA_SZ", "RESULT_SZ"])
+    vectors, elements = 21, 2500
+    a, b = build.floats(vectors, elements), build.floats(vectors, elements)
+    out = cuda.empty(vectors, np.float32)
+    module["scalarProdGPU"][8, 256](out, cuda.to_device(a), cuda.to_device(b), vectors, elements)
+    check_close(out.to_host(), np.einsum("ij,ij->i", a, b, dtype=np.float64), 1e-4, 1e-4)
+
+
 @domain("fastWalshTransform", "fastWalshTransform_kernel.cuh")
 def fast_walsh_transform(build: Build) -> None:
     """Dynamic shared memory, barriers in loops: transform two vectors and multiply them."""
@@ -96,6 +107,27 @@ def black_scholes(build: Build) -> None:
     # The formula for the normal distribution is good to 7.5e-8, and the fast functions to some parts in a million.
     check_close(call.to_host(), s * n1 - x * discount * n2, 1e-4, 1e-5)
     check_close(put.to_host(), x * discount * (1 - n2) - s * (1 - n1), 1e-4, 1e-5)
+
+
+@domain("quasirandomGenerator", "quasirandomGenerator_kernel.cu")
+def quasirandom_generator(build: Build) -> None:
+    """A table in constant memory, 24-bit products: make normal quasirandom numbers."""
+    dimensions, bits = 3, 31
+    module = build(
+        before=f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
+        "#define INT_SCALE (1.0f / (float)0x80000001U)"
+    )
+    table = build.random.integers(0, 2**31, (dimensions, bits), dtype=np.uint32)
+    module.symbol("c_Table", np.uint32).copy_from(table.ravel())
+    count, seed = 1537, int(build.random.integers(1 << 20))
+    out = cuda.empty(dimensions * count, np.float32)
+    module["quasirandomGeneratorKernel"][5, (128, dimensions)](out, seed, count)
+    numbers = _combined(table, np.arange(seed, seed + count))
+    check_close(out.to_host().reshape(dimensions, count), (numbers + 1.0) / 0x80000001, 1e-6)
+
+    normal = cuda.empty(count, np.float32)
+    module["inverseCNDKernel"][5, 128](normal, cuda.to_device(numbers[0]), count)
+    check_close(special.ndtr(normal.to_host().astype(np.float64)), (numbers[0] + 0.5) / 2**32, 1e-3, 1e-6)
 
 
 @domain("dwtHaar1D", "dwtHaar1D_kernel.cuh")
@@ -165,3 +197,22 @@ def finite_differences(build: Build) -> None:
     sums = weights[0] * wanted + sum(ndimage.correlate1d(wanted, arms, axis) for axis in range(3))
     wanted[inside] = sums[inside]
     check_close(target.to_host().reshape(volume.shape), wanted, 1e-4, 1e-5)
+
+
+@domain("SobolQRNG", "sobol_gpu.cu")
+def sobol(build: Build) -> None:
+    """Gray codes: make quasirandom numbers by Gray codes, several from a thread."""
+    module = build(before="#define n_directions 32")
+    dimensions, vectors = 3, 3001
+    directions = build.random.integers(0, 1 << 32, (dimensions, 32), dtype=np.uint32)
+    out = cuda.empty((dimensions, vectors), np.float32)
+    module["sobolGPU_kernel"][(8, dimensions), 64](vectors, dimensions, cuda.to_device(directions.ravel()), out)
+    codes = np.arange(vectors) ^ (np.arange(vectors) >> 1)
+    check_close(out.to_host(), _combined(directions, codes) * 2.0**-32, 1e-6)
+
+
+def _combined(table: Array, codes: Array) -> Array:
+    """Return the exclusive or of those words of each row that the bits of a code choose."""
+    chosen = codes >> np.arange(table.shape[1])[:, None] & 1
+    combined: Array = np.bitwise_xor.reduce(table[:, :, None] * chosen.astype(np.uint32), axis=1)
+    return combined

@@ -215,6 +215,18 @@ def simple_hyper_q(build: Build) -> None:
     check_equal(waited.to_host()[0], each.sum())
 
 
+@introduction("clock", "clock.cu")
+def clock(build: Build) -> None:
+    """The clock: find minima, and take the clock before and after."""
+    blocks, threads = 12, 256
+    values = build.floats(2 * threads)
+    out, times = cuda.empty(blocks, np.float32), cuda.zeros(2 * blocks, np.int64)
+    build()["timedReduction"][blocks, threads, 2 * threads * 4](cuda.to_device(values), out, times)
+    check_equal(out.to_host(), np.full(blocks, values.min()))
+    begin, end = times.to_host().reshape(2, blocks)
+    assert (end > begin).all()
+
+
 @introduction("simpleAWBarrier", "simpleAWBarrier.cu")
 def arrive_wait_barrier(build: Build) -> None:
     """`cuda::barrier`, and a barrier of the grid: divide two vectors by the root of their product."""
