@@ -95,10 +95,3 @@ def test_a_row_says_what_to_use_or_why_not():
         assert len(row) == 3, row
         assert row[2], row
         assert row[2].startswith(("left out: ", "done ", "used by ")) or quoted(row[2]), row
-
-
-def test_the_pages_raw_call_runs(device):
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names = {"cuda": cuda}
-    exec(example, names)  # the page's own lines
-    assert names["flags"] == driver.CUstream_flags.CU_STREAM_NON_BLOCKING
