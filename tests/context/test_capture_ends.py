@@ -56,7 +56,8 @@ MODES = pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 
 @MODES
 @pytest.mark.parametrize("non_blocking", [False, True])
-def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking):
+@pytest.mark.parametrize("by_another_thread", [False, True])
+def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking, by_another_thread):
     x = cuda.zeros(4, np.float32)
     device.synchronize()
     closed = cuda.Stream(non_blocking=non_blocking)
@@ -66,11 +67,14 @@ def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking):
         with closed.capture(mode) as graph:
             graphs.append(graph)
             fill(x, closed)
+            if by_another_thread:
+                assert in_a_thread(closed.close) is None
             closed.close()
             assert_nothing_is_captured(device)
 
     with pytest.raises(cuda.CaptureError, match="the stream was closed while it was captured"):
         capture()
+    assert in_a_thread(lambda: assert_nothing_is_captured(device)) is None
     assert_nothing_is_captured(device)
     assert graphs[0].closed
     with pytest.raises(ValueError, match="closed"):
@@ -188,14 +192,6 @@ def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
     with pytest.raises(ValueError, match="closed"):
         graph.node_count  # noqa: B018  # to read it raises
     assert_nothing_is_captured(device, stream)
-
-
-def test_another_thread_closes_a_stream_inside_its_capture(device):
-    closed = cuda.Stream()
-    with pytest.raises(cuda.CaptureError, match="the stream was closed while it was captured"), closed.capture():
-        assert in_a_thread(closed.close) is None
-    assert in_a_thread(lambda: assert_nothing_is_captured(device)) is None
-    assert_nothing_is_captured(device)
 
 
 def test_a_capture_of_a_thread_that_has_ended_ends_with_its_stream(device):

@@ -102,6 +102,8 @@ def test_limits_are_read_and_set(device):
     finally:
         device.limits.stack_size = before
     assert "stack_size=" in repr(device.limits)
+    with pytest.raises(ValueError, match="'stack_size' .* not the int -1"):
+        device.limits.stack_size = -1
 
 
 def test_a_device_is_no_peer_of_itself(device):

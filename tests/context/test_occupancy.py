@@ -27,13 +27,11 @@ RECORD = Path(__file__).with_name("occupancy_sm_90.json")
         ((9, 0), 32, 32, 0, 32, "blocks"),
         ((9, 0), 128, 16, (227 << 10) + 1, 0, "shared memory"),
         ((9, 0), 1025, 16, 0, 0, "threads"),
-        ((9, 0), 33, 0, 0, 32, "warps"),
         ((7, 5), 256, 32, 16 << 10, 4, "warps"),
         ((7, 5), 64, 32, 16 << 10, 4, "shared memory"),
         ((8, 6), 256, 32, 0, 6, "warps"),
         ((8, 9), 32, 32, 0, 24, "blocks"),
         ((12, 0), 128, 40, 99 << 10, 1, "shared memory"),
-        ((1, 0), 256, 10, 4096, 3, "warps"),
         ((1, 0), 256, 11, 0, 2, "registers"),
         ((1, 0), 96, 10, 0, 6, "warps"),  # warps are given out in pairs
         ((1, 2), 64, 10, 0, 8, "blocks"),

@@ -46,32 +46,26 @@ def pieces(monkeypatch):
 
 
 @pytest.mark.parametrize("nbytes", [8192, 8999, 9000, 9001, 100_003])
-@pytest.mark.parametrize("which", ["none", "new", "legacy", "per thread"])
-def test_bytes_arrive_both_ways(device, rng, small, pieces, nbytes, which):
-    stream = {
-        "none": None,
-        "new": cuda.Stream(non_blocking=True),
-        "legacy": cuda.legacy_default,
-        "per thread": cuda.per_thread_default,
-    }[which]
+@pytest.mark.parametrize("named", [None, "new", cuda.legacy_default, cuda.per_thread_default], ids=str)
+def test_bytes_arrive_both_ways(device, rng, small, pieces, nbytes, named):
+    stream = cuda.Stream(non_blocking=True) if named == "new" else named
     host = rng.integers(0, 256, nbytes, np.uint8)
     array = cuda.to_device(host, stream=stream)
     np.testing.assert_array_equal(array.to_host(stream=stream), host)
     assert pieces == 2 * ([1000] * (nbytes // 1000) + [nbytes % 1000] * (nbytes % 1000 > 0))
 
 
-def test_the_host_has_its_memory_back_when_the_copy_returns(device, small):
-    host, out = np.arange(20_000), np.zeros(20_000, np.int64)
-    stream = cuda.Stream(non_blocking=True)
-    array = cuda.empty(20_000, host.dtype, stream=stream)
+@pytest.mark.parametrize("count", [500, 20_000])
+def test_the_host_has_its_memory_back_when_the_copy_returns(device, small, stream, count):
+    host, out = np.arange(count), np.zeros(count, np.int64)
+    array = cuda.empty(count, host.dtype, stream=stream)
     cuda.memcpy(array, host, stream=stream)
     host[:] = -1
     cuda.memcpy(out, array, stream=stream)
-    np.testing.assert_array_equal(out, np.arange(20_000))
+    np.testing.assert_array_equal(out, np.arange(count))
 
 
-def test_copies_stay_in_the_order_of_their_stream(device, module, small):
-    stream = cuda.Stream(non_blocking=True)
+def test_copies_stay_in_the_order_of_their_stream(module, small, stream):
     x = cuda.full(10_000, np.float32(1), stream=stream)
     y = cuda.to_device(np.full(10_000, 5, np.float32), stream=stream)
     module["saxpy"][40, 256, 0, stream](2.0, x, y, 10_000)
