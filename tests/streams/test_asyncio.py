@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 
 import numpy as np
@@ -16,8 +17,14 @@ from cudart_py.streams import awaiting
 SECONDS = 60  # behind which a wait counts as hanging
 
 
-def run(coroutine):
-    return asyncio.run(asyncio.wait_for(coroutine, SECONDS))
+def in_a_loop(test):
+    """Run a test in an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(**fixtures):
+        asyncio.run(asyncio.wait_for(test(**fixtures), SECONDS))
+
+    return run
 
 
 @pytest.fixture
@@ -50,49 +57,42 @@ def fills(stream, count=20):
 
 @pytest.mark.parametrize("kind", ["stream", "legacy", "per thread"])
 @pytest.mark.parametrize("by_event", [False, True])
-def test_awaiting_a_stream_or_an_event_waits_for_the_work_before(stream, kind, by_event):
+@in_a_loop
+async def test_awaiting_a_stream_or_an_event_waits_for_the_work_before(stream, kind, by_event):
     chosen = {"stream": stream, "legacy": cuda.legacy_default, "per thread": cuda.per_thread_default}[kind]
-
-    async def main():
-        out = fills(chosen)
-        awaited = chosen.record() if by_event else chosen
-        await awaited
-        assert out.tolist() == [19] * 4
-        assert awaited.done
-
-    run(main())
+    out = fills(chosen)
+    awaited = chosen.record() if by_event else chosen
+    await awaited
+    assert out.tolist() == [19] * 4
+    assert awaited.done
 
 
-def test_several_streams_and_events_are_awaited_together(device):
-    async def main():
-        streams = [cuda.Stream() for _ in range(3)]
-        outs = [fills(each) for each in streams]
-        never_recorded = cuda.Event()
-        await asyncio.gather(streams[0], streams[1], streams[2].record(), never_recorded)
-        assert [out.tolist() for out in outs] == [[19] * 4] * 3
-
-    run(main())
+@in_a_loop
+async def test_several_streams_and_events_are_awaited_together(device):
+    streams = [cuda.Stream() for _ in range(3)]
+    outs = [fills(each) for each in streams]
+    never_recorded = cuda.Event()
+    await asyncio.gather(streams[0], streams[1], streams[2].record(), never_recorded)
+    assert [out.tolist() for out in outs] == [[19] * 4] * 3
 
 
-def test_the_event_loop_goes_on_meanwhile_and_a_cancelled_wait_leaves_the_stream_as_it_was(stream, never_done):
-    async def main():
-        out = fills(stream)
-        waiting = asyncio.ensure_future(stream)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not waiting.done()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        return out
-
-    out = run(main())
+@in_a_loop
+async def test_the_event_loop_goes_on_meanwhile_and_a_cancelled_wait_leaves_the_stream_as_it_was(stream, never_done):
+    out = fills(stream)
+    waiting = asyncio.ensure_future(stream)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
     assert [event.closed for event in never_done] == [True]
     stream.synchronize()
     assert out.tolist() == [19] * 4
 
 
-def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch):
+@in_a_loop
+async def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch):
     """A stream that always has work would never be done."""
 
     def more(event):
@@ -102,41 +102,32 @@ def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch)
     x = cuda.zeros(4, np.int32, stream=stream)
     asked = cuda.Event.done.fget
     monkeypatch.setattr(cuda.Event, "done", property(more))
-
-    async def main():
-        await stream
-
-    run(main())
+    await stream
     x.close(stream=stream)
 
 
 @pytest.mark.parametrize("kind", [cuda.Stream, cuda.Event])
-def test_what_is_closed_cannot_be_awaited(device, kind):
-    async def main():
-        with kind() as closed:
-            pass
-        with pytest.raises(ValueError, match="is closed"):
-            await closed
-
-    run(main())
+@in_a_loop
+async def test_what_is_closed_cannot_be_awaited(device, kind):
+    with kind() as closed:
+        pass
+    with pytest.raises(ValueError, match="is closed"):
+        await closed
 
 
-def test_in_a_capture_another_stream_is_awaited_and_its_own_refused(stream):
+@in_a_loop
+async def test_in_a_capture_another_stream_is_awaited_and_its_own_refused(stream):
     x = cuda.zeros(4, np.int32, stream=stream)
     stream.synchronize()
-
-    async def main():
-        with cuda.Stream(non_blocking=True) as other:
-            out = fills(other)
-            with stream.capture("global") as graph:
-                with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
-                    await stream
-                cuda.memset(x, 1, stream=stream)
-                await other
-            assert graph.node_count == 1
-            assert out.tolist() == [19] * 4
-
-    run(main())
+    with cuda.Stream(non_blocking=True) as other:
+        out = fills(other)
+        with stream.capture("global") as graph:
+            with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
+                await stream
+            cuda.memset(x, 1, stream=stream)
+            await other
+        assert graph.node_count == 1
+        assert out.tolist() == [19] * 4
     assert not captures_module.captures
 
 
@@ -163,18 +154,16 @@ def test_awaiting_raises_what_the_work_failed_with(python, awaited):
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(device, is_closed):
-    async def main():
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        with cuda.Stream(non_blocking=True) as stream:
-            out = fills(stream)
-            stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
-            if not is_closed:
-                await future
-        assert await future == [19] * 4
-
-    run(main())
+@in_a_loop
+async def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(device, is_closed):
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    with cuda.Stream(non_blocking=True) as stream:
+        out = fills(stream)
+        stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+        if not is_closed:
+            await future
+    assert await future == [19] * 4
 
 
 def test_what_asks_for_a_callback_is_let_go_with_its_loop(stream, never_done, monkeypatch):
@@ -185,7 +174,7 @@ def test_what_asks_for_a_callback_is_let_go_with_its_loop(stream, never_done, mo
         stream.add_callback(lambda: seen.append(1))
         await asyncio.sleep(0)
 
-    run(main())
+    asyncio.run(main())
     gc.collect()
     assert len(never_done) == 1
     stream.synchronize()
