@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from library_tour.course import debug_print
 from library_tour.course.debug_print import SHOWN_LANES, compare_lines, read_by
 
 
@@ -16,18 +15,6 @@ def test_a_shuffle_reads_what_the_course_shows(rows):
     for width, expected in ((32, COURSE_32), (16, course_16)):
         assert [pair for pair in read_by(width) if pair[0] in SHOWN_LANES] == expected
         assert pairs(rows[f"shuffle, width {width}"].note) == expected
-
-
-def test_every_line_comes_and_what_does_not_arrive_as_meant_is_caught(rows):
-    assert rows["one thread"].values["lines"] == debug_print.STEPS
-    assert rows["every thread"].values["lines"] == 77
-    for name, words in {
-        "a line in two calls": "block 0, block 0",
-        "more than the buffer": "keeps the newest ones",
-        "no synchronisation": "0 lines are there",
-    }.items():
-        assert rows[name].check.word == "caught"
-        assert words in rows[name].note
 
 
 def test_printing_costs_registers_and_stack(result):

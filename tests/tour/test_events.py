@@ -3,11 +3,6 @@ from __future__ import annotations
 from library_tour import timing
 
 
-def test_a_result_that_is_read_before_the_wait_is_an_old_one(result):
-    [row] = [row for row in result.rows if row.name == "result read too early"]
-    assert "reads 0.00 after the calls" in row.note
-
-
 def test_only_a_wait_makes_the_work_done(result):
     [rows] = result.tables.values()
     done = {row.name: row.values["done"] for row in rows if "done" in row.values}

@@ -8,13 +8,6 @@ from library_tour.course import logical_and
 from tests.tour.outcomes import counted
 
 
-def test_a_shuffle_behind_a_logical_and_is_reported_with_the_lane_that_takes_no_part(rows):
-    row = rows["shuffle behind &&"]
-    assert "the result is true, although lane 5 has a zero" in row.note
-    assert "a shuffle at kernels/logical_and.cu" in row.note
-    assert "read it from lane 5 of the warp, which takes no part" in row.note
-
-
 @counted
 def test_a_vote_writes_only_where_a_block_has_a_zero(rows):
     atomics = {name: row.values["atomics"] for name, row in rows.items() if "atomics" in row.values}

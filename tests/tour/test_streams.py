@@ -33,12 +33,6 @@ def test_a_stage_begins_no_earlier_than_its_last_one_has_ended():
     assert spans(marks)["kernel"] == [(0.0, 1.0), (1.0, 2.0)]
 
 
-def test_what_no_stream_waits_for_is_reported_as_a_race(rows):
-    for name in ("non-blocking, then legacy", "stream, then per-thread default"):
-        assert "race" in rows[name].note
-        assert rows[name].check.holds
-
-
 def test_the_timeline_of_events_has_every_stage_of_every_piece(device, monkeypatch):
     pieces = streams.Pieces(np.arange(1003, dtype=np.uint32), 1)
     monkeypatch.setattr(timing, "available", lambda: True)

@@ -6,13 +6,7 @@ import pytest
 from library_tour.course import synchronization
 
 
-def test_a_missing_wait_is_reported_as_a_race(rows):
-    for name in ("no __syncthreads()", "no __syncwarp()", "block's barrier for a grid"):
-        assert "race: it reads" in rows[name].note
-    # The barrier of a block does not wait for what another block writes.
-    assert "block (1, 0, 0), thread (0, 0, 0) wrote" in " ".join(rows["block's barrier for a grid"].note.split())
-    # That of the grid needs a cooperative launch of blocks that fit.
-    assert "trap executed" in rows["grid.sync(), plain launch"].note
+def test_the_grids_barrier_needs_blocks_that_fit(rows):
     assert "resident at once" in rows["more blocks than fit"].note
 
 
