@@ -16,23 +16,8 @@ from library_tour.stop import Check
 from tests.tour.outcomes import SMALL, draw
 
 # Stops with code of their own for a variant that is wrong; the others leave it to `variants.measure`.
-OWN = {
-    "vector_add",
-    "launch_shapes",
-    "debug_print",
-    "copies",
-    "variables",
-    "texture",
-    "local_memory",
-    "coalescing",
-    "bank_conflicts",
-    "reduction",
-    "logical_and",
-    "events",
-    "streams",
-    "matmul",
-    "monte_carlo",
-}
+OWN = {"vector_add", "launch_shapes", "debug_print", "copies", "variables", "texture", "local_memory", "coalescing"}
+OWN |= {"bank_conflicts", "reduction", "logical_and", "events", "streams", "matmul", "monte_carlo"}
 STOPS = [
     name if name in OWN else pytest.param(name, marks=pytest.mark.exhaustive)
     for name in stops.COURSE
@@ -87,7 +72,8 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, e
     draw(outcome, tmp_path)
 
 
-# Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong.
+# Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong,
+# unless the first argument says that all are right.
 TOGETHER = """
 import os, sys
 import cudart_py as cuda
@@ -100,11 +86,12 @@ timing.median_ms = lambda *_, **__: 1.0
 counters.available = lambda: False
 limits.measured_ceiling = lambda device, kind: 4e12
 together = ranks.world()
-wrong = together is None or together.rank == together.count - 1
-for name in sys.argv[1:]:
+wrong = sys.argv[1] == "wrong" and (together is None or together.rank == together.count - 1)
+for name in sys.argv[2:]:
     stop = stops.load(name)
     for module in (variants, stop):
-        module.compare = lambda fact, *_: Check(fact, not wrong, "made wrong")
+        if wrong:
+            module.compare = lambda fact, *_: Check(fact, False, "made wrong")
     stop.all_shown_wrong = lambda programs, **_: [Row(name, note="not run") for name in programs]
     outcome = run_stop(name, cuda.Device(0), 32)
     # In one piece, since ranks write at the same time.
@@ -114,17 +101,22 @@ for name in sys.argv[1:]:
 
 def test_stops_on_several_devices_fail_by_their_checks(python):
     names = ["peer", *stops.SEVERAL_DEVICES]
-    done = python(f"import sys; sys.argv[1:] = {names}\n{TOGETHER}", CUDART_PY_SIMULATOR_DEVICES="2")
+    done = python(f"import sys; sys.argv[1:] = {['wrong', *names]}\n{TOGETHER}", CUDART_PY_SIMULATOR_DEVICES="2")
     assert done.stdout.split("\n")[:-1] == [f"{name} failed " for name in names]
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["all_reduce", "monte_carlo_ranks"], pytest.param(["halo", "distributed_gemm"], marks=pytest.mark.exhaustive)],
-    ids=" ".join,
+    ("results", "names"),
+    [
+        ("wrong", ["all_reduce", "monte_carlo_ranks"]),
+        ("right", ["halo", "all_reduce", "monte_carlo_ranks"]),
+        pytest.param("wrong", ["halo", "distributed_gemm"], marks=pytest.mark.exhaustive),
+        pytest.param("right", ["distributed_gemm"], marks=pytest.mark.exhaustive),
+    ],
 )
-def test_ranks_wait_for_one_whose_checks_fail(mpiexec, names):
-    done = mpiexec("-c", TOGETHER, *names, count=2)
+def test_ranks_take_times_together_and_wait_for_one_whose_checks_fail(mpiexec, results, names):
+    done = mpiexec("-c", TOGETHER, results, *names, count=2)
     assert done.returncode == 0, done.stderr
     states = sorted(line.strip() for line in done.stdout.splitlines())
-    assert states == sorted(f"{name} {state}" for name in names for state in ("failed", "passed"))
+    last = "failed" if results == "wrong" else "passed"
+    assert states == sorted(f"{name} {state}" for name in names for state in (last, "passed"))

@@ -34,18 +34,6 @@ from library_tour.__main__ import main
 ranks.place = lambda rank, device: ranks.Place(rank, "a host", "GPU-1", "device 0")
 sys.exit(main(["run", "halo", "--size", "32"]))
 """
-A_CLOCK = """
-import sys
-from library_tour import counters, limits, several, timing
-from library_tour.__main__ import main
-several.SECONDS = 0
-timing.available = lambda: True
-counters.available = lambda: False
-limits.measured_ceiling = lambda device, kind: 4e12
-sys.exit(main(["run", *sys.argv[1:], "--size", "32"]))
-"""
-
-
 # Runs a rank as Open MPI does: its standard output is a pseudo-terminal, from which another process reads.
 IN_TERMINAL = """
 import os, sys
@@ -73,11 +61,8 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^(\w+): ", done.stdout, re.MULTILINE)[:1] == ["halo"]
     assert "4 stops: 4 passed" in done.stdout
-    # Beside times the plate's rows have no number of workers.
-    for name in ("in turn", "overlapped"):
+    for name in ("in turn", "overlapped", "MPI, through the host", "SUMMA", "strong scaling", "weak scaling"):
         assert len(re.findall(rf"^{name} .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
-    for name in ("MPI, through the host", "SUMMA", "strong scaling", "weak scaling"):
-        assert len(re.findall(rf"^{name} .*\b4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
 @pytest.mark.exhaustive
@@ -89,25 +74,14 @@ def test_a_lesson_is_shown_once_by_all_ranks_together(mpiexec):
     assert len(re.findall(r"^in turn .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("names", "rows"),
-    [
-        (["halo", "all_reduce", "monte_carlo_ranks"], ["larger plate", "MPI, through the host", "weak scaling"]),
-        pytest.param(["distributed_gemm"], ["SUMMA", "redistributed"], marks=pytest.mark.exhaustive),
-    ],
-)
-def test_two_ranks_run_stops_and_take_times_together(mpiexec, names, rows):
-    done = mpiexec("-c", A_CLOCK, *names, count=2)
-    assert done.returncode == 0, done.stderr
-    assert "efficiency" in done.stdout
-    for row in rows:
-        assert len(re.findall(rf"^{row} .*\d", done.stdout, re.MULTILINE)) == 1, done.stdout
+def check_that_all_ended(done) -> None:
+    assert time.time() - float(re.search(r"failed at (\S+)", done.stdout)[1]) < 10
+    assert done.returncode
 
 
 def test_all_ranks_end_with_the_one_that_is_killed(mpiexec):
     done = mpiexec("-c", FAIL.format("os.kill(os.getpid(), signal.SIGKILL)"), count=2)
-    assert time.time() - float(re.search(r"failed at (\S+)", done.stdout)[1]) < 10
-    assert done.returncode
+    check_that_all_ended(done)
     assert re.search("Killed|signal 9", done.stdout + done.stderr)
 
 
@@ -133,8 +107,7 @@ def test_all_ranks_end_with_one_that_raises_and_a_pseudo_terminal_gets_what_it_p
     if colours:
         terminal()
     done = mpiexec("-c", IN_TERMINAL, "-c", FAIL.format("raise RuntimeError('the wheels came off')"), count=2)
-    assert time.time() - float(re.search(r"failed at (\S+)", done.stdout)[1]) < 10
-    assert done.returncode
+    check_that_all_ended(done)
     assert ("\x1b" in done.stdout) == colours
     assert "rank 1 of 2 on " in done.stderr
     assert "ends all ranks: halo: RuntimeError: the wheels came off" in words(done.stderr)
@@ -158,17 +131,15 @@ def as_a_rank(monkeypatch):
 
 def test_a_missing_mpi4py_is_named(as_a_rank, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(SystemExit) as exit:
+    with pytest.raises(SystemExit, match="2"):
         main(["run", "halo"])
-    assert exit.value.code == 2
     assert "pip install 'cudart-py[mpi]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["run", "halo", "daxpy"], ["show", "daxpy"]], ids=str)
 def test_a_stop_of_one_process_is_refused_in_ranks(as_a_rank, capsys, arguments):
-    with pytest.raises(SystemExit) as exit:
+    with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert exit.value.code == 2
     assert "daxpy runs in one process: start it without mpiexec" in words(capsys.readouterr().err)
 
 
