@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from library_tour import timing
 from library_tour.course import graphs
-from library_tour.stop import Curve
 from tests.tour.outcomes import counted
 
 PASSES = "temperatures"
@@ -26,17 +24,3 @@ def test_what_a_capture_and_an_update_refuse_is_said(device):
     assert "200 nodes" in details["update to another shape"]
     assert details["wait in a capture"]
     assert details["pageable copy in a capture"]
-
-
-def test_times_are_drawn_up_to_the_size(device, monkeypatch):
-    monkeypatch.setattr(timing, "available", lambda: True)
-    monkeypatch.setattr(graphs, "clocked", lambda work, stream, seconds: (1.0, 200.0))
-    [curve] = graphs.curves(5000)
-    assert isinstance(curve, Curve)
-    assert curve.lines[graphs.GRAPH] == [(2**10, 2.0), (2**12, 2.0)]
-
-
-def test_the_clock_runs_at_least_once_and_waits(device):
-    cooling = graphs.Cooling(50)
-    queued, done = graphs.clocked(cooling.as_graph, cooling.stream)
-    assert 0 < queued < done

@@ -6,11 +6,8 @@ import pytest
 
 import cudart_py as cuda
 from library_tour.course import l2_persistence
-from library_tour.course.l2_persistence import FITS, HITS, MODEL_LINE, WAYS, Model, Way
+from library_tour.course.l2_persistence import FITS, HITS, WAYS
 from library_tour.runner import run_stop
-
-LINES = 100
-L2, SET_ASIDE = LINES * MODEL_LINE, 60 * MODEL_LINE
 
 
 def test_a_policy_keeps_the_weights_in_the_model(result):
@@ -68,32 +65,3 @@ def test_a_device_that_sets_nothing_aside_is_told(device, monkeypatch):
     assert [row.name for row in outcome.result.rows] == [name for name, way in WAYS.items() if not way.hit]
     assert not outcome.result.tables
     assert "sets nothing aside" in outcome.result.notes[-1]
-
-
-def test_the_model_replaces_a_streaming_line_first_and_then_the_one_used_longest_ago():
-    model = Model(2 * MODEL_LINE, 0)
-    assert [model.read(("x", line)) for line in (0, 1, 0, 2, 0, 1)] == [False, False, True, False, True, False]
-    model = Model(2 * MODEL_LINE, 0)
-    model.read(("x", 0))
-    model.read(("x", 1), "streaming")
-    model.read(("x", 2))
-    assert [model.read(("x", line)) for line in (0, 2)] == [True, True]
-
-
-def test_a_persisting_line_stays_until_it_is_read_as_a_normal_one():
-    def left_after(kind: str) -> bool:
-        model = Model(L2, SET_ASIDE)
-        model.read(("x", 0), "persisting")
-        model.read(("x", 0), kind)
-        for line in range(LINES):
-            model.read(("y", line))
-        return model.read(("x", 0))
-
-    assert left_after("")
-    assert not left_after("normal")
-
-
-def test_what_the_set_aside_does_not_hold_displaces_itself():
-    nbytes = 2 * SET_ASIDE
-    assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting")) == 0
-    assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting", 0.4)) == pytest.approx(0.4, abs=0.02)

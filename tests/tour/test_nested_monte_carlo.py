@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -9,13 +7,10 @@ import cudart_py as cuda
 from library_tour.course import monte_carlo
 from library_tour.course.nested_monte_carlo import (
     BLOCK,
-    FAN_PATHS,
-    FANS,
     WAYS,
     Pricer,
     Stages,
     reference,
-    two_stages,
 )
 from tests.tour.outcomes import counted
 
@@ -62,11 +57,3 @@ def test_counters_tell_which_way_leaves_lanes_idle(rows):
     thread, warp, blocks = (rows[name].values for name in ("a thread each", "a warp each", "blocks each"))
     assert thread["active lanes"] < 6 < 25 < blocks["active lanes"]
     assert thread["at 40"] > blocks["at 40"] > warp["at 40"]
-
-
-def test_the_fans_begin_at_the_start_values():
-    lines = two_stages(1).lines
-    outer = lines["outer stage: start values"]
-    assert [points[0] for name, points in lines.items() if name.startswith("inner")] == list(outer)[::2]
-    assert all(math.isnan(x) for x, _ in outer[1::2])  # gaps, since the start values are no line
-    assert [sum(x == 0 for x, _ in points) for points in lines.values()] == [FANS] + [FAN_PATHS] * FANS
