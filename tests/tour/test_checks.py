@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour.checks import compare, on_return, poison, refusal
+from library_tour.checks import compare, poison, refusal
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,3 @@ def test_a_refusal_holds_with_its_message():
     assert not refusal("no number", ValueError, lambda: int("1")).holds
     with pytest.raises(TypeError):
         refusal("no list", ValueError, lambda: int([]))
-
-
-def test_work_is_queued_or_done_on_return(device):
-    source, target = cuda.pinned_empty(2**24, np.uint8), cuda.empty(2**24, np.uint8)
-    assert on_return(lambda: cuda.memcpy(target, source, stream=cuda.legacy_default)) == "queued"
-    assert cuda.legacy_default.done
-    assert on_return(lambda: cuda.memcpy(target, source)) == "done"

@@ -72,10 +72,11 @@ def test_failed_checks_and_errors_are_told_and_the_other_stops_go_on(only_stops,
         assert words in out
 
 
-def test_what_the_driver_cannot_do_is_no_failure(only_stops, capsys):
+def test_what_the_driver_cannot_do_is_no_failure_but_a_size_too_small_is(only_stops, capsys):
     only_stops(first=unsupported)
-    assert main(["run", "first"]) == 0
-    assert "cannot run the stop: no such thing here" in capsys.readouterr().out
+    for size, said in (("2", "cannot run the stop: no such thing here"), ("1", "grains of sand, at least 2")):
+        assert main(["run", "first", "--size", size]) == (size == "1")
+        assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -95,9 +96,8 @@ def test_what_the_driver_cannot_do_is_no_failure(only_stops, capsys):
     ids=str,
 )
 def test_wrong_usage_is_status_2_and_says_what_is_meant(arguments, words, capsys):
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert exit_.value.code == 2
     assert words in capsys.readouterr().err
 
 
@@ -157,9 +157,8 @@ sys.exit(main(["run", "memset"]))
 
 @pytest.mark.unsanitized("a process of its own is interrupted")
 def test_a_real_ctrl_c_prints_no_traceback():
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    command, pipe = [sys.executable, "-c", INTERRUPTED], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe) as running:
         while b"waiting" not in running.stdout.readline():
             pass
         running.send_signal(signal.SIGINT)
@@ -170,9 +169,7 @@ def test_a_real_ctrl_c_prints_no_traceback():
 
 
 @pytest.mark.parametrize(("options", "card"), [([], "NVIDIA H200"), (["--card", "t4"], "NVIDIA T4")], ids=str)
-def test_plot_draws_each_stop_and_the_roofline_of_all_kernels_that_were_counted(
-    options, card, only_stops, monkeypatch, tmp_path
-):
+def test_plot_draws_each_stop_and_the_roofline_of_all_kernels(options, card, only_stops, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
     metrics = {
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 4,
@@ -196,9 +193,8 @@ def test_plot_draws_each_stop_and_the_roofline_of_all_kernels_that_were_counted(
 
 def test_plot_without_matplotlib_names_the_extra(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as exit_:
+    with pytest.raises(SystemExit, match="2"):
         main(["run", "--plot", str(tmp_path)])
-    assert exit_.value.code == 2
     assert "pip install 'cudart-py[plot]'" in capsys.readouterr().err
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from library_tour import counter_plots, plots, roofline
 from library_tour.roofline import Card, Kernel, kernels_of
-from library_tour.stop import Panels, Result, Row
+from library_tour.stop import Result, Row
 from tests.tour import outcomes
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
@@ -76,40 +76,10 @@ def test_every_table_and_what_the_calls_do_have_pictures_of_their_own(figures, t
     assert "Counted, not timed: Others" in second.get_suptitle()
 
 
-def test_panels_say_what_they_show_and_have_a_scale_each(figures, tmp_path):
-    panels = Panels("limits", "What it holds", {"threads": {"old": 768, "new": 2048}, "KiB": {"old": 16, "new": 228}})
-    files = plots.draw("idea", "", Result([], pictures=[panels]), tmp_path)
-    assert [file.name for file in files] == ["idea-limits.png"]
-    assert "What it holds" in figures[0].get_suptitle()
-    first, second = figures[0].axes
-    assert first.get_xlim()[1] > 2048 > second.get_xlim()[1] > 228
-
-
-def test_a_row_with_less_work_says_so_beside_its_name(figures, tmp_path):
-    plots.draw("idea", "", Result([Row("a", {"cells": 5, "loads": 3}), Row("b", {"cells": 9, "loads": 3})]), tmp_path)
-    assert labels(figures[0].axes[0]) == ["a (5 cells)", "b"]
-
-
-@pytest.mark.parametrize("width", [4, 7])
-def test_no_text_leaves_the_figure(figures, tmp_path, width):
-    rows = [counted("a row with a name as long as they go"), Row("b", work={"bytes in device memory": 4_194_309})]
-    plots.draw("idea", "What it shows", Result(rows), tmp_path, width)
-    roofline.draw_roofline([Kernel("idea", "a row with a name as long as they go", 2.0, False)], tmp_path, CARD, width)
-    for inches in (figure.get_tightbbox() for figure in figures):
-        assert inches.x0 >= 0
-        assert inches.x1 <= width
-
-
 def test_operations_a_byte_are_those_of_all_sectors_and_a_multiply_add_is_two():
-    rows = [
-        Row("single", metrics={SECTORS: 10, FFMA: 320}),
-        Row("double", metrics={SECTORS: 10, DADD: 160}),
-        Row("none", metrics={SECTORS: 10}),
-    ]
-    assert kernels_of("idea", rows) == [
-        Kernel("idea", "single", 2.0, double=False),
-        Kernel("idea", "double", 0.5, double=True),
-    ]
+    metrics = {"single": {SECTORS: 10, FFMA: 320}, "double": {SECTORS: 10, DADD: 160}, "none": {SECTORS: 10}}
+    kernels = kernels_of("idea", [Row(name, metrics=counts) for name, counts in metrics.items()])
+    assert kernels == [Kernel("idea", "single", 2.0, double=False), Kernel("idea", "double", 0.5, double=True)]
 
 
 def test_memory_bounds_to_the_left_and_arithmetic_to_the_right():

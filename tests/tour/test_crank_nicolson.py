@@ -6,17 +6,7 @@ import pytest
 import cudart_py as cuda
 from library_tour import timing
 from library_tour.course import crank_nicolson
-from library_tour.course.crank_nicolson import (
-    FACTORED,
-    SHOWN,
-    STRIKE,
-    WAYS,
-    Library,
-    Systems,
-    option,
-    reference,
-    scheme,
-)
+from library_tour.course.crank_nicolson import FACTORED, SHOWN, STRIKE, WAYS, Library, Systems, option
 from library_tour.device_code import load
 from library_tour.limits import latency_limit
 from tests.tour.outcomes import counted
@@ -32,8 +22,8 @@ def module():
 def random_systems(rng, cells, steps=3, dtype=np.float64, count=3):
     """Return systems from random values and the nodes' values that they end with."""
     start, edges = rng.random((count, cells + 1)), rng.random((count, 2, steps))
-    numbers = scheme(rng.uniform(0.1, 0.5, count), cells, 1000)
-    return Systems(start, numbers, edges, steps, dtype), reference(start, numbers, edges)
+    numbers = crank_nicolson.scheme(rng.uniform(0.1, 0.5, count), cells, 1000)
+    return Systems(start, numbers, edges, steps, dtype), crank_nicolson.reference(start, numbers, edges)
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -11,8 +11,8 @@ from library_tour.course import device_query
 
 
 @pytest.fixture
-def tables(device):
-    return [{row.name: row.values for row in rows} for rows in device_query.run(device, 0).tables.values()]
+def tables(result):
+    return [{row.name: row.values for row in rows} for rows in result.tables.values()]
 
 
 def test_capabilities_with_equal_limits_share_a_row(tables):

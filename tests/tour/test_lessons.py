@@ -11,7 +11,6 @@ import pytest
 from library_tour import answers, excerpts, lesson, stops
 from library_tour.lesson import Lesson
 
-PACKAGE = Path(lesson.__file__).parent
 NAMES = stops.names()
 
 
@@ -21,13 +20,10 @@ def texts(of: Lesson) -> list[str]:
     return [*of.learn, *steps, *of.look_at, exercise.task, exercise.hint, exercise.answer, of.course]
 
 
-def stems(folder: str) -> list[str]:
-    return sorted(path.stem for path in (PACKAGE / folder).iterdir() if path.suffix in (".py", ".cu", ".cuh"))
-
-
 @pytest.mark.parametrize("folder", ["lessons", "exercises", "solutions"])
 def test_a_folder_has_one_file_a_lesson_and_no_others(folder):
-    assert stems(folder) == sorted(["__init__", *NAMES])
+    files = (Path(lesson.__file__).parent / folder).iterdir()
+    assert sorted(path.stem for path in files if path.suffix in (".py", ".cu", ".cuh")) == sorted(["__init__", *NAMES])
 
 
 def check_text(text: str) -> None:

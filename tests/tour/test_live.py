@@ -38,23 +38,17 @@ def test_live_figures_are_rows_and_the_power_limit_is_in_watts(library):
     assert live.power_limit("0000:01:00.0") == 700
 
 
-def test_without_nvml_a_sentence_says_why(library):
-    def no_driver() -> None:
-        raise RuntimeError("there is\nno library")
-
-    library.setattr(nvml, "init_v2", no_driver)
-    assert live.power_limit("0000:01:00.0") is None
-    assert live.live_rows("0000:01:00.0") == ([], ["No live figures: there is no library"])
-
-
-def test_a_missing_sensor_is_a_row_that_says_so(library):
+def test_without_nvml_a_sentence_says_why_and_a_missing_sensor_is_a_row_that_says_so(library):
     class NoSensorError(nvml.NvmlError):
         def __init__(self) -> None:
             Exception.__init__(self, "no sensor")  # NVML's own looks up its text in the library
 
-    def refuse(handle: int) -> int:
-        raise NoSensorError
+    def fail(error: Exception) -> None:
+        raise error
 
-    library.setattr(nvml, "device_get_power_usage", refuse)
+    library.setattr(nvml, "device_get_power_usage", lambda handle: fail(NoSensorError()))
     rows, _ = live.live_rows("0000:01:00.0")
     assert {row.name: row.values["value"] for row in rows}["now: power"] == "not available"
+    library.setattr(nvml, "init_v2", lambda: fail(RuntimeError("there is\nno library")))
+    assert live.power_limit("0000:01:00.0") is None
+    assert live.live_rows("0000:01:00.0") == ([], ["No live figures: there is no library"])

@@ -41,6 +41,5 @@ def test_an_index_that_depends_on_the_lane_is_not_coalesced(result):
 def test_any_index_is_free_of_conflicts_in_shared_memory():
     source = cuda.to_device(local_memory.make_values(SIZE)["random"])
     counts = cuda.empty(local_memory.COUNTERS * local_memory.BLOCK, np.uint32)
-    kernel = local_memory.load("local_memory")["count_shared"]
-    found = counters.count(kernel[1, local_memory.BLOCK].bind(source, counts, SIZE), ["conflicts"])
-    assert found == {"conflicts": 0}
+    launch = local_memory.load("local_memory")["count_shared"][1, local_memory.BLOCK].bind(source, counts, SIZE)
+    assert counters.count(launch, ["conflicts"]) == {"conflicts": 0}

@@ -65,11 +65,8 @@ def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn, places,
     assert drawn(curve).axes[0].xaxis.get_transform().base == base
 
 
-def test_a_curve_below_zero_is_drawn_whole(drawn):
+def test_a_curve_below_zero_is_drawn_whole_and_a_timeline_names_its_unit(drawn):
     assert drawn(Curve("error", "x", "y", {"line": [(1, -2.0), (2, 1.0)]})).axes[0].get_ylim()[0] <= -2
-
-
-def test_a_timeline_names_its_unit(drawn):
     figure = drawn(Timeline("model-one-engine", {"copy": [(0.0, 1.0)]}, "time, in operations"))
     assert figure.axes[0].get_xlabel() == "time, in operations"
     assert "model one engine" in figure.get_suptitle()
@@ -92,8 +89,8 @@ def test_what_has_no_values_is_left_out(drawn):
 
 @pytest.mark.parametrize("picture", [Curve("two", "x", "y", {"wrong": []}), Bars("cases", "GB/s", {"wrong": {}})])
 def test_without_values_or_rates_nothing_is_drawn(picture, tmp_path):
-    assert plots.draw("idea", "What it shows", result_of(picture), tmp_path) == []
-    assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
+    for result in (result_of(picture), Result([Row("a")], Limit("link"))):
+        assert plots.draw("idea", "What it shows", result, tmp_path) == []
 
 
 def test_each_picture_has_files_of_its_own(tmp_path):

@@ -38,7 +38,7 @@ def test_changed_lines_are_numbered_within_their_block_and_the_recorded_figures_
     marked = int(re.search(r'hl_lines="(\d+)"', options)[1])
     assert "out[size_t(column) * rows + row]" in block.splitlines()[marked - 1]
     assert recorded.machine() in text
-    known = next(row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive")
+    [known] = [row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive"]
     assert re.search(rf"^\| naive \| .*{known.values['GB/s']:,.0f}", text, re.MULTILINE)
 
 

@@ -19,20 +19,13 @@ def variant(launch, output, **options) -> Variant:
     return Variant(name="idea", launch=launch, output=output, expected=np.full(8, 3, np.int32), amount=32, **options)
 
 
-def test_an_output_that_was_right_before_is_poisoned():
-    output = cuda.full(8, 3, np.int32)
-    [row] = measure([variant(lambda: None, output)], LIMIT)
-    assert not row.check.holds
-    assert "is -1, not 3" in row.check.detail
-
-
-def test_an_output_that_is_an_input_is_prepared_instead_and_without_a_gpus_clock_there_are_no_times(monkeypatch):
+def test_an_output_is_poisoned_and_one_that_is_an_input_prepared_instead_and_only_a_gpus_clock_gives_times(monkeypatch):
     monkeypatch.setattr(timing, "available", lambda: False)
-    output = cuda.zeros(8, np.int32)
-    options = {"prepare": lambda: cuda.memset(output, 3), "columns": {"calls": 1}}
-    [row] = measure([variant(lambda: None, output, **options)], LIMIT)
-    assert row.check.holds
-    assert row.values == {"calls": 1}
+    output, columns = cuda.full(8, 3, np.int32), {"calls": 1}
+    prepared = variant(lambda: None, output, prepare=lambda: cuda.memset(output, 3), columns=columns)
+    first, second = measure([variant(lambda: None, output), prepared], LIMIT)
+    assert "is -1, not 3" in first.check.detail
+    assert (second.check.holds, second.values) == (True, columns)
 
 
 def test_the_state_is_made_before_the_check_and_each_timed_launch(monkeypatch):
@@ -70,8 +63,7 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
         raise cuda.NotSupportedError("no such instruction")
 
     [row] = measure([variant(refuse, cuda.zeros(8, np.int32))], LIMIT)
-    assert row.check is None
-    assert row.note == "not run here: no such instruction"
+    assert (row.check, row.note) == (None, "not run here: no such instruction")
 
 
 @pytest.mark.needs("profile")
@@ -84,31 +76,22 @@ def test_counters_become_columns_but_those_that_the_driver_does_not_have(monkeyp
     assert row.values == {"sectors/load": 4.0, "loads": 6}
 
 
-def test_wide_loads_use_all_that_they_move():
+def test_wide_loads_use_all_that_they_move_and_shared_atomics_count_as_loads_and_stores_do():
     metrics = {METRICS[0]: 16, "smsp__sass_data_bytes_mem_global_op_ld.sum": 512}
     assert counters.values(metrics, ["used by loads", "sectors/load"]) == {"used by loads": 1.0}
-
-
-def test_shared_atomics_count_as_loads_and_stores_do():
     for column, name in (("conflicts", "bank_conflicts_pipe_lsu"), ("wavefronts", "pipe_lsu_wavefronts")):
         counts = {"ld": 1, "st": 20, "atom": 300}
         metrics = {f"l1tex__data_{name}_mem_shared_op_{kind}.sum": count for kind, count in counts.items()}
         assert counters.values(metrics, [column]) == {column: 321}
 
 
-def test_cases_stand_side_by_side():
-    right, wrong = Check("it is", True), Check("it is", False, "it is not")
+def test_cases_stand_side_by_side_and_the_slowest_has_the_share_of_the_limit():
+    right, wrong, limit = Check("it is", True), Check("it is", False, "it is not"), Limit("copy bandwidth", rate=4.0)
     first = [Row("a", {"GB/s": 1.0}, right), Row("b", note="not here")]
     second = [Row("a", {"GB/s": 2.0}, wrong), Row("b", {"GB/s": 3.0}, right)]
     a, b = side_by_side({"few": first, "many": second}, "GB/s")
     assert a.values == {"few": 1.0, "many": 2.0}
     assert (a.check.holds, a.check.detail) == (False, "it is not")
-    assert b.values == {"many": 3.0}
-    assert b.check.holds
-    assert b.note == "not here"
-
-
-def test_the_slowest_case_has_the_share_of_the_limit_and_a_row_without_rates_none():
-    limit = Limit("copy bandwidth", rate=4.0)
-    assert of_slowest(Row("a", {"few": 1.0, "many": 2.0}), limit).values["of limit"] == 0.25
+    assert (b.values, b.check.holds, b.note) == ({"many": 3.0}, True, "not here")
+    assert of_slowest(a, limit).values["of limit"] == 0.25
     assert of_slowest(Row("a"), limit) == Row("a")
