@@ -38,9 +38,9 @@ def test_spmv_is_scipys_product_in_every_format(device, numbers, matrix, format,
 
 @pytest.mark.parametrize("op", "NTC")
 def test_spmv_turns_scales_and_adds(device, numbers, matrix, op):
-    host = matrix((9, 9), np.complex128)
-    x, y = numbers((2, 9), np.complex128)
+    host = matrix((9, 7), np.complex128)
     turned = {"N": host, "T": host.T, "C": host.conj().T}[op]
+    y, x = (numbers(size, np.complex128) for size in turned.shape)
     out = cuda.to_device(y)
     spmv(SparseMatrix.from_host(host), cuda.to_device(x), out, alpha=2.0, beta=3.0, op=op)
     assert np.allclose(out.to_host(), 2 * turned @ x + 3 * y)
