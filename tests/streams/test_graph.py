@@ -134,16 +134,21 @@ def test_another_stream_can_be_captured_inside(add, stream, arrays):
     assert (outer.node_count, inner.node_count) == (2, 1)
 
 
-def test_update_takes_other_parameters_and_other_arrays(add, stream, arrays, captured):
+def test_update_takes_other_parameters_and_other_arrays_which_it_keeps_alive(add, stream, arrays, captured):
     x, y = arrays
     z = cuda.zeros(10, np.float32, stream=stream)
     with stream.capture() as second:
         add(stream, 5.0, x, z)
     executable = captured.instantiate()
     executable.update(second)
-    executable.launch(stream)
+    second.close()
+    kept = weakref.ref(z)
+    del z
+    gc.collect()
     assert y.to_host(stream=stream).sum() == 0
-    np.testing.assert_array_equal(z.to_host(stream=stream), np.full(10, 5))
+    y.close()
+    executable.launch(stream)
+    np.testing.assert_array_equal(kept().to_host(stream=stream), np.full(10, 5))
 
 
 @pytest.mark.unsanitized("the update fails on purpose")
