@@ -49,20 +49,18 @@ def measured(kind: Any, samples: int) -> tuple[dict[str, tuple[str, float]], boo
     found, hold = {}, True
     for function in functions:
         count = max(samples // SLOW_SHARE, 1) if is_slow(function, kind) else samples
-        worst, broken = 0.0, []
+        bound, worst, broken = str(function.bound(kind)), 0.0, []
         for number, start in enumerate(range(0, count, PART)):
             given = arguments(kind, min(PART, count - start), 1000 + number)
             got = harness.run(module, function, given)
             greatest, broken = harness.compare(function, given, harness.expected(function, given), got)
             worst = max(worst, greatest)
             if broken:
-                hold = False
                 break
-        found[function.name] = str(function.bound(kind)), worst
-        print(f"{kind.__name__:8} {function.name:22} {found[function.name][0]:22} {worst:6g} {count:9}")
-        for line in broken:
-            print(f"    BROKEN {line}")
-        sys.stdout.flush()
+        hold &= not broken
+        found[function.name] = bound, worst
+        print(f"{kind.__name__:8} {function.name:22} {bound:22} {worst:6g} {count:9}")
+        print("".join(f"    BROKEN {line}\n" for line in broken), end="", flush=True)
     return found, hold
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,33 +56,24 @@ def run(module: cuda.Module, function: Function, arguments: Arguments) -> tuple[
     return results.to_host(), wholes.to_host()
 
 
-class Expected(NamedTuple):
-    """A reference's values: in higher precision, correctly rounded, and the integers."""
-
-    values: Array
-    rounded: Array
-    wholes: NDArray[np.int64]
-
-
 @np.errstate(all="ignore")
-def expected(function: Function, arguments: Arguments) -> Expected:
-    """Return what the function's reference gives."""
-    kind = arguments.x.dtype
-    answer = function.reference(arguments if function.bound(kind) == EXACT else arguments.widened())
+def expected(function: Function, arguments: Arguments) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return what the function's reference gives: in higher precision, correctly rounded, and integers."""
+    answer = function.reference(arguments if function.bound(arguments.x.dtype) == EXACT else arguments.widened())
     values, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments.x), np.int64))
-    return Expected(np.asarray(values), np.asarray(values).astype(kind), wholes)
+    return np.asarray(values), np.asarray(values).astype(arguments.x.dtype), wholes
 
 
 def compare(
-    function: Function, arguments: Arguments, right: Expected, got: tuple[Array, NDArray[np.int64]]
+    function: Function, arguments: Arguments, right: tuple[Array, Array, NDArray[np.int64]], got: tuple[Array, Array]
 ) -> tuple[float, list[str]]:
     """Return the greatest error in ulps where ulps are bounded, and what broke the bound, in words."""
-    bound = function.bound(arguments.x.dtype)
-    wrong = bound.breaks(arguments, right.values, got[0], right.rounded) | (got[1] != right.wholes)
-    steps = distance(got[0], right.rounded)[bound.counts(arguments)]
+    bound, (values, rounded, wholes) = function.bound(arguments.x.dtype), right
+    wrong = bound.breaks(arguments, values, got[0], rounded) | (got[1] != wholes)
+    steps = distance(got[0], rounded)[bound.counts(arguments)]
     lines = [
         f"{function.name}({', '.join(repr(column[i]) for column in arguments)}):"
-        f" {got[0][i]!r} {got[1][i]}, expected {right.rounded[i]!r} {right.wholes[i]}"
+        f" {got[0][i]!r} {got[1][i]}, expected {rounded[i]!r} {wholes[i]}"
         for i in np.flatnonzero(wrong)[:8]
     ]
     return float(steps.max(initial=0)), lines

@@ -52,7 +52,7 @@ samples = cache(lambda kind: arguments(kind, COUNT, SEED))
 
 
 @cache
-def expected(function: Function, kind: Any) -> tuple[Arguments, harness.Expected]:
+def expected(function: Function, kind: Any) -> tuple[Arguments, Any]:
     """Return a function's arguments, the recorded ones where its values are recorded, and its values."""
     name = function.name.partition("(")[0]
     given = samples(kind)
