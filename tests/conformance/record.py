@@ -49,15 +49,13 @@ def metadata() -> dict[str, Any]:
 
 def parts(group: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]], dict[str, int]]]:
     """Yield the parts of a group: a name, what runs it, and the checksums of its results."""
-    if group == "random":
-        for seeds in random_kernels.batches():
-            yield f"seeds {seeds}", partial(batch, seeds), {str(seed): random_kernels.digest(seed) for seed in seeds}
+    for seeds in random_kernels.batches() if group == "random" else ():
+        yield f"seeds {seeds}", partial(batch, seeds), {str(seed): random_kernels.digest(seed) for seed in seeds}
+    for kernel in printing.KERNELS if group == "printing" else ():
+        yield kernel, partial(printing.run, kernel), {}
     for case in CASES:
         if case.group == group:
             yield case.id, partial(run, case), {case.id: case.digest}
-    if group == "printing":
-        for kernel in printing.KERNELS:
-            yield kernel, partial(printing.run, kernel), {}
 
 
 def batch(seeds: range) -> dict[str, Array]:

@@ -118,7 +118,7 @@ class Kernel:
     def __init__(self, seed: int) -> None:
         # Of which only `random()` is used: its stream is the same in every Python.
         self._random = random.Random(seed)
-        self.name = kernel_name(seed)
+        self.name = f"random_{seed}"
         self._variables = 3
         self._loops = 0
         self._helper = self.below(4) == 0
@@ -284,10 +284,6 @@ return {self.expression("u", 2)};
 """
 
 
-def kernel_name(seed: int) -> str:
-    return f"random_{seed}"
-
-
 def source(seeds: Sequence[int]) -> str:
     """Return CUDA C++ with the kernel of each seed."""
     return HEAD + "".join(Kernel(seed).source for seed in seeds)
@@ -309,7 +305,7 @@ def inputs() -> tuple[Array, Array, Array]:
 def case(seed: int) -> Case:
     """Return the case of a seed's kernel."""
     lanes = Out("out", "uint32", (4 * LANES * BLOCKS,))
-    return Case("random", kernel_name(seed), BLOCKS, LANES, (*inputs(), lanes, Out("totals", "uint32", (32,))))
+    return Case("random", f"random_{seed}", BLOCKS, LANES, (*inputs(), lanes, Out("totals", "uint32", (32,))))
 
 
 def digest(seed: int) -> int:
@@ -324,7 +320,7 @@ def compiled(seeds: Sequence[int], *options: str) -> cuda.Module:
 
 def result(module: cuda.Module, seed: int) -> Array:
     """Run a seed's kernel and return its words."""
-    arrays = launch(module[kernel_name(seed)], case(seed))
+    arrays = launch(module[f"random_{seed}"], case(seed))
     return np.concatenate([arrays["out"], arrays["totals"]])
 
 
