@@ -23,7 +23,8 @@ def test_groups_vote_match_and_elect() -> None:
     value[5] = 2
     uniform = warp.vote_uni(value > 1, members, active)
     all_bits, all_same = warp.match_all(value, members, active)
-    least = warp.redux("min", value, members, active)
+    ufuncs = {"min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "xor": np.bitwise_xor}
+    reduced = {name: warp.redux(name, value, members, active) for name in ufuncs}
     leader, elected = warp.elect(members, active)
     for w, lane in zip(*np.nonzero(active), strict=True):
         group = [k for k in range(32) if int(members[w, lane]) >> k & 1 and active[w, k]]
@@ -31,5 +32,5 @@ def test_groups_vote_match_and_elect() -> None:
         assert uniform[w, lane] == (len(set(value[w, group] > 1)) == 1)
         assert all_same[w, lane] == alike
         assert all_bits[w, lane] == alike * sum(1 << k for k in group)
-        assert least[w, lane] == min(value[w, group])
+        assert all(reduced[name][w, lane] == ufunc.reduce(value[w, group]) for name, ufunc in ufuncs.items())
         assert (leader[w, lane], elected[w, lane]) == (group[0], lane == group[0])
