@@ -7,10 +7,12 @@ import json
 import warnings
 from datetime import UTC, datetime, timedelta
 
+import _pytest.pytester
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.benchmark import measuring, peers
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
@@ -78,6 +80,20 @@ def files_of_runs_closed(request):
             gc.collect()
 
 
+@pytest.fixture(autouse=True)
+def modules_stay(monkeypatch):
+    """Let runs of tests in this process leave what they import, but for their tests.
+
+    pytester would remove it, and of what is then imported again there would be each class twice.
+    """
+    snapshot = _pytest.pytester.SysModulesSnapshot
+
+    def take(preserve):
+        return snapshot(lambda name: not name.startswith(("test_", "bench_")))
+
+    monkeypatch.setattr(_pytest.pytester, "SysModulesSnapshot", take)
+
+
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Run tests with this plugin, and with pytest-benchmark unless told otherwise; nothing else is loaded."""
@@ -94,6 +110,13 @@ def run(pytester, monkeypatch):
         return pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
 
     return run
+
+
+@pytest.fixture
+def no_times(monkeypatch):
+    """A driver without device times, whichever it is."""
+    for module in (measuring, peers):
+        monkeypatch.setattr(module, "has_capability", lambda name: False)
 
 
 class Counting:

@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.benchmark import Measurement, MeasureOptions, measure, measure_host, measuring
+from cudart_py.benchmark import Measurement, MeasureOptions, measure, measure_host
 from cudart_py.benchmark.blocking import Blocker
 from cudart_py.benchmark.peers import in_turns, measure_beside
 from tests.benchmarks.peers import measuring_cases
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
-
-
-@pytest.fixture
-def no_times(monkeypatch):
-    monkeypatch.setattr(measuring, "has_capability", lambda name: False)
 
 
 class Calls:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py import NotSupportedError
-from cudart_py.benchmark import Measurement, machine, measuring, peers, pytest_plugin, time_limits
+from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
 
 pytest_plugins = ["pytester"]
 
@@ -40,13 +40,6 @@ def finds(monkeypatch):
         return asked
 
     return set_up
-
-
-@pytest.fixture
-def no_times(monkeypatch):
-    """A driver without device times, whichever it is."""
-    for module in (measuring, peers):
-        monkeypatch.setattr(module, "has_capability", lambda name: False)
 
 
 TEST = """

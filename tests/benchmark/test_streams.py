@@ -190,8 +190,7 @@ def test_each_stream_is_judged_by_an_empty_kernel_in_it(event_times, counting, m
     assert 1 <= found.streams <= 3
 
 
-def test_a_driver_without_times_runs_it_once_with_a_stream(counting, monkeypatch):
-    monkeypatch.setattr(measuring, "has_capability", lambda name: False)
+def test_a_driver_without_times_runs_it_once_with_a_stream(counting, no_times):
     work = counting()
     assert not measure(work, streams=48, bytes=4).timed
     assert work.number.to_host() == 1
