@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from suite import printing
-from suite.frame import DATA, Array, Case, MissingDataError, differences, expected, load, run
-from suite.random_kernels import LANES, batches, compiled, digest, result
-from suite.table import CASES
 
 import cudart_py as cuda
+from tests.conformance.suite import printing
+from tests.conformance.suite.frame import DATA, Array, Case, MissingDataError, differences, expected, load, run
+from tests.conformance.suite.random_kernels import LANES, batches, compiled, digest, result
+from tests.conformance.suite.table import CASES
 
 MARKS = {
     "shared_locks": pytest.mark.unsanitized(
@@ -77,24 +77,6 @@ def test_random_kernels_of_these_seeds_agree_with_the_recorded_gpu(seeds: range)
             if difference := first_difference(arrays["words"][seed], result(module, seed)):
                 wrong.append(f"seed {seed}: {difference}")
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.needs("profile")
-@pytest.mark.unsanitized("the software counts, and has no tool beside it")
-def test_both_engines_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    counted = {}
-    with cuda.Device(0), cuda.checks("off"):
-        # Which the test above has compiled.
-        module = compiled(batches()[0])
-        for engine in ("numpy", "native"):
-            monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
-            with cuda.profile() as profile:
-                for seed in range(6):
-                    result(module, seed)
-            counted[engine] = profile.launches
-    assert len(counted["native"]) == 6
-    assert counted["native"] == counted["numpy"]
 
 
 @given(seed=st.integers(10_000, 10**9))

@@ -109,11 +109,7 @@ def float_pairs(n: int, dtype: Any = np.float32, seed: int = 1) -> tuple[Array, 
 
 
 def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Array, ...]:
-    """Return n operands of a fused multiply-add, many with an exact result next to a halfway point.
-
-    There a product and a sum that are rounded one after the other, or a sum rounded in double precision
-    first, give another answer; others cancel, or end below the normal range.
-    """
+    """Return n operands of a fused multiply-add: many results are next to a halfway point, cancel, or are subnormal."""
     single = dtype == np.float32
     few = FLOATS[[0, 1, 2, 5, 6, 8, 9, 20, 22, 24]] if single else DOUBLES[[0, 1, 2, 3, 4, 6, 7, 19, 20, 22]]
     specials = crossed(few, few, few)
@@ -129,10 +125,7 @@ def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Arra
 
 
 def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
-    """Return products just short of half a unit in the last place of what they are added to.
-
-    The exact sum lies next to the point halfway between two floats, closer than twice the precision can tell.
-    """
+    """Return products so near half a unit in the last place of what they are added to that only one rounding tells."""
     c = near_one(seed + 20, n, dtype, 8)
     nudge = below(seed + 21, n, 40, dtype) * np.finfo(dtype).eps
     half_unit = np.spacing(np.abs(c)) / dtype(2)
