@@ -102,11 +102,10 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
         return lambda x: -inf if x == 0 else nan if x < 0 else value(x)
 
     def erfcx(y: Any) -> Any:
+        if y > 1e8:
+            return 1 / (y * mp.sqrt(mp.pi)) * (1 - 1 / (2 * y * y))
         with mp.extradps(30):
             return mp.exp(y * y) * mp.erfc(y)
-
-    def far_erfcx(y: Any) -> Any:
-        return 1 / (y * mp.sqrt(mp.pi)) * (1 - 1 / (2 * y * y)) if y > 1e8 else erfcx(y)
 
     def lgamma(y: Any) -> Any:
         if y <= 0 and y == int(y):
@@ -129,7 +128,7 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
         "cyl_bessel_i1": bounded(lambda x: mp.besseli(1, x), -800, 800, -inf, inf),
         "erf": bounded(mp.erf, -7, 7, -1.0, 1.0),
         "erfc": bounded(mp.erfc, -7, 30, 2.0, 0.0),
-        "erfcx": bounded(far_erfcx, -30, sys.float_info.max, inf, 0.0),
+        "erfcx": bounded(erfcx, -30, sys.float_info.max, inf, 0.0),
         "erfinv": inverse("erfinv", mp.erf, slope, {-1: -inf, 1: inf, 0: 0.0}),
         "erfcinv": inverse("erfcinv", mp.erfc, lambda y: -slope(y), {0: inf, 2: -inf, 1: 0.0}),
         "normcdf": bounded(mp.ncdf, -40, 9, 0.0, 1.0),
