@@ -18,7 +18,7 @@ from cudart_py.driver import seam
 from cudart_py.memory import staging
 from cudart_py.memory.allocation import PitchedAllocation
 
-COUNT = 300
+COUNT = 200
 MANY = pytest.param(10_000, marks=pytest.mark.exhaustive)
 PAIRS = {
     "cuMemPoolDestroy": ("cuMemPoolCreate",),
