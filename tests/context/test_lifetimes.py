@@ -116,7 +116,8 @@ MAKERS = {
 FRAMES = pytest.mark.unsanitized(
     "the tool keeps the Python frame of the last launch, and with it all that it refers to"
 )
-KINDS = [pytest.param(kind, marks=FRAMES) if kind == "launch" else kind for kind in MAKERS]
+LAUNCHING = ("launch", "graph", "executable graph")
+KINDS = [pytest.param(kind, marks=FRAMES) if kind in LAUNCHING else kind for kind in MAKERS]
 # What a real driver or the simulator takes long to make.
 FEWER = dict.fromkeys(("pinned", "registered", "managed", "pool", "array of a pool", "CUDA array", "surface"), 1000)
 FEWER |= dict.fromkeys(("graph", "executable graph", "module", "symbol", "launch"), 500) | {"staged copy": 20}
