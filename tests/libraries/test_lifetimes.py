@@ -44,10 +44,10 @@ def test_repeated_calls_leave_no_memory(device, numbers):
         with pytest.raises(lib.SingularMatrixError):
             lib.solve(singular, x)
 
-    for _ in range(2):  # so that the pool has what they need
+    for _ in range(8):  # so that the pool has what they need
         everything()
     before = used_bytes()
-    for _ in range(5):
+    for _ in range(12):
         everything()
     assert used_bytes() == before
 

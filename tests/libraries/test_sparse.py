@@ -109,8 +109,8 @@ def test_sparse_vectors_multiply_a_window_and_a_dense_vector(device, numbers, dt
     assert gemvi(a, x, out, alpha=2.0, beta=-1.0, op=op) is out
     host = a.to_host() if op == "N" else a.to_host().T
     assert np.allclose(out.to_host(), 2 * host[:, indices] @ values - y, rtol=1e-4, atol=1e-5)
-    nothing = SparseVector(7, cuda.empty(0, np.int32), cuda.empty(0, dtype))
-    assert not gemvi(a, nothing, op=op).to_host().any()
+    nothing = SparseVector(5, cuda.empty(0, np.int32), cuda.empty(0, np.float64))
+    assert not gemvi(cuda.full((4, 5), 1.0), nothing).to_host().any()
 
 
 def test_descriptors_are_given_back(device, record, matrix):
