@@ -86,15 +86,6 @@ def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, floa
     return "\n".join(rows) + "\n\nWithout a difference in any bit: " + ", ".join(exact) + ".\n"
 
 
-def record() -> None:
-    """Write the values that the tests use of the functions whose reference is mpmath's."""
-    x = arguments(np.float64, RECORDED, 33).x
-    columns: dict[str, Any] = {"x": x}
-    for name in precise.NAMES:
-        columns[f"{name}_high"], columns[f"{name}_low"] = precise.computed(name, x)
-    np.savez_compressed(precise.DATA, **columns)
-
-
 def main() -> int:
     """Measure, or record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,7 +97,10 @@ def main() -> int:
         # Not 1, which says that a bound is broken.
         parser.exit(2, "mpmath is not installed: use `uv run --group math-errors python -m tests.math_functions`\n")
     if options.record:
-        record()
+        x = arguments(np.float64, RECORDED, 33).x
+        values = {name: precise.computed(name, x) for name in precise.NAMES}
+        columns = {f"{name}_{part}": pair[i] for name, pair in values.items() for i, part in enumerate(("high", "low"))}
+        np.savez_compressed(precise.DATA, x=x, **columns)
         return 0
     os.environ.setdefault("CUDART_PY_SIMULATOR_ENGINE", "native")
     with cuda.Device(0):
