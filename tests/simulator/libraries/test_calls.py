@@ -14,7 +14,6 @@ from cuda.bindings.driver import CUgraphNodeType
 
 import cudart_py as cuda
 from cudart_py.simulator import driver, libraries
-from cudart_py.simulator.checks import findings
 from cudart_py.simulator.libraries import functions, loading
 from tests.simulator.support import Status, download, ok, upload
 
@@ -88,14 +87,11 @@ def blank() -> int:
 
 def finding(*works: Callable[[], Any]) -> str:
     """Return what the checks say of work."""
-    before = findings.set_checks("error")
-    try:
+    with cuda.checks("error"):
         for work in works:
             work()
         with pytest.raises(cuda.SimulatorWarning) as caught:
             driver.cuCtxSynchronize()
-    finally:
-        findings.set_checks(before)
     return str(caught.value)
 
 

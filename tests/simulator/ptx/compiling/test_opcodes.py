@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Module, load_module
+from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
@@ -106,11 +106,6 @@ def _instruction(form: Form, opcode: str, kind: str) -> str:
     return f"{opcode} {', '.join(operands)};"
 
 
-def _module(body: str) -> Module:
-    head = f"{HEAD}.const .align 16 .b8 table[256];\n"
-    return load_module(f"{head}.visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}")
-
-
 def _runs(form: Form) -> bool:
     """Return whether a form is of a matrix that there is, and can stand in a kernel by itself."""
     fragments = [place for place, pattern in enumerate(form.operands) if pattern.lstrip("=+") == "F"]
@@ -133,7 +128,8 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
             if _runs(form):
                 texts = (_instruction(form, opcode, kind) for kind in ("each", "same"))
                 body += "".join(f"{ready} mov.u64 where, {where}; {generic} {text}\n" for text in texts)
-    kernels = Kernels(_module(body))
+    kernel = f".visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}"
+    kernels = Kernels(load_module(f"{HEAD}.const .align 16 .b8 table[256];\n{kernel}"))
     memory = kernels.put(np.zeros(8192, np.uint8))
     kernels.launch("k", 1, 32, memory.to_bytes(8, "little") + bytes(248))
 
