@@ -1,9 +1,13 @@
-"""Inline mma.sync multiplies the fragments that the PTX manual describes, in each shape and type, as an H200 does."""
+"""Inline mma.sync multiplies as an H200 does, and ldmatrix, stmatrix and movmatrix move what the PTX manual names."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import cudart_py as cuda
 from tests.launch.matrix_products import RECORDED, SPELLINGS, compiled, multiplied
@@ -23,3 +27,52 @@ def test_a_product_has_the_bits_of_an_h200(device: cuda.Device, module: cuda.Mod
         *given, expected = (recorded[f"{spelling} {name}"] for name in "abcd")
     for *registers, sums in zip(*given, expected, strict=True):
         np.testing.assert_array_equal(multiplied(module, spelling, registers), sums)
+
+
+@pytest.fixture(scope="module")
+def rows_module() -> cuda.Module:
+    with cuda.Device(0) as device:
+        if device.compute_capability < (9, 0):
+            pytest.skip("stmatrix needs compute capability 9.0")
+        return cuda.compile(Path(__file__).with_name("tensor_cores.cu"))
+
+
+def lanes_of(matrix: NDArray[Any], transposed: bool) -> NDArray[Any]:
+    """Return what each lane holds of a matrix of 8 x 8: neighbours of row ``lane // 4``, of a column if transposed."""
+    upright = matrix.T if transposed else matrix
+    return np.array([[upright[lane // 4, lane % 4 * 2 + k] for k in range(2)] for lane in range(32)])
+
+
+def rows_of_lanes(rng: np.random.Generator, count: int) -> NDArray[np.int32]:
+    """Draw the row of 64 that each lane names: no two the same; those of lanes that don't count are no rows at all."""
+    rows = rng.permutation(64)[:32].astype(np.int32)
+    rows[8 * count :] = rng.integers(1 << 20, 1 << 24, 32 - 8 * count)
+    return rows
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_rows_are_loaded_and_stored(
+    device: cuda.Device, rows_module: cuda.Module, rng: np.random.Generator, count: int, transposed: bool
+) -> None:
+    rows, end = rows_of_lanes(rng, count), "_transposed" if transposed else ""
+    tile = rng.permutation(65536)[:512].astype(np.uint16).reshape(64, 8)
+    matrices = tile[rows[: 8 * count]].reshape(count, 8, 8)
+    registers = np.stack([lanes_of(matrix, transposed) for matrix in matrices], axis=1).astype(np.uint16)
+    loaded = cuda.zeros((32, count), np.uint32)
+    rows_module[f"load_{count}{end}"][1, 32](loaded, cuda.to_device(tile), cuda.to_device(rows))
+    np.testing.assert_array_equal(loaded.to_host().view(np.uint16).reshape(registers.shape), registers)
+    stored = cuda.zeros((64, 8), np.uint16)
+    rows_module[f"store_{count}{end}"][1, 32](stored, cuda.to_device(registers.view(np.uint32)), cuda.to_device(rows))
+    expected = np.zeros((64, 8), np.uint16)
+    expected[rows[: 8 * count]] = matrices.reshape(-1, 8)
+    np.testing.assert_array_equal(stored.to_host(), expected)
+
+
+def test_a_matrix_is_transposed_in_registers(
+    device: cuda.Device, rows_module: cuda.Module, rng: np.random.Generator
+) -> None:
+    matrix = rng.permutation(65536)[:64].astype(np.uint16).reshape(8, 8)
+    out = cuda.zeros(32, np.uint32)
+    rows_module["move"][1, 32](out, cuda.to_device(lanes_of(matrix, False).view(np.uint32)))
+    np.testing.assert_array_equal(out.to_host().view(np.uint16).reshape(32, 2), lanes_of(matrix, True))
