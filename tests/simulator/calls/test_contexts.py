@@ -8,7 +8,7 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.state.queue import captures
 from tests.simulator.kernels import loaded
-from tests.simulator.support import Player, Status, ok
+from tests.simulator.support import Player, Status, download, ok, upload
 
 NO_CONTEXT, INVALID_HANDLE = Status.CUDA_ERROR_INVALID_CONTEXT, Status.CUDA_ERROR_INVALID_HANDLE
 FAULT = Status.CUDA_ERROR_ILLEGAL_ADDRESS
@@ -103,6 +103,17 @@ def test_peer_access_is_enabled_once_and_disabled_once(two_devices: list[Any]) -
     ok(driver.cuCtxEnablePeerAccess(peer, 0))
     assert driver.cuCtxEnablePeerAccess(peer, 0) == (Status.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,)
     ok(driver.cuCtxDisablePeerAccess(peer))
-    # Each end of a copy lies in the context that is named with it.
-    address = int(ok(driver.cuMemAlloc(4)))
-    assert driver.cuMemcpyPeer(address, peer, address, own, 4) == (Status.CUDA_ERROR_INVALID_VALUE,)
+
+
+def test_a_peer_copy_needs_no_peer_access_and_comes_between_all_work_of_both_devices(two_devices: list[Any]) -> None:
+    (own, peer), source = two_devices, upload(np.zeros(4, np.uint8))
+    ok(driver.cuCtxSetCurrent(peer))
+    destination, copy = (int(ok(driver.cuMemAlloc(4))) for _ in range(2))
+    ok(driver.cuCtxSetCurrent(own))
+    ok(driver.cuMemsetD8Async(source, 7, 4, ok(driver.cuStreamCreate(1))))
+    ok(driver.cuMemcpyPeer(destination, peer, source, own, 4))
+    ok(driver.cuMemsetD8(source, 8, 4))
+    ok(driver.cuCtxSetCurrent(peer))
+    ok(driver.cuMemcpyDtoD(copy, destination, 4))
+    assert download(copy, 4).tolist() == [7] * 4
+    assert driver.cuMemcpyPeer(source, peer, source, own, 4) == (Status.CUDA_ERROR_INVALID_VALUE,)

@@ -189,7 +189,7 @@ def test_only_a_fill_of_memory_that_the_host_sees_is_waited_for(stream: Any) -> 
     assert (result == 1).all()
 
 
-ENDS: list[tuple[dict[str, int], bool]] = [
+ENDS: list[tuple[dict[str, Any], bool]] = [
     ({"Y": 3, "height": 4, "depth": 2}, True),
     ({"Y": 4, "height": 4, "depth": 2}, False),  # a slice has 7 rows
     ({"Y": 4, "height": 4, "Z": 1}, False),
@@ -201,6 +201,7 @@ ENDS: list[tuple[dict[str, int], bool]] = [
     ({"Z": 1, "Pitch": 0}, False),
     ({"Pitch": 0}, True),
     ({"Device": 0}, False),
+    ({"MemoryType": HOST, "Host": 0}, False),
     ({"Y": 124}, True),
     ({"Y": 125}, False),  # the allocation has 125 rows
 ]

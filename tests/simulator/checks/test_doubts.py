@@ -7,7 +7,6 @@ once.
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
 from collections.abc import Iterator
@@ -139,29 +138,15 @@ class Doubter:
         patch.setattr(Speculation, "answer", answer_or_doubt)
 
 
-@pytest.fixture(scope="module")
-def doubter() -> Iterator[Doubter]:
-    with pytest.MonkeyPatch.context() as patch:
-        made = Doubter()
-        made.patch(patch)
-        yield made
-
-
 class Bench:
     """Run kernels on the same three arrays, which have the same contents before each launch."""
 
-    def __init__(self) -> None:
-        self.kernels = Kernels(SOURCE)
+    def __init__(self, doubter: Doubter) -> None:
+        self.doubter, self.kernels = doubter, Kernels(SOURCE)
         # The arrays lie at the beginning of allocations, of which nothing else is written.
         self.used = [4 * N, 4 * N, 16 * N]
         self.sizes = self.used.copy()
         self.arrays = [self.kernels.memory.new(size) for size in self.sizes]
-
-    @contextlib.contextmanager
-    def elsewhere(self) -> Iterator[None]:
-        arrays, sizes = self.arrays.copy(), self.sizes.copy()
-        yield
-        self.arrays, self.sizes = arrays, sizes
 
     def run(self, engine: str, name: str) -> Any:
         """Return the arrays after a launch, what nothing has written of them, and what was printed and found."""
@@ -179,77 +164,75 @@ class Bench:
                 kernel.recorded.doubts = 0
                 kernel.recorded.sites[:] = False
         kernels.launch(name, BLOCKS, THREADS, *self.arrays, observer=LaunchChecks())
-        texts = take_findings()
-        values = [
-            memory.view(address, used, np.uint8).copy() for address, used in zip(self.arrays, self.used, strict=True)
-        ]
+        values = [memory.view(*place, np.uint8).tobytes() for place in zip(self.arrays, self.used, strict=True)]
         initialised = [memory.shadows[address].initialised for address in self.arrays]
-        return values, initialised, kernels.printed.copy(), texts
+        return values, initialised, kernels.printed.copy(), take_findings()
 
-    def doubted(self, doubter: Doubter, name: str, expected: Any, ways: list[str], most: int = 999) -> Iterator[str]:
-        """Launch a kernel with a doubt at each opportunity; yield where that left or reported anything else.
+    def count(self, way: str, name: str) -> int:
+        """Return how many opportunities to doubt in some way a launch has."""
+        self.doubter.set(way, 0)
+        self.run("native", name)
+        assert self.doubter.left
+        return -self.doubter.left
 
-        Where there are more than `most` of a way, so many are drawn.
-        """
+    def check(self, name: str, ways: list[str], most: int = 999) -> None:
+        """Launch a kernel with a doubt at each opportunity, at random ones where there are more than `most`."""
+        expected = self.run("numpy", name)
         for way in ways:
-            doubter.set(way, 0)
-            self.run("native", name)
-            opportunities = -doubter.left
-            assert opportunities
-            for at in random.sample(range(opportunities + 1), min(most, opportunities + 1)):
-                doubter.set(way, at)
-                if differ(self.run("native", name), expected):
-                    yield f"{way}, opportunity {at}"
-
-
-def differ(actual: Any, expected: Any) -> bool:
-    return actual[1:] != expected[1:] or any(map(np.any, map(np.not_equal, actual[0], expected[0])))
+            opportunities = self.count(way, name) + 1
+            for at in random.sample(range(opportunities), min(most, opportunities)):
+                self.doubter.set(way, at)
+                assert self.run("native", name) == expected, (way, at)
 
 
 @pytest.fixture(scope="module")
-def bench(doubter: Doubter) -> Bench:
-    return Bench()
+def bench() -> Iterator[Bench]:
+    with pytest.MonkeyPatch.context() as patch:
+        doubter = Doubter()
+        doubter.patch(patch)
+        yield Bench(doubter)
 
 
 @pytest.mark.parametrize("most", [16, pytest.param(999, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(doubter, bench, name, most):
-    expected = bench.run("numpy", name)
-    assert not list(bench.doubted(doubter, name, expected, WAYS, most))
+def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(bench: Bench, name: str, most: int) -> None:
+    bench.check(name, WAYS, most)
 
 
 @pytest.mark.parametrize("large", range(3))
-def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(doubter, bench, large):
+def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(bench, monkeypatch, large):
     """Python refuses to make records for them, whichever access asks first."""
-    doubter.set("after", 0)
-    with bench.elsewhere():
-        bench.sizes[large] = (1 << 24) + 4096
-        bench.arrays[large] = bench.kernels.memory.new(bench.sizes[large])
-        for name in FEW:
-            assert not differ(bench.run("native", name), bench.run("numpy", name)), name
+    bench.doubter.set("after", 0)
+    for name in ("arrays", "sizes"):
+        monkeypatch.setattr(bench, name, getattr(bench, name).copy())
+    bench.sizes[large] = (1 << 24) + 4096
+    bench.arrays[large] = bench.kernels.memory.new(bench.sizes[large])
+    for name in FEW:
+        assert bench.run("native", name) == bench.run("numpy", name), name
 
 
 @pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics", "calls"])
-def test_a_store_on_both_sides_of_a_granules_border_is_undone(doubter: Doubter, bench: Bench, name: str) -> None:
+def test_a_store_on_both_sides_of_a_granules_border_is_undone(bench, monkeypatch, name):
     start = bench.kernels.memory.new(1 << 18)
-    with bench.elsewhere():
-        # Lanes 0 to 9 are in one granule, all others in the next.
-        bench.arrays[0] = (start + (1 << 16) & -1 << 16) - 4 * 10
-        assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["after"]))
+    # Lanes 0 to 9 are in one granule, all others in the next.
+    monkeypatch.setattr(bench, "arrays", [(start + (1 << 16) & -1 << 16) - 4 * 10, *bench.arrays[1:]])
+    bench.check(name, ["after"])
 
 
-def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubter) -> None:
+def test_an_access_is_undone_wherever_the_first_allocation_starts(bench: Bench) -> None:
     """From there on memory is saved in granules, of which no access must reach two."""
-    bench = Bench()  # whose memory starts elsewhere
-    memory = bench.kernels.memory
+    other = Bench(bench.doubter)  # whose memory starts elsewhere
+    memory = other.kernels.memory
     memory._live[memory.base + 2] = 64
     inside = memory.new(1 << 18) + (1 << 16)
     # The last lane's element would lie in two granules.
-    bench.arrays[0] = memory.base + (inside - memory.base & -1 << 16) - 4 * (BLOCKS * THREADS - 1)
-    assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["after"]))
+    other.arrays[0] = memory.base + (inside - memory.base & -1 << 16) - 4 * (BLOCKS * THREADS - 1)
+    other.check("calls", ["after"])
 
 
-def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(doubter, bench, monkeypatch):
+def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory, beside, undo = bench.kernels.memory, bench.kernels.zeros(64), Speculation.undo
 
     def written_meanwhile(speculation: Speculation) -> None:
@@ -257,28 +240,21 @@ def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_
         undo(speculation)
 
     monkeypatch.setattr(Speculation, "undo", written_meanwhile)
-    doubter.set("after", 9)
+    bench.doubter.set("after", 9)
     bench.run("native", "guarded")
     assert (bench.kernels.get(beside, 64) == 7).all()
 
 
 @pytest.mark.parametrize("name", ["guarded", "comes_together"])
-def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(doubter, bench, monkeypatch, name):
-    doubter.set("answer", 0)
-    bench.run("native", name)
+def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(bench, monkeypatch, name):
     answer = Speculation.answer
-    opportunities = -doubter.left
-    assert opportunities
-    for interrupted in range(1, opportunities + 1):
-        left = interrupted
+    for left in range(1, bench.count("answer", name) + 1):
+        steps = iter([*[answer] * (left - 1), KeyboardInterrupt])
 
-        def interrupt(speculation: Speculation, *arguments: Any) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-            if left < 0:
-                raise DoubtError
+        def interrupt(speculation: Speculation, *arguments: Any, steps: Any = steps) -> None:
+            step = next(steps, DoubtError)
+            if step is not answer:
+                raise step
             answer(speculation, *arguments)
 
         monkeypatch.setattr(Speculation, "answer", interrupt)

@@ -40,13 +40,13 @@ extern "C" __global__ void turn(int *rounds, int most, cudaGraphConditionalHandl
 
 
 class Buffers:
-    """The arrays that the operations of one program use besides the shared one: an output each, kept until the end."""
+    """What the operations of one program use besides the shared array: an output each, kept until the end.
+
+    Each stores another value, since storing the value that is there already isn't a race.
+    """
 
     def __init__(self, module: Any, count: int) -> None:
-        self.module = module
-        self.value = 0
-        # What work of streams still uses.
-        self.kept: list[Any] = []
+        self.module, self.values, self.kept = module, itertools.count(1), []
         self.device = [cuda.zeros(N, np.int32) for _ in range(count)]
         self.host = [cuda.pinned_empty(N, np.int32) for _ in range(count)]
         for number, host in enumerate(self.host):
@@ -56,33 +56,25 @@ class Buffers:
         self.kept.append(arrays.pop())
         return self.kept[-1]
 
-    def next_value(self) -> int:
-        """Return a value that no other operation stores, since storing the value that is there already isn't a race."""
-        self.value += 1
-        return self.value
-
 
 Work = Callable[[Buffers, Any, Any], Any]
 
 
 def kernel(name: str) -> Work:
-    def launch(buffers: Buffers, x: Any, stream: Any) -> None:
-        buffers.module[name][4, 64, 0, stream](x, buffers.next_value(), x.size)
-
-    return launch
+    return lambda b, x, s: b.module[name][4, 64, 0, s](x, next(b.values), x.size)
 
 
-def get(buffers: Buffers, x: Any, stream: Any) -> None:
-    buffers.module["get"][4, 64, 0, stream](x, buffers.unused(buffers.device), x.size)
+def get(b: Buffers, x: Any, s: Any) -> None:
+    b.module["get"][4, 64, 0, s](x, b.unused(b.device), x.size)
 
 
 def in_graph(work: Work) -> Work:
-    def launch(buffers: Buffers, x: Any, stream: Any) -> None:
-        recording = cuda.Stream(non_blocking=True)
+    def launch(b: Buffers, x: Any, s: Any) -> None:
+        (recording,) = separate(1)
         with recording.capture() as graph:
-            work(buffers, x, recording)
-        buffers.kept.append(executable := graph.instantiate())
-        executable.launch(stream)
+            work(b, x, recording)
+        b.kept.append(executable := graph.instantiate())
+        executable.launch(s)
 
     return launch
 
@@ -102,7 +94,7 @@ OPERATIONS = {
     "read": Operation(get, writes=False),
     "atomic add": Operation(kernel("count"), atomic=True),
     "atomic maximum": Operation(kernel("highest"), atomic=True),
-    "fill": Operation(lambda b, x, s: cuda.memset(x, b.next_value(), stream=s)),
+    "fill": Operation(lambda b, x, s: cuda.memset(x, next(b.values), stream=s)),
     "copy to the device": Operation(lambda b, x, s: x.copy_from(b.unused(b.host)[: x.size], stream=s)),
     "copy to the host": Operation(lambda b, x, s: x.to_host(out=b.unused(b.host)[: x.size], stream=s), writes=False),
     "copy within the device": Operation(
@@ -111,7 +103,7 @@ OPERATIONS = {
     "copy from the device": Operation(lambda b, x, s: cuda.memcpy(x, b.unused(b.device)[: x.size], stream=s)),
     "graph that adds": Operation(in_graph(kernel("add"))),
     "graph that reads": Operation(in_graph(get), writes=False),
-    "graph that fills": Operation(in_graph(lambda b, x, s: cuda.memset(x, b.next_value(), stream=s))),
+    "graph that fills": Operation(in_graph(lambda b, x, s: cuda.memset(x, next(b.values), stream=s))),
 }
 PARTS = {"all": slice(0, N), "first": slice(0, N // 2), "second": slice(N // 2, N)}
 
