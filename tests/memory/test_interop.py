@@ -162,11 +162,11 @@ def test_other_objects_are_refused(device):
 
 
 class Protocol:
-    def __init__(self, handle, version=0):
-        self.handle_of_it, self.version = handle, version
+    def __init__(self, handle):
+        self.told = 0, handle
 
     def __cuda_stream__(self):
-        return self.version, self.handle_of_it
+        return self.told
 
 
 class ForeignStream(SimpleNamespace):
