@@ -230,12 +230,12 @@ def test_code_compiled_apart_is_linked_and_runs(device):
 SEVEN = '__device__ int calls; extern "C" __global__ void seven(int *out) { *out = 7; calls += 1; }'
 
 
-def test_making_one_chooses_no_driver(python):
+def test_making_a_lazy_module_chooses_no_driver(python):
     program = f"import cudart_py as cuda; print(cuda.LazyModule({SEVEN!r}, cache=False))"
     assert python(program, CUDART_PY_DRIVER="none").stdout == "<LazyModule 'kernel.cu', not loaded>\n"
 
 
-def test_the_first_use_on_each_device_loads_it_there(python):
+def test_the_first_use_of_a_lazy_module_on_each_device_loads_it_there(python):
     program = f"""
 import cudart_py as cuda
 kernels = cuda.LazyModule({SEVEN!r})
@@ -256,7 +256,7 @@ print(kernels)
     ]
 
 
-def test_it_is_compiled_once_for_a_device(device, builds):
+def test_a_lazy_module_is_compiled_once_for_a_device(device, builds):
     kernels = cuda.LazyModule(SEVEN, cache=False)
     assert builds == []
     with ThreadPoolExecutor(4) as threads:
@@ -265,7 +265,7 @@ def test_it_is_compiled_once_for_a_device(device, builds):
     assert builds == ["kernel.cu"]
 
 
-def test_a_path_is_that_of_the_folder_where_it_was_made(device, tmp_path, monkeypatch):
+def test_a_lazy_modules_path_is_that_of_the_folder_where_it_was_made(device, tmp_path, monkeypatch):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "value.cuh").write_text("#define VALUE 5\n")
     (tmp_path / "k.cu").write_text('#include <value.cuh>\nextern "C" __global__ void k(int *out) { *out = VALUE; }')
@@ -307,6 +307,6 @@ def test_closing_unloads_it_everywhere_and_a_module_that_was_closed_alone_is_loa
 
 
 @pytest.mark.parametrize("bad", [{"std": "c++"}, {"cache": 1}, {"options": ["-arch=sm_90"]}])
-def test_bad_arguments_are_named_at_once(bad):
+def test_bad_arguments_of_a_lazy_module_are_named_at_once(bad):
     with pytest.raises((TypeError, ValueError), match=f"argument '{next(iter(bad))}'"):
         cuda.LazyModule(SEVEN, **bad)
