@@ -1,38 +1,43 @@
-"""Loops in C over calls of the driver, compiled with a C compiler (CC, cc, gcc, clang or nvcc)."""
+"""Libraries that are compiled for a comparison, such as loops in C over calls of the driver."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["compile_c"]
+from .report import attempt
 
-SOURCE = Path(__file__).with_name("sources") / "loops.c"
+SOURCES = Path(__file__).with_name("sources")
+
+
+@functools.cache
+def compile_library(name: str, compilers: tuple[str, ...], *options: str) -> ctypes.CDLL:
+    """Compile one of the sources with the first of these compilers that is here."""
+    compiler = next(filter(None, map(shutil.which, compilers)), None)
+    if compiler is None:
+        raise RuntimeError(f"there is no {' and no '.join(compilers)}")
+    path = Path(tempfile.mkdtemp()) / "library.so"
+    flags = ["-shared", *(["-Xcompiler"] if Path(compiler).name == "nvcc" else []), "-fPIC", "-o", str(path)]
+    command = [compiler, *flags, str(SOURCES / name), *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{compiler}: {done.stdout.strip()[-300:]}")
+    return ctypes.CDLL(str(path))
 
 
 def compile_c() -> ctypes.CDLL | None:
     """Compile the C loops, or say why not. Each returns the seconds of `count` calls, or minus the driver's status."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError as error:
-        print(f"no C loop: {error}")
+    if attempt("the C loop", ctypes.CDLL, "libcuda.so.1") is None:
         return None
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang", "nvcc"))), None)
-    if compiler is None:
-        print("no C compiler was found: no C loop")
+    compilers = (os.environ.get("CC", "cc"), "gcc", "clang", "nvcc")
+    library: ctypes.CDLL | None = attempt("the C loop", compile_library, "loops.c", compilers, "-O2", "-ldl")
+    if library is None:
         return None
-    path = Path(tempfile.mkdtemp()) / "loops.so"
-    flags = ["-Xcompiler", "-fPIC"] if Path(compiler).name == "nvcc" else ["-fPIC"]
-    command = [compiler, "-O2", "-shared", *flags, "-o", str(path), str(SOURCE), "-ldl"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"{compiler} failed, no C loop: {done.stderr.strip()[:500]}")
-        return None
-    library = ctypes.CDLL(str(path))
     p, u64, size, i = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int
     u, real = ctypes.c_uint, ctypes.c_float
     types = {

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import functools
 import importlib
 import statistics
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import isqrt
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +22,10 @@ from library_tour import timing
 from library_tour.course import cooling, graphs, reduction
 from library_tour.runner import Outcome, run_stop
 
-from .c_loops import compile_c
+from .c_loops import compile_c, compile_library
 from .library_calls import tensor
 from .report import Bar, Comparison, Report, Table, attempt, conditions, tried
 
-SOURCE = Path(__file__).parent / "sources" / "cub.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 C_GRAPH = "C, one graph"
 COOLED = 2**26
@@ -109,17 +104,10 @@ BARS = [
 ]
 
 
-@functools.cache
-def cub_library() -> Any:
-    library = Path(tempfile.mkdtemp()) / "cub_baseline.so"
-    command = ["nvcc", "-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC", str(SOURCE)]
-    subprocess.run([*command, "-o", str(library)], check=True)
-    return ctypes.CDLL(str(library))
-
-
 def in_cub(name: str, *arguments: Any) -> Work:
-    """Return a call of one of these functions on arrays of ours, with its temporary storage."""
-    function, nbytes = cub_library()[name], ctypes.c_size_t()
+    """Return a call of one of CUB's functions, or Thrust's, on arrays of ours, with its temporary storage."""
+    library = compile_library("cub.cu", ("nvcc",), "-O3", "-std=c++17", "-arch=native")
+    function, nbytes = library[name], ctypes.c_size_t()
     given = [
         ctypes.c_void_p(argument.pointer) if isinstance(argument, cuda.DeviceArray) else ctypes.c_int(argument)
         for argument in arguments

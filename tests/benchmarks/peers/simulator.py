@@ -13,12 +13,8 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +22,10 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from .report import Comparison, Report, conditions, optional
+from .c_loops import SOURCES as FOLDER
+from .c_loops import compile_library
+from .report import Comparison, Report, attempt, conditions, optional
 
-FOLDER = Path(__file__).with_name("sources")
 ROUNDS = 15
 Array = NDArray[Any]
 # What runs a work, and what gives its result back.
@@ -87,19 +84,13 @@ def on_simulator(work: Work) -> Contender:
     return run, arguments[-1].to_host
 
 
-def in_cpp(folder: Path) -> Callable[[Work], Contender] | None:
+def in_cpp() -> Callable[[Work], Contender] | None:
     """Compile the loops; return what makes a call of them, or None and say why."""
-    names = os.environ.get("CXX", "c++"), "g++", "clang++"
-    compiler = next(filter(None, map(shutil.which, names)), None)
-    if compiler is None:
-        print("no C++ compiler was found")
+    compilers, options = (os.environ.get("CXX", "c++"), "g++", "clang++"), ("-O3", "-march=native")
+    usual = attempt("C++", compile_library, "loops.cpp", compilers, *options)
+    if usual is None:
         return None
-    libraries = {}
-    for fast, options in ((False, []), (True, ["-ffast-math"])):
-        file = folder / f"loops{fast:d}.so"
-        command = [compiler, "-O3", "-march=native", *options, "-shared", "-fPIC", "-o", file, FOLDER / "loops.cpp"]
-        subprocess.run(command, check=True)
-        libraries[fast] = ctypes.CDLL(str(file))
+    libraries = {False: usual, True: compile_library("loops.cpp", compilers, *options, "-ffast-math")}
 
     def contender(work: Work) -> Contender:
         function = getattr(libraries[work.fast], work.name)
@@ -173,8 +164,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> Report:
     os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_ENGINE": "native"}
-    with tempfile.TemporaryDirectory() as folder, cuda.checks("off"), cuda.Device(0):
-        makers = {"simulator": on_simulator, "C++": in_cpp(Path(folder)), "PoCL": in_opencl()}
+    with cuda.checks("off"), cuda.Device(0):
+        makers = {"simulator": on_simulator, "C++": in_cpp(), "PoCL": in_opencl()}
         works = (make_work(name, n // options.scale) for name, n in SIZES.items())
         found = (one for work in works for one in compare(work, makers))
         return Report.of("simulator", conditions("numpy", "llvmlite"), found)
