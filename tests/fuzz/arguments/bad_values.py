@@ -58,7 +58,9 @@ CONSTANTS = (
     None, True, -1, 0, 1, 1.5, -0.5, float("nan"), float("inf"), 1e300, 1 + 2j, "", "x", b"ab", bytearray(b"ab"),
     [], (), {}, {1}, (1, 2), (-1, 2), ("a", None), [[1], 2], {1: 2}, ..., slice(None, None, -1), range(3),
 )  # fmt: skip  # a list of numbers
-CLASSES = (cuda.Stream, cuda.DeviceArray, cuda.Event, cuda.Device)
+POWERS = ((2, 40), (2, 63), (2, 64), (10, 400), (10, 5000))
+STREAMS = (None, (0, "a"), (7, 1), (0, -1))
+CLASSES = (cuda.Stream, cuda.Event, cuda.DeviceArray, cuda.Device)
 INTERFACES: tuple[dict[str, Any], ...] = (
     {"data": None}, {"data": ("a", False)}, {"data": (-1, False)}, {"data": (2**64, False)}, {"shape": Plain},
     {"shape": (-1,)}, {"typestr": Plain}, {"typestr": "x"}, {"typestr": ""}, {"typestr": "|O"}, {"strides": (1, 2, 3)},
@@ -66,14 +68,12 @@ INTERFACES: tuple[dict[str, Any], ...] = (
 )  # fmt: skip  # a list of numbers
 BAD: dict[str, Callable[[World], Any]] = {
     **{repr(value): lambda w, value=value: copy.copy(value) for value in CONSTANTS},
+    **{f"{base}**{power}": lambda w, value=base**power: value for base, power in POWERS},
+    **{f"foreign stream {told}": lambda w, told=told: ForeignStream(told) for told in STREAMS},
+    **{f"closed {kind.__name__}": lambda w, kind=kind: w.closed(kind()) for kind in (*CLASSES[:2], cuda.MemoryPool)},
     **{f"class {kind.__name__}": lambda w, kind=kind: kind for kind in CLASSES},
     **{f"interface of {changes}": lambda w, changes=changes: Interface(**changes) for changes in INTERFACES},
     "np.True_": lambda w: np.True_,
-    "2**40": lambda w: 2**40,
-    "2**63": lambda w: 2**63,
-    "2**64": lambda w: 2**64,
-    "10**400": lambda w: 10**400,
-    "10**5000": lambda w: 10**5000,
     "int8": lambda w: np.int8(3),
     "float32": lambda w: np.float32(0.5),
     "datetime64": lambda w: np.datetime64("2020-01-01"),
@@ -102,18 +102,11 @@ BAD: dict[str, Callable[[World], Any]] = {
     "strided device array": lambda w: cuda.zeros((4, 6), np.float32)[::2, ::2],
     "closed array": lambda w: w.closed(cuda.zeros((2, 3), np.float32)),
     "stream": lambda w: cuda.Stream(),
-    "closed stream": lambda w: w.closed(cuda.Stream()),
     "event": lambda w: cuda.Event(),
-    "closed event": lambda w: w.closed(cuda.Event()),
     "closed graph": lambda w: w.closed(w.graph()),
-    "closed pool": lambda w: w.closed(cuda.MemoryPool()),
     "device": lambda w: w.device,
     "last device": lambda w: cuda.devices()[-1],
     "stream of the last device": lambda w: _on_last(cuda.Stream),
     "array of the last device": lambda w: _on_last(lambda: cuda.zeros((2, 3), np.float32)),
     "pool of the last device": lambda w: _on_last(cuda.MemoryPool),
-    "stream 'a'": lambda w: ForeignStream((0, "a")),
-    "stream of version 7": lambda w: ForeignStream((7, 1)),
-    "stream of None": lambda w: ForeignStream(None),
-    "stream -1": lambda w: ForeignStream((0, -1)),
 }

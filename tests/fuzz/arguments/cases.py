@@ -40,7 +40,7 @@ FILLING = ("uniform", "normal", "log_normal", "poisson")
 NOT_CALLED = {"ceilings", "reset"}
 # What could be an address that the callee follows.
 ADDRESSES = {"Stream.borrow.stream", "MemoryPool.borrow.handle"}
-LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "stream 'a'"}
+LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "foreign stream (0, 'a')"}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ REGISTERED = ("complex array", "0-d array", "0-d int array", "structured", "othe
 SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range(0, 3)")
 TEXTS = ("''", "'x'", "NUL", "surrogate", "b'ab'", "bytearray(b'ab')")
 LIKE_ARRAYS = (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "(1+2j)", "datetime64", "empty device array")
+# What launches take for a shape of the grid.
 SHAPE = ("1", "int8", "0-d int array", "(1, 2)", "None")
 # What a word of an annotation says is taken. On a machine with one GPU the last device is the current one.
 BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
@@ -70,13 +71,15 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "Module.__contains__.name": tuple(BAD),
     "key": ("0", "1", "-1", "int8", "0-d int array", "()", "Ellipsis", "(-1, 2)", "(1, 2)"),
     "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
+    "Kernel.__getitem__.stream": ("None", "stream", "stream of the last device"),
     "start": ("event", "empty array"),
     "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
     "grid": SHAPE,
     "block": SHAPE,
     "cluster": SHAPE,
     **{f"Launch.{call}.{array}": DEVICE_ARRAYS[1:] for call in ("__call__", "bind") for array in "xy"},
-    **{f"Launch.{call}.n": ("True", "np.True_") for call in ("__call__", "bind")},
+    **{f"Launch.{call}.a": NUMBERS for call in ("__call__", "bind")},
+    **{f"Launch.{call}.n": (*INTEGERS, "True", "np.True_") for call in ("__call__", "bind")},
     "preview.count": HUGE,
     "max_samples": HUGE,
     "min_samples": HUGE,

@@ -113,22 +113,10 @@ def _method(attribute: str) -> Callable[..., Any]:
     return lambda thing, *arguments, **keywords: getattr(thing, attribute)(*arguments, **keywords)
 
 
-def _in_shape(kernel: cuda.Kernel, grid: Any, block: Any, shared_bytes: Any, stream: cuda.Stream | None) -> Any:
-    return kernel[grid, block, shared_bytes, stream]
-
-
-def _launch(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> None:
-    launch(a, x, y, n)
-
-
-def _bind(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> Any:
-    return launch.bind(a, x, y, n)
-
-
 # Calls whose signature is a kernel's, or which are written as operators.
 _WRITTEN: Mapping[str, Callable[..., Any]] = {
     "Event.__sub__": lambda end, start: end - start,
-    "Kernel.__getitem__": _in_shape,
-    "Launch.__call__": _launch,
-    "Launch.bind": _bind,
+    "Kernel.__getitem__": lambda kernel, grid, block, shared_bytes, stream: kernel[grid, block, shared_bytes, stream],
+    "Launch.__call__": lambda launch, a, x, y, n: launch(a, x, y, n),
+    "Launch.bind": lambda launch, a, x, y, n: launch.bind(a, x, y, n),
 }

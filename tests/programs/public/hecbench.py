@@ -28,10 +28,8 @@ def convolution_1d(build: Build) -> None:
             wanted = np.convolve(values.astype(np.float64), weights[:width][::-1].astype(np.float64), "same")
             for name in names:
                 out = cuda.empty(count, dtype)
-                shared = (
-                    0 if name == "conv1d" else (block + (width - 1 if name == "conv1d_tiled" else 0)) * out.itemsize
-                )
-                module[f"{name}<{kind}>"][count // block, block, shared](source, out, count, width)
+                tile = {"conv1d": 0, "conv1d_tiled": block + width - 1, "conv1d_tiled_caching": block}[name]
+                module[f"{name}<{kind}>"][count // block, block, tile * out.itemsize](source, out, count, width)
                 check_equal(out.to_host(), wanted, f"{name}<{kind}>, width {width}")
 
 
@@ -120,12 +118,9 @@ def keogh(build: Build) -> None:
     means, spreads = windows.mean(axis=1).astype(np.float32), windows.std(axis=1).astype(np.float32)
     lower, upper = build.floats(length, low=-1, high=0), build.floats(length, low=0, high=1)
     out = cuda.zeros(count - length + 1, np.float32)
-    arguments = (
-        [cuda.to_device(one) for one in (series, means, spreads)],
-        [cuda.to_device(one) for one in (lower, upper)],
-    )
+    inputs = [cuda.to_device(one) for one in (series, means, spreads, lower, upper)]
     kernel = build()["lb_keogh"][ceil_div(count, block), block, (block + length) * 4]
-    kernel(*arguments[0], out, *arguments[1], length, count)
+    kernel(*inputs[:3], out, *inputs[3:], length, count)
     values = (windows - means[:, None]) / spreads[:, None]
     above, below = np.maximum(values - upper, 0), np.minimum(values - lower, 0)
     check_close(out.to_host(), (above**2 + below**2).sum(axis=1), 1e-4, 1e-5)

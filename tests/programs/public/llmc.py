@@ -141,11 +141,8 @@ def attention_forward(build: Build) -> None:
     tile, count = 32, batch * time * channels
     parts = [cuda.empty(count, np.float32) for _ in range(3)]
     module["permute_kernel"][ceil_div(count, 256), 256](*parts, source, batch, time, heads, depth)
-    sums, most, mixed = (
-        cuda.zeros(threads, np.float32),
-        cuda.full(threads, -np.inf, np.float32),
-        cuda.zeros(count, np.float32),
-    )
+    sums, mixed = (cuda.zeros(size, np.float32) for size in (threads, count))
+    most = cuda.full(threads, -np.inf, np.float32)
     sizes = time, depth, time // tile, time // tile, tile, tile, float(np.float32(depth**-0.5))
     shared = (3 * tile * depth + tile * tile) * 4
     module["attention_forward_kernel2"][(batch, heads), tile, shared](*parts, *sizes, sums, most, mixed)
@@ -218,19 +215,16 @@ def layernorm_backward(build: Build) -> None:
     module = build(names, before=COOPERATIVE + BF16)
     batch, time, channels = 2, 19, 512
     rows = batch * time
-    bits = {
-        name: to_bf16(build.floats(*shape))
-        for name, shape in (("dout", (rows, channels)), ("inp", (rows, channels)), ("weight", (channels,)))
-    }
-    dout, x, weight = (from_bf16(bits[name]) for name in ("dout", "inp", "weight"))
+    bits = [to_bf16(build.floats(*shape)) for shape in ((rows, channels), (rows, channels), (channels,))]
+    dout, x, weight = map(from_bf16, bits)
     mean = to_bf16(x.mean(axis=1))
     scale = to_bf16(1 / np.sqrt(x.var(axis=1) + 1e-5))
     normal = (x - from_bf16(mean)[:, None]) * from_bf16(scale)[:, None]
     inner = weight * dout
     wanted = inner - inner.mean(axis=1, keepdims=True) - normal * (inner * normal).mean(axis=1, keepdims=True)
     wanted *= from_bf16(scale)[:, None]
-    constants = [cuda.to_device(one) for one in (*bits.values(), mean, scale)]
-    floats = [cuda.to_device(from_bf16(one).astype(np.float32)) for one in (*bits.values(), mean, scale)]
+    constants = [cuda.to_device(one) for one in (*bits, mean, scale)]
+    floats = [cuda.to_device(from_bf16(one).astype(np.float32)) for one in (*bits, mean, scale)]
     for name in ("layernorm_backward_kernel1", *names, "layernorm_backward_kernel9"):
         plain = name == "layernorm_backward_kernel1"
         kind = np.float32 if plain else np.uint16

@@ -77,10 +77,8 @@ def hotspot(build: Build) -> None:
         source, target = target, source
     wanted = temperature.astype(np.float64)
     for _ in range(3 * height):
-        level, vertical = (
-            ndimage.correlate1d(wanted, [1, -2, 1], axis, mode="nearest") / constants[2 - axis] for axis in (1, 0)
-        )
-        wanted = wanted + constants[4] / constants[0] * (power + vertical + level + (80 - wanted) / constants[3])
+        bend = [ndimage.correlate1d(wanted, [1, -2, 1], axis, mode="nearest") / constants[2 - axis] for axis in (0, 1)]
+        wanted = wanted + constants[4] / constants[0] * (power + sum(bend) + (80 - wanted) / constants[3])
     check_close(source.to_host().reshape(rows, columns), wanted, 1e-5)
 
 
@@ -233,11 +231,9 @@ def lava_md(build: Build) -> None:
     module = build()
     side, each, alpha = 2, 100, 0.5
     boxes = side**3
-    neighbour = np.dtype([("at", np.int32, 3), ("number", np.int32), ("offset", np.int64)], align=True)
-    box = np.dtype(
-        [("at", np.int32, 3), ("number", np.int32), ("offset", np.int64), ("nn", np.int32), ("nei", neighbour, 26)],
-        align=True,
-    )
+    place = [("at", np.int32, 3), ("number", np.int32), ("offset", np.int64)]
+    neighbour = np.dtype(place, align=True)
+    box = np.dtype([*place, ("nn", np.int32), ("nei", neighbour, 26)], align=True)
     table = np.zeros(boxes, box)
     table["offset"] = np.arange(boxes) * each
     table["nn"] = boxes - 1  # of two boxes on each side all are neighbours

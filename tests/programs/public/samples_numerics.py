@@ -42,12 +42,8 @@ def transpose(build: Build) -> None:
     source = cuda.to_device(matrix.ravel())
     tiles = matrix.reshape(size // 32, 32, size // 32, 32)
     wanted = {
-        "copy": matrix,
-        "copySharedMem": matrix,
-        "transposeNaive": matrix.T,
-        "transposeCoalesced": matrix.T,
-        "transposeNoBankConflicts": matrix.T,
-        "transposeDiagonal": matrix.T,
+        **dict.fromkeys(("copy", "copySharedMem"), matrix),
+        **{f"transpose{way}": matrix.T for way in ("Naive", "Coalesced", "NoBankConflicts", "Diagonal")},
         "transposeFineGrained": tiles.transpose(0, 3, 2, 1),  # each tile is transposed in its place
         "transposeCoarseGrained": tiles.transpose(2, 1, 0, 3),  # the tiles change places as they are
     }
@@ -113,10 +109,8 @@ def black_scholes(build: Build) -> None:
 def quasirandom_generator(build: Build) -> None:
     """A table in constant memory, 24-bit products: make normal quasirandom numbers."""
     dimensions, bits = 3, 31
-    module = build(
-        before=f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
-        "#define INT_SCALE (1.0f / (float)0x80000001U)"
-    )
+    sizes = f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
+    module = build(before=f"{sizes}#define INT_SCALE (1.0f / (float)0x80000001U)")
     table = build.random.integers(0, 2**31, (dimensions, bits), dtype=np.uint32)
     module.symbol("c_Table", np.uint32).copy_from(table.ravel())
     count, seed = 1537, int(build.random.integers(1 << 20))

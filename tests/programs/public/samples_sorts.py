@@ -8,6 +8,7 @@ import cudart_py as cuda
 
 from .program import Build, ceil_div, check_close, check_equal, listed
 
+Pair = tuple[cuda.DeviceArray, cuda.DeviceArray]
 concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
 introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
@@ -30,15 +31,7 @@ def sorting_networks(build: Build) -> None:
                 check_equal(keys[places], got, network)
 
 
-def _sort(
-    module: cuda.Module,
-    network: str,
-    outs: tuple[cuda.DeviceArray, cuda.DeviceArray],
-    inputs: tuple[cuda.DeviceArray, cuda.DeviceArray],
-    length: int,
-    direction: int,
-    limit: int,
-) -> None:
+def _sort(module: cuda.Module, network: str, outs: Pair, inputs: Pair, length: int, direction: int, limit: int) -> None:
     """Launch a network's kernels for arrays of one length that lie one after another."""
     count, half = outs[0].size, limit // 2
     whole = {"bitonic": "bitonicSortShared", "oddEven": "oddEvenMergeSortShared"}[network]
@@ -77,8 +70,7 @@ def merge_sort(build: Build) -> None:
         stride, threads = part, count // (2 * sample)
         while stride < count:
             source, target = target, source
-            ranks = cuda.empty(count // sample, np.uint32), cuda.empty(count // sample, np.uint32)
-            limits = cuda.empty(count // sample, np.uint32), cuda.empty(count // sample, np.uint32)
+            ranks, limits = ([cuda.empty(count // sample, np.uint32) for _ in range(2)] for _ in range(2))
             rank[ceil_div(threads, 256), 256](*ranks, source[0], stride, count, threads)
             for limit, of in zip(limits, ranks, strict=True):
                 module["mergeRanksAndIndicesKernel"][ceil_div(threads, 256), 256](limit, of, stride, count, threads)
@@ -92,9 +84,7 @@ def merge_sort(build: Build) -> None:
 @concept("eigenvalues", "config.h bisect_util.cu bisect_kernel_small.cuh")
 def eigenvalues(build: Build) -> None:
     """Fourteen `cg::sync` in a loop, inlined from many functions: find the eigenvalues of a tridiagonal matrix."""
-    module = build(
-        before="static inline __device__ float sign_f(const float &val) { return (val < 0.0f) ? -1.0f : 1.0f; }"
-    )
+    module = build(before="static inline __device__ float sign_f(const float &val) { return val < 0 ? -1.f : 1.f; }")
     size, block = 109, 512
     diagonal, beside = build.floats(size), build.floats(size)
     beside[0] = 0

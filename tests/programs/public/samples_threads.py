@@ -26,12 +26,8 @@ introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 def thread_fence_reduction(build: Build) -> None:
     """The last block reads what the others stored: sum in one launch."""
     threads = 128
-    kinds = {
-        (name, power): f"{name}<{threads}, {power}>"
-        for name in ("reduceMultiPass", "reduceSinglePass")
-        for power in ("true", "false")
-    }
-    module = build(list(kinds.values()))
+    names = ("reduceMultiPass", "reduceSinglePass")
+    module = build([f"{name}<{threads}, {power}>" for name in names for power in ("true", "false")])
     for count, power in ((1 << 15, "true"), (54321, "false"), (77, "false")):
         values = build.floats(count, low=0)
         data = cuda.to_device(values)
@@ -39,9 +35,9 @@ def thread_fence_reduction(build: Build) -> None:
         sums = cuda.empty(blocks, np.float32)
         wanted = values.sum(dtype=np.float64)
         for _ in range(2):  # the second launch needs the count of finished blocks that the first has reset
-            module[kinds["reduceSinglePass", power]][blocks, threads, threads * 4](data, sums, count)
+            module[f"reduceSinglePass<{threads}, {power}>"][blocks, threads, threads * 4](data, sums, count)
             check_close(sums.to_host()[0], wanted, 1e-5, what="reduceSinglePass")
-        module[kinds["reduceMultiPass", power]][blocks, threads, threads * 4](data, sums, count)
+        module[f"reduceMultiPass<{threads}, {power}>"][blocks, threads, threads * 4](data, sums, count)
         check_close(sums.to_host().sum(dtype=np.float64), wanted, 1e-5, what="reduceMultiPass")
 
 
