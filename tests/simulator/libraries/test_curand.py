@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(not host_curand.is_installed(), reason="cuRAND i
 
 COUNT = 1001
 PHILOX = bindings.RngType.PSEUDO_PHILOX4_32_10
-FUNCTIONS = sorted(name for name in curand.__all__ if inspect.isfunction(getattr(curand, name)))
 
 
 @pytest.fixture
@@ -53,9 +52,10 @@ def sequence(count: int) -> np.ndarray[Any, Any]:
 
 
 def test_parameters_are_those_of_nvmath() -> None:
-    listed = {name: getattr(bindings, name).__doc__.splitlines()[0] for name in FUNCTIONS}
+    names = [name for name in curand.__all__ if inspect.isfunction(getattr(curand, name))]
+    listed = {name: getattr(bindings, name).__doc__.splitlines()[0] for name in names}
     theirs = {name: line.partition("(")[2].rpartition(")")[0].split(",") for name, line in listed.items()}
-    ours = {name: list(inspect.signature(getattr(curand, name)).parameters) for name in FUNCTIONS}
+    ours = {name: list(inspect.signature(getattr(curand, name)).parameters) for name in names}
     assert ours == {name: [each.split()[-1] for each in listed if each] for name, listed in theirs.items()}
 
 

@@ -14,14 +14,7 @@ import pytest
 
 from cudart_py.simulator.ptx.operations.conversions import INTEGERS, converter
 from cudart_py.simulator.ptx.operations.floats.formats import narrow_f16, narrow_fp8, widen_fp8
-from tests.simulator.ptx.operations.references import (
-    Array,
-    assert_same_floats,
-    bits_of,
-    floats,
-    integers,
-    round_exact,
-)
+from tests.simulator.ptx.operations.references import Array, assert_same_floats, bits_of, floats, integers, round_exact
 
 COUNT = 500
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}

@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.operations.floats import double
-from tests.simulator.ptx.operations.references import (
-    assert_same_floats,
-    floats,
-    ieee_sum,
-    operation,
-)
+from tests.simulator.ptx.operations.references import assert_same_floats, floats, ieee_sum, operation
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 COUNT = 1000
