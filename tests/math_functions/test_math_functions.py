@@ -93,12 +93,11 @@ def test_functions_are_within_their_bounds_at_each_level(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
 @pytest.mark.parametrize("kind", CHOSEN)
 def test_code_for_avx512_is_not_taken_for_wrong(kind: Any) -> None:
     """On any x86-64 processor: such code would be compiled again, without optimisation."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    if platform.machine() != "x86_64":
-        pytest.skip("the instructions are those of x86-64")
     from cudart_py.simulator.ptx.native import defects, machine
     from cudart_py.simulator.ptx.native.instances import lay_out
 

@@ -163,9 +163,8 @@ def _comparisons() -> list[Case]:
 def _approximations() -> list[Case]:
     wide = np.concatenate([values.FLOATS, values.near_one(91, 486, np.float32, 40)])[:512]
     # The range of the exponential, and the neighbourhood of one for the logarithm.
-    moderate = np.concatenate(
-        [values.near_one(92, 384, np.float32, 7), (0.5 + np.arange(128) * (1.5 / 128)).astype(np.float32)]
-    )
+    near = (0.5 + np.arange(128) * (1.5 / 128)).astype(np.float32)
+    moderate = np.concatenate([values.near_one(92, 384, np.float32, 7), near])
     angles = values.near_one(93, 512, np.float32, 12)
     angles = np.concatenate([values.FLOATS[[0, 1, 2, 3, 22, 23, 24]], angles[np.abs(angles) <= np.float32(np.pi)]])
     a, b = values.near_one(94, 512, np.float32, 60), values.near_one(95, 512, np.float32, 60)
@@ -178,12 +177,9 @@ def _approximations() -> list[Case]:
     doubles = np.concatenate([values.DOUBLES, values.near_one(96, 488, np.float64, 300)])
     halves = np.concatenate([values.HALVES, values.words(97, 237, np.uint16)])[:256]
     bfloats = np.concatenate([values.BFLOATS, values.words(98, 237, np.uint16)])
-    ordinary = np.concatenate(
-        [values.FLOATS[[0, 1, 8, 9, 12, 13, 14, 22, 23, 24]], values.near_one(99, 246, np.float32, 6)]
-    )
-    double_ordinary = np.concatenate(
-        [values.DOUBLES[[0, 1, 6, 7, 20, 21, 22]], values.near_one(100, 185, np.float64, 6)]
-    )
+    few, few_doubles = values.FLOATS[[0, 1, 8, 9, 12, 13, 14, 22, 23, 24]], values.DOUBLES[[0, 1, 6, 7, 20, 21, 22]]
+    ordinary = np.concatenate([few, values.near_one(99, 246, np.float32, 6)])
+    double_ordinary = np.concatenate([few_doubles, values.near_one(100, 185, np.float64, 6)])
     return [
         row_case("approximate", "functions", (wide,), "float32", bounds=PTX),
         row_case("approximate", "functions", (moderate,), "float32", bounds=PTX, name="functions near one"),

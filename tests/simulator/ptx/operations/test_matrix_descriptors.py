@@ -15,11 +15,9 @@ START, LEADING, STRIDE = 1024 + 32, 2048, 4096
 def test_units_lie_where_the_layout_puts_them(turned: bool) -> None:
     """Each matrix has its own descriptor, with a mode of swizzling and a start of its own."""
     units = 16 if turned else 2
-    starts = [START + 8192 * matrix for matrix in range(len(WIDTHS))]
-    descriptors = [
-        start >> 4 | LEADING >> 4 << 16 | STRIDE >> 4 << 32 | mode << 62
-        for start, mode in zip(starts, WIDTHS, strict=True)
-    ]
+    starts = START + 8192 * np.arange(len(WIDTHS))
+    fixed = LEADING >> 4 << 16 | STRIDE >> 4 << 32
+    descriptors = [int(start) >> 4 | fixed | mode << 62 for start, mode in zip(starts, WIDTHS, strict=True)]
     found = unit_addresses(np.array(descriptors, np.uint64), units, 64, turned=turned)
     assert found.shape == (len(WIDTHS), 64, units)
     for matrix, line, unit in np.ndindex(found.shape):

@@ -27,9 +27,7 @@ def has_passed(word: Any, phase: int) -> bool:
     return bool(operate(word, "test_wait", phase, parity=True)[0])
 
 
-@pytest.mark.parametrize(
-    ("needed", "lanes", "size"), [(1, 32, 1), (16, 32, 16), (32, 64, 32), (64, 96, 32), (31, 31, 31)]
-)
+@pytest.mark.parametrize(("needed", "lanes", "size"), [(1, 32, 1), (16, 32, 16), (64, 96, 32), (31, 31, 31)])
 def test_warps_complete_several_phases(needed: int, lanes: int, size: int) -> None:
     word = barrier(needed)
     warps = np.arange(lanes) // size
