@@ -10,6 +10,9 @@ A comment in the line above a block says more of it:
     <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
     <!-- environment -->        the block's lines `export NAME=VALUE` hold for the whole page
     <!-- commands -->           the block is run by a shell, and each of its commands must succeed
+
+A page of docs/coming-from also has a table, whose code in the middle column is run from top to bottom. What follows
+`in the kernel:` is compiled as a part of a kernel. Code that needs more than every driver has runs where it can.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import sys
 import tempfile
 import textwrap
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
+from tests.tables import quoted, rows
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
@@ -166,3 +171,50 @@ def run_page(page: Path) -> dict[str, Any]:
             left_out = block.mark.startswith("not run: ") or not possible
             printed = None if left_out else run(page, block, names)
     return names
+
+
+NEEDS = {
+    # The driver of a GPU may be older than the compiler, and refuses its PTX then.
+    "cuda.load(": "in_process",
+    "as_device_array": "interop",
+    "from_dlpack": "interop",
+    "libraries.": "libraries",
+    "ipc_": "ipc",
+    "cuda.profile()": "profile",
+    "other": "peer",
+}
+# What the parts of kernels in a table may use.
+AROUND = """
+__global__ void part(float *x, float v, int n, int columns, int i, int j, unsigned key, cudaTextureObject_t image) {
+    %s;
+}
+"""
+
+
+def rows_of(page: Path) -> list[list[str]]:
+    """Return the cells of the page's one table, a list for each row."""
+    return rows(page.read_text(encoding="utf-8"))[1:]
+
+
+def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> None:
+    """Run the code of a cell in a namespace, where the driver has what the code needs."""
+    if all(needed in capabilities for text, needed in NEEDS.items() if text in cell):
+        for code in quoted(cell):
+            if cell.startswith("in the kernel:"):
+                cuda.compile_image(AROUND % code)
+            else:
+                exec(code, names)
+
+
+def run_table(page: Path) -> None:
+    """Run a page and its table; raise what a row raises, with the row as a note."""
+    warnings.simplefilter("error", cuda.SimulatorWarning)
+    names = run_page(page)
+    capabilities = cuda.capabilities()
+    for row in rows_of(page):
+        try:
+            run_cell(row[1], names, capabilities)
+        except Exception as error:
+            error.add_note(f"in the row | {' | '.join(row)} |")
+            raise
+    cuda.current_device().synchronize()

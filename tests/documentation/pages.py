@@ -13,9 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.documentation import blocks, coming_from
+from tests.documentation import blocks
 
-RUNNERS = {"blocks": blocks.run_page, "coming_from": coming_from.main}
+RUNNERS = {"blocks": blocks.run_page, "coming_from": blocks.run_table}
 LIMIT_S = 300
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment
-from tests.documentation.coming_from import rows_of
+from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment, rows_of
 from tests.documentation.pages import Pages
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,8 @@
-"""Host callbacks in streams: when they run, what keeps them, and where their errors go."""
+"""Host callbacks in streams, and streams and events inside asyncio: what `await` waits for and leaves behind."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import gc
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.context import capture as captures_module
 from cudart_py.context import lifetimes
 from cudart_py.driver import seam
+from cudart_py.streams import awaiting
 
 
 def test_callbacks_run_in_order_after_the_work_before_them(module, stream):
@@ -142,3 +145,186 @@ def test_a_synchronization_gives_back_the_thousands_of_arrays_that_a_callback_dr
         waited_for.synchronize()
         waited_for.synchronize()
         assert not lifetimes.postponed
+
+
+SECONDS = 60  # behind which a wait counts as hanging
+
+
+def in_a_loop(test):
+    """Run a test in an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(**fixtures):
+        asyncio.run(asyncio.wait_for(test(**fixtures), SECONDS))
+
+    return run
+
+
+@pytest.fixture
+def never_done(monkeypatch):
+    """Let all events say that they are not reached yet, and count those that are open."""
+    opened = []
+
+    class Unreached(cuda.Event):
+        done = False
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            opened.append(self)
+
+    monkeypatch.setattr("cudart_py.streams.awaiting.Event", Unreached)
+    return opened
+
+
+def fills(stream, count=20):
+    """Queue fills, the last of which is copied into the array returned."""
+    out = cuda.pinned_empty(4, np.int32)
+    out[:] = -1
+    x = cuda.empty(4, np.int32, stream=stream)
+    for value in range(count):
+        cuda.memset(x, value, stream=stream)
+    x.to_host(out, stream=stream)
+    x.close(stream=stream)
+    return out
+
+
+@pytest.mark.parametrize("kind", ["stream", "legacy", "per thread"])
+@pytest.mark.parametrize("by_event", [False, True])
+@in_a_loop
+async def test_awaiting_a_stream_or_an_event_waits_for_the_work_before(stream, kind, by_event):
+    chosen = {"stream": stream, "legacy": cuda.legacy_default, "per thread": cuda.per_thread_default}[kind]
+    out = fills(chosen)
+    awaited = chosen.record() if by_event else chosen
+    await awaited
+    assert out.tolist() == [19] * 4
+    assert awaited.done
+
+
+@in_a_loop
+async def test_several_streams_and_events_are_awaited_together(device):
+    streams = [cuda.Stream() for _ in range(3)]
+    outs = [fills(each) for each in streams]
+    never_recorded = cuda.Event()
+    await asyncio.gather(streams[0], streams[1], streams[2].record(), never_recorded)
+    assert [out.tolist() for out in outs] == [[19] * 4] * 3
+
+
+@in_a_loop
+async def test_the_event_loop_goes_on_meanwhile_and_a_cancelled_wait_leaves_the_stream_as_it_was(stream, never_done):
+    out = fills(stream)
+    waiting = asyncio.ensure_future(stream)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [event.closed for event in never_done] == [True]
+    stream.synchronize()
+    assert out.tolist() == [19] * 4
+
+
+@in_a_loop
+async def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch):
+    """A stream that always has work would never be done."""
+
+    def more(event):
+        cuda.memset(x, 1, stream=stream)
+        return asked(event)
+
+    x = cuda.zeros(4, np.int32, stream=stream)
+    asked = cuda.Event.done.fget
+    monkeypatch.setattr(cuda.Event, "done", property(more))
+    await stream
+    x.close(stream=stream)
+
+
+@pytest.mark.parametrize("kind", [cuda.Stream, cuda.Event])
+@in_a_loop
+async def test_what_is_closed_cannot_be_awaited(device, kind):
+    with kind() as closed:
+        pass
+    with pytest.raises(ValueError, match="is closed"):
+        await closed
+
+
+@in_a_loop
+async def test_in_a_capture_another_stream_is_awaited_and_its_own_refused(stream):
+    x = cuda.zeros(4, np.int32, stream=stream)
+    stream.synchronize()
+    with cuda.Stream(non_blocking=True) as other:
+        out = fills(other)
+        with stream.capture("global") as graph:
+            with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
+                await stream
+            cuda.memset(x, 1, stream=stream)
+            await other
+        assert graph.node_count == 1
+        assert out.tolist() == [19] * 4
+    assert not captures_module.captures
+
+
+FAULT = """
+import asyncio, cudart_py as cuda
+
+async def main():
+    with cuda.Device(0):
+        kernel = cuda.compile('extern "C" __global__ void broken(int *p) { *p = 1; }')["broken"]
+        stream = cuda.Stream(non_blocking=True)
+        kernel[1, 32, 0, stream](None)
+        await AWAITED
+
+asyncio.run(asyncio.wait_for(main(), 60))
+"""
+
+
+@pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
+@pytest.mark.parametrize("awaited", ["stream", "stream.record()"])
+def test_awaiting_raises_what_the_work_failed_with(python, awaited):
+    result = python(FAULT.replace("AWAITED", awaited), check=False, CUDART_PY_DRIVER=seam._selected)
+    message = result.stderr.partition("IllegalAddressError: cuEventQuery")[2]
+    assert "broken" in message  # the kernel
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@in_a_loop
+async def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(device, is_closed):
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    with cuda.Stream(non_blocking=True) as stream:
+        out = fills(stream)
+        stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+        if not is_closed:
+            await future
+    assert await future == [19] * 4
+
+
+def test_what_asks_for_a_callback_is_let_go_with_its_loop(stream, never_done, monkeypatch):
+    monkeypatch.setattr(awaiting, "capabilities", frozenset)
+    seen = []
+
+    async def main():
+        stream.add_callback(lambda: seen.append(1))
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    gc.collect()
+    assert len(never_done) == 1
+    stream.synchronize()
+    assert seen == [1]
+
+
+def test_a_loop_that_ends_before_its_callbacks_have_run_says_nothing(python):
+    program = """
+import asyncio, cudart_py as cuda
+
+async def main(stream):
+    for _ in range(50):
+        stream.add_callback(lambda: None)
+
+with cuda.Device(0), cuda.Stream() as stream:
+    asyncio.run(main(stream))
+    stream.synchronize()
+"""
+    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    assert (result.stdout, result.stderr) == ("", "")
