@@ -147,6 +147,7 @@ class Bench:
         self.used = [4 * N, 4 * N, 16 * N]
         self.sizes = self.used.copy()
         self.arrays = [self.kernels.memory.new(size) for size in self.sizes]
+        self.beside = self.kernels.zeros(64)
 
     def run(self, engine: str, name: str) -> Any:
         """Return the arrays after a launch, what nothing has written of them, and what was printed and found."""
@@ -233,16 +234,16 @@ def test_an_access_is_undone_wherever_the_first_allocation_starts(bench: Bench) 
 def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, beside, undo = bench.kernels.memory, bench.kernels.zeros(64), Speculation.undo
+    memory, undo = bench.kernels.memory, Speculation.undo
 
     def written_meanwhile(speculation: Speculation) -> None:
-        memory.view(beside, 64, np.int32)[:] = 7
+        memory.view(bench.beside, 64, np.int32)[:] = 7
         undo(speculation)
 
     monkeypatch.setattr(Speculation, "undo", written_meanwhile)
     bench.doubter.set("after", 9)
     bench.run("native", "guarded")
-    assert (bench.kernels.get(beside, 64) == 7).all()
+    assert (bench.kernels.get(bench.beside, 64) == 7).all()
 
 
 @pytest.mark.parametrize("name", ["guarded", "comes_together"])
