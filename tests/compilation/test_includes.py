@@ -29,13 +29,15 @@ def write(path, number):
     path.write_text(f"#define VALUE {number}\n")
 
 
-def check_editing(header, source, **arguments):
-    """Fail where the kernel is not made again after the header was edited."""
-    for number in ("1234", "5678"):
-        write(header, number)
+def check_editing(header, source, *, texts=("#define VALUE 1234\n", "#define VALUE 5678\n"), **arguments):
+    """Fail where the kernel is not made again after the header was edited, or has appeared, if first there is none."""
+    for text, number in zip(texts, ("1234", "5678"), strict=True):
+        if text is not None:
+            header.write_text(text)
         assert value_of(source, **arguments) == number
 
 
+APPEARS = None, ""
 SPELLINGS = {
     "comment before": '/* c */ #include "value.cuh"',
     "comment over lines before": '/* c\n */ #include "value.cuh"',
@@ -109,9 +111,7 @@ def test_a_header_that_is_asked_for_and_appears_rebuilds(tmp_path, condition):
     path = tmp_path / "k.cu"
     path.write_text(f"{condition}\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif{KERNEL}")
     define = {name: value for name, value in OPTIONS.items() if f"{name.removesuffix('(x)')}(" in condition}
-    assert value_of(path, define=define) == "1234"
-    (tmp_path / "asked.cuh").write_text("")
-    assert value_of(path, define=define) == "5678"
+    check_editing(tmp_path / "asked.cuh", path, texts=APPEARS, define=define)
 
 
 def test_a_condition_of_a_macro_that_looks_into_another_folder_rebuilds(tmp_path):
@@ -120,15 +120,11 @@ def test_a_condition_of_a_macro_that_looks_into_another_folder_rebuilds(tmp_path
     (tmp_path / "deep" / "user.cuh").write_text("#if ASK\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif\n")
     path = tmp_path / "k.cu"
     path.write_text('#include "macros.cuh"\n#include "deep/user.cuh"' + KERNEL)
-    assert value_of(path) == "1234"
-    (tmp_path / "deep" / "asked.cuh").write_text("")
-    assert value_of(path) == "5678"
+    check_editing(tmp_path / "deep" / "asked.cuh", path, texts=APPEARS)
 
 
 PRE_INCLUDES = [
     ["--pre-include={}"],
-    ["--pre-include", "{}"],
-    ["-include={}"],
     ["-include", "{}"],
     ["  -include={} "],
     ["-include", "value.cuh"],
@@ -151,9 +147,8 @@ def test_a_header_that_appears_in_front_rebuilds(tmp_path, monkeypatch, source, 
     monkeypatch.chdir(tmp_path)
     include = () if options else (tmp_path, tmp_path / "folder")
     write(tmp_path / "folder" / "value.cuh", 1234)
-    assert value_of(source, options=options, include=include) == "1234"
-    write(tmp_path / "value.cuh", 5678)
-    assert value_of(source, options=options, include=include) == "5678"
+    texts = None, "#define VALUE 5678\n"
+    check_editing(tmp_path / "value.cuh", source, texts=texts, options=options, include=include)
 
 
 @pytest.mark.parametrize("option", ["-I{}", "-I {}", " -I  {} ", "-I={}", "--include-path={}"])
