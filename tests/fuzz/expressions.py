@@ -9,14 +9,12 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 WIDE = ("u32", "i32", "u64", "i64")
 INTEGERS = ("i8", "u8", "i16", "u16", *WIDE)
 FLOATS = ("f32", "f64")
 SCALARS = (*INTEGERS, *FLOATS)
-
-T = TypeVar("T")
 
 
 class Draw:
@@ -33,7 +31,7 @@ class Draw:
         """Return True with a probability."""
         return self._random.random() < probability
 
-    def pick(self, choices: Sequence[T]) -> T:
+    def pick(self, choices: Sequence[Any]) -> Any:
         """Return one of the choices, each as likely as the others."""
         return choices[self.below(len(choices))]
 

@@ -158,8 +158,7 @@ def _diffused(image: Array, q0: float, step: float) -> Array:
     c = np.clip(1 / (1 + (q - q0) / (q0 * (1 + q0))), 0, 1)
     around = np.pad(c, 1, mode="edge")
     total = c * north + around[2:, 1:-1] * south + c * west + around[1:-1, 2:] * east
-    changed: Array = image + 0.25 * step * total
-    return changed
+    return image + 0.25 * step * total
 
 
 @program("backprop", "backprop.h backprop_cuda_kernel.cu")

@@ -208,5 +208,4 @@ def sobol(build: Build) -> None:
 def _combined(table: Array, codes: Array) -> Array:
     """Return the exclusive or of those words of each row that the bits of a code choose."""
     chosen = codes >> np.arange(table.shape[1])[:, None] & 1
-    combined: Array = np.bitwise_xor.reduce(table[:, :, None] * chosen.astype(np.uint32), axis=1)
-    return combined
+    return np.bitwise_xor.reduce(table[:, :, None] * chosen.astype(np.uint32), axis=1)

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["simd_intrinsics_reference"]
-
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -17,10 +15,8 @@ def simd_intrinsics_reference(a: Words) -> Words:
     odd = np.arange(a.size) % 2 == 1
     b = np.where(odd, a + np.uint32(1), a - np.uint32(1))
     result = np.zeros_like(a)
-    for bits in (16, 8):
-        result ^= _both_widths(a, b, bits)
-    for bits in (16, 32):
-        result ^= _max_and_min(a, b, a ^ b, bits)
+    for both, maxima in ((16, 16), (8, 32)):
+        result ^= _both_widths(a, b, both) ^ _max_and_min(a, b, a ^ b, maxima)
     return result
 
 
@@ -40,13 +36,6 @@ def _words(lanes: Numbers, bits: int) -> Words:
     """Return lanes put together again, each without what is above it."""
     kind = np.dtype(f"<u{bits // 8}")
     return np.ascontiguousarray(lanes & ((1 << bits) - 1)).astype(kind).view(np.uint32).reshape(-1)
-
-
-def _xor(words: list[Words]) -> Words:
-    result = np.zeros_like(words[0])
-    for one in words:
-        result ^= one
-    return result
 
 
 def _both_widths(a: Words, b: Words, bits: int) -> Words:
@@ -77,7 +66,7 @@ def _both_widths(a: Words, b: Words, bits: int) -> Words:
     ]
     for true in (u == v, s >= t, u >= v, s > t, u > v, s <= t, u <= v, s < t, u < v, u != v):
         lanes += [np.where(true, top, 0), true.astype(np.int64)]  # __vcmp and __vset
-    result = _xor([_words(one, bits) for one in lanes])
+    result = np.bitwise_xor.reduce([_words(one, bits) for one in lanes])
     for sums in (abs(s - t).sum(axis=1), abs(u - v).sum(axis=1)):
         result ^= sums.astype(np.uint32)
     return result
@@ -95,4 +84,4 @@ def _max_and_min(a: Words, b: Words, c: Words, bits: int) -> Words:
         lanes += [added, np.maximum(added, 0), choose((u + v) & top, w)]
         lanes += [two, choose(u, v)]  # __vib
         lanes += [three, np.maximum(three, 0), choose(choose(u, v), w), np.maximum(two, 0)]
-    return _xor([_words(one, bits) for one in lanes])
+    return np.bitwise_xor.reduce([_words(one, bits) for one in lanes])
