@@ -108,8 +108,9 @@ def test_a_launch_waits_for_the_stream_that_another_librarys_array_names(kernels
 
 
 @pytest.mark.parametrize("act", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_launch_is_neither_copied_nor_pickled(kernels, act):
+def test_launches_and_sources_are_neither_copied_nor_pickled(kernels, act):
     launch = kernels["integer"][1, 1]
-    for thing in (launch, launch.bind(1, cuda.zeros(1, np.int64))):
+    bound = launch.bind(1, cuda.zeros(1, np.int64))
+    for thing in (launch, bound, cuda.Program(SOURCE), cuda.LazyModule(SOURCE)):
         with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
             act(thing)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -69,7 +67,6 @@ def test_default_streams_have_the_special_handles_and_never_close(device):
     assert cuda.per_thread_default.handle == 2
     cuda.legacy_default.close()
     assert not cuda.legacy_default.closed
-    assert pickle.loads(pickle.dumps(cuda.legacy_default)) is cuda.legacy_default
 
 
 def test_a_stream_waits_for_another(device, rng):
