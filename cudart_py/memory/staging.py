@@ -7,6 +7,7 @@ busy or not to be had goes to the driver instead; two copies never wait for each
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
@@ -174,6 +175,11 @@ def _staged(
         if not taken or ring.closed:
             return False
         copy(ring, destination, source, nbytes, stream)
+    except BaseException:
+        # A copy may have been queued that no event stands behind, and its slot is used again by the next one.
+        with contextlib.suppress(errors.CudaError):
+            api.cuStreamSynchronize(stream)
+        raise
     finally:
         if taken:
             ring.busy.release()
