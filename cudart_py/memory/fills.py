@@ -57,6 +57,8 @@ def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> Non
     if word is not None:
         _set(dst, word, width, stream)
         return
+    if not dst.size:
+        return
     # No fill is that wide: start from one element and double it by copies within the device.
     flat = dst.reshape(dst.size)
     flat[:1].copy_from(element.reshape(1), stream=stream)

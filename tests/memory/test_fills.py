@@ -55,7 +55,7 @@ def test_any_slice_fills_as_numpys(shape, slices, dtype, by_method):
     value = np.frombuffer(content[: dtype.itemsize], dtype)[0]
     expected = np.zeros(shape, dtype)
     expected[key] = value
-    if not (expected[key].size if by_method else dtype != PAIR):
+    if dtype == PAIR and not by_method:
         return
     with cuda.Device(0):
         array = cuda.zeros(shape, dtype)

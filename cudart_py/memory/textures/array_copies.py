@@ -96,10 +96,12 @@ def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> Arra
             "nothing"
         )
     if isinstance(one, ArrayEnd):
-        if one.extents != end.extents or one.shape != end.shape:
+        if one.shape != end.shape:
             raise ValueError(
                 f"{call}: argument {name!r} has the shape {one.shape}, and the other CudaArray {end.shape}"
             )
+        if one.extents != end.extents:
+            raise ValueError(f"{call}: argument {name!r} and the other CudaArray differ in that one of them is layered")
         return one
     strides = one.strides
     if one.shape != end.shape:
