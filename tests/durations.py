@@ -35,12 +35,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test that takes, with its fixtures, more than LIMIT_S of processor time.
 
-    Other load of the machine does not change that much. Where kernels run elsewhere, as on a GPU under
+    Other load of the machine does not change that much. A profile of Hypothesis may ask for more cases. Where kernels run elsewhere, as on a GPU under
     compute-sanitizer, the time says nothing of the test.
     """
     result = yield
     seconds = _processor_seconds() - item.stash[_began]
-    if seconds > LIMIT_S and "in_process" in cuda.capabilities() and not item.get_closest_marker("exhaustive"):
+    long = item.get_closest_marker("exhaustive") or item.config.getoption("hypothesis_profile", None)
+    if seconds > LIMIT_S and "in_process" in cuda.capabilities() and not long:
         pytest.fail(f"{seconds:.1f} s of processor time; a test of the default level may take {LIMIT_S} s")
     return result
 
