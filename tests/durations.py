@@ -35,8 +35,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test that takes, with its fixtures, more than LIMIT_S of processor time.
 
-    Other load of the machine does not change that much. A profile of Hypothesis may ask for more cases. Where kernels run elsewhere, as on a GPU under
-    compute-sanitizer, the time says nothing of the test.
+    Other load of the machine does not change that much. A profile of Hypothesis may ask for more cases. Where kernels
+    run elsewhere, as on a GPU under compute-sanitizer, the time says nothing of the test.
     """
     result = yield
     seconds = _processor_seconds() - item.stash[_began]
