@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
+from concurrent.futures import ThreadPoolExecutor
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,17 +30,10 @@ class Borrowed(lifetimes.Handle):
         self._value, self._owned = 1, False
 
 
-class Ring:
-    """A ring of page-locked memory that stands for one of a driver's."""
-
-    def __init__(self) -> None:
-        self.busy = threading.Lock()
-        self.closed = False
-
-
 @pytest.fixture
-def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
-    made = Ring()
+def ring(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stand in for a driver's ring of page-locked memory."""
+    made = SimpleNamespace(busy=threading.Lock(), closed=False)
     answers = {"_ring_of": made, "current_device": None, "memory_kind": "pageable", "_capturing": False}
     for name, value in {**answers, "_processors": 1 << 10}.items():
         monkeypatch.setattr(staging, name, lambda *arguments, value=value: value)
@@ -55,7 +49,7 @@ PLACES: dict[str, tuple[Callable[[Any], object], Any, Any]] = {
 }
 
 
-def raises_after(step: int, function: Callable[[Any], object], ring: Ring, within: Any) -> bool:
+def raises_after(step: int, function: Callable[[Any], object], ring: Any, within: Any) -> bool:
     """Call a function that is interrupted after one of its calls of C or of those of `take`; return whether it was."""
     left = step
 
@@ -80,21 +74,15 @@ def raises_after(step: int, function: Callable[[Any], object], ring: Ring, withi
 
 def is_free(lock: Any) -> bool:
     """Return whether another thread can take a lock."""
-    free: list[bool] = []
-
-    def work() -> None:
-        free.append(lock.acquire(blocking=False))
-        if free[0]:
-            lock.release()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    return free[0]
+    with ThreadPoolExecutor(1) as threads:
+        free = threads.submit(lock.acquire, blocking=False).result()
+        if free:
+            threads.submit(lock.release).result()
+    return free
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_an_exception_after_any_call_of_c_leaves_the_lock_free(place: str, ring: Ring) -> None:
+def test_an_exception_after_any_call_of_c_leaves_the_lock_free(place: str, ring: Any) -> None:
     function, within, lock = PLACES[place]
     lock = lock or ring.busy
     step = 1
