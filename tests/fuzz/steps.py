@@ -19,7 +19,6 @@ class Steps:
         self._expressions = Expressions(draw)
         self._fields = [one for one in fields if one.type in (*WIDE, *FLOATS)]
         self._threads = threads
-        self._each = f"for (u32 t = 0; t < {threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
         self._scope = Scope(None, *(Place(f"s.{one.text}", one.type) for one in fields), Place("lane", "u32", False))
 
     def step(self) -> Node:
@@ -40,6 +39,11 @@ class Steps:
             f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gathers} }} "
             f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gives} }} }}"
         )
+
+    def _block(self, arrays: str, gathers: str, gives: str) -> str:
+        """Return two loops over the threads of a block: what they gather of all, and then what each gets."""
+        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
+        return f"{{ {arrays} {each} {gathers} }} {each} {gives} }} }}"
 
     def _two_fields(self) -> tuple[Place, Place]:
         """Return a field to read and one of its type to write."""
@@ -109,11 +113,8 @@ class Steps:
             f"{{ __shared__ {source.type} tile[{self._threads}]; tile[t] = s.{source.text}; __syncthreads();\n"
             f"      s.{to.text} = tile[{index}]; __syncthreads(); }}"
         )
-        host = (
-            f"{{ {source.type} tile[{self._threads}]; {self._each} tile[t] = s.{source.text}; }} "
-            f"{self._each} s.{to.text} = tile[{index}]; }} }}"
-        )
-        return Node(f"{device}\f{host}")
+        tile, gathers = f"{source.type} tile[{self._threads}];", f"tile[t] = s.{source.text};"
+        return Node(f"{device}\f{self._block(tile, gathers, f's.{to.text} = tile[{index}];')}")
 
     def _atomics(self) -> Node:
         """Combine numbers of all threads in shared memory, where the order of the threads makes no difference."""
@@ -126,11 +127,9 @@ class Steps:
             f"      atomic{name}(&tile[({index}) & 7], {value}); __syncthreads();\n"
             f"      s.m0 ^= tile[({read}) & 7]; __syncthreads(); }}"
         )
-        host = (
-            f"{{ u32 tile[8]; for (u32 t = 0; t < 8; t++) tile[t] = 77 * t; {self._each} const u32 v = {value}; "
-            f"u32 &o = tile[({index}) & 7]; o = {combined}; }} {self._each} s.m0 ^= tile[({read}) & 7]; }} }}"
-        )
-        return Node(f"{device}\f{host}")
+        tile = "u32 tile[8]; for (u32 t = 0; t < 8; t++) tile[t] = 77 * t;"
+        gathers = f"const u32 v = {value}; u32 &o = tile[({index}) & 7]; o = {combined};"
+        return Node(f"{device}\f{self._block(tile, gathers, f's.m0 ^= tile[({read}) & 7];')}")
 
     def _block_vote(self) -> Node:
         kind, condition = self._draw.pick(("count", "and", "or")), self._condition()
@@ -138,5 +137,4 @@ class Steps:
         # Barriers reduce to the number 1, or to another one that is not 0.
         truth = "" if kind == "count" else " != 0"
         device = f"s.m0 += (u32)(__syncthreads_{kind}({condition}){truth});"
-        host = f"{{ u32 n = 0; {self._each} n += {condition}; }} {self._each} s.m0 += (u32){results[kind]}; }} }}"
-        return Node(f"{device}\f{host}")
+        return Node(f"{device}\f{self._block('u32 n = 0;', f'n += {condition};', f's.m0 += (u32){results[kind]};')}")
