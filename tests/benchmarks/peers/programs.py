@@ -2,7 +2,7 @@
 
 Each engine runs a program once, untimed, and the result is compared with NumPy's. The times are the least of several
 runs, from the first launch to the end of the last one. The table of first runs has those on the native engine: a first
-run compiles the kernels, unless their machine code is in the cache. Nothing is checked by default, and nothing counted.
+run compiles the kernels, unless their machine code is in the cache. Nothing is checked, and nothing counted.
 """
 
 from __future__ import annotations
@@ -55,12 +55,11 @@ def compare(names: Sequence[str], full: bool, seconds: float) -> Iterator[Compar
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="PROGRAM", help="these alone")
     parser.add_argument("--small", action="store_true", help="run the sizes of the tests")
-    parser.add_argument("--checks", choices=("off", "warn", "error"), default="off", help="what is checked meanwhile")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each program on each engine")
 
 
 def measure(options: argparse.Namespace) -> Report:
     os.environ["CUDART_PY_DRIVER"] = "simulator"
-    with cuda.checks(options.checks):
+    with cuda.checks("off"):
         found = compare(options.only, not options.small, options.seconds)
         return Report.of("programs", conditions("numpy", "llvmlite"), found)
