@@ -109,16 +109,11 @@ OTHER = "extern __device__ float scale; __device__ float twice(float a) { return
     ("first", "second"), [("cubin", "cubin"), ("ptx", "ptx"), ("ptx", "cubin"), ("cubin", "ltoir"), ("ltoir", "ptx")]
 )
 def test_a_symbol_that_two_images_define_is_named_with_both(capfd, first, second):
-    images = [made(CALLER, "cubin"), made(ONE, first), made(OTHER, second)]
-    with pytest.raises(LinkError, match=r"twice\(float\).* twice: in images\[1\].* and in images\[2\]"):
-        link_images(images, arch=90)
+    variables = [made(f"__constant__ int size = {n};", kind) for n, kind in ((1, first), (2, second))]
+    for symbol, images in ((r"twice\(float\)", [made(ONE, first), made(OTHER, second)]), ("size", variables)):
+        with pytest.raises(LinkError, match=rf"{symbol}.* twice: in images\[1\].* and in images\[2\]"):
+            link_images([made(CALLER, "cubin"), *images], arch=90)
     assert capfd.readouterr().err == ""
-
-
-def test_a_variable_that_link_time_code_and_a_cubin_define_is_named():
-    images = [made(f"__constant__ int size = {n};", kind) for n, kind in ((1, "ltoir"), (2, "cubin"))]
-    with pytest.raises(LinkError, match=r"size twice: in images\[1\].* and in images\[2\]"):
-        link_images([made(CALLED, "ltoir"), *images], arch=90)
 
 
 USES = {
@@ -146,16 +141,12 @@ def test_link_time_code_and_other_code_may_not_define_one_symbol_as_whatever(kin
     assert all("both twice" in message for message in refused.values())
 
 
-def test_images_that_define_a_symbol_are_named_as_their_sources_are():
+def test_images_that_define_a_symbol_are_named_as_their_sources_are_and_fatbins_too(fatbin):
     images = [compile_image(CALLED, arch=90, options=["-rdc=true"], name=name) for name in ("one.cu", "other.cu")]
     with pytest.raises(LinkError, match=r"in images\[0\], one\.cu, and in images\[1\], other\.cu\. "):
         link_images(images)
-
-
-def test_a_symbol_in_two_fatbins_is_named(fatbin):
-    images = [fatbin(made(source, "cubin"), "90") for source in (ONE, OTHER)]
     with pytest.raises(LinkError, match=r"twice\(float\)"):
-        link_images(images, arch=90)
+        link_images([fatbin(image.cubin, "90") for image in images], arch=90)
 
 
 def test_repeated_definitions_are_refused_after_a_link_of_link_time_code():
