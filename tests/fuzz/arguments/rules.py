@@ -77,7 +77,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "grid": SHAPE,
     "block": SHAPE,
     "cluster": SHAPE,
-    **{f"Launch.{call}.{array}": DEVICE_ARRAYS[1:] for call in ("__call__", "bind") for array in "xy"},
+    **{f"Launch.{call}.{array}": ("None", *DEVICE_ARRAYS[1:]) for call in ("__call__", "bind") for array in "xy"},
     **{f"Launch.{call}.a": NUMBERS for call in ("__call__", "bind")},
     **{f"Launch.{call}.n": (*INTEGERS, "True", "np.True_") for call in ("__call__", "bind")},
     "preview.count": HUGE,
