@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cudart_py.benchmark.history import find_steps
+from cudart_py.benchmark.history.steps import best_fits
 
 RUNS = 20
 SEEDS = range(200)
@@ -23,6 +29,41 @@ def noise(kind, seed, count, size):
         for place in range(1, count):
             found[place] += 0.5 * found[place - 1]
     return 1 + found
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=8), st.integers(1, 3))
+def test_each_fit_is_the_best_of_its_number_of_steps(values, shortest):
+    count = len(values)
+    for steps, (error, found) in enumerate(best_fits(values, shortest)):
+        if count < shortest:
+            continue
+        every = {
+            positions: sum(
+                abs(value - statistics.median(values[start:end]))
+                for start, end in itertools.pairwise((0, *positions, count))
+                for value in values[start:end]
+            )
+            for positions in itertools.combinations(range(1, count), steps)
+            if all(end - start >= shortest for start, end in itertools.pairwise((0, *positions, count)))
+        }
+        assert len(found) == steps
+        assert error == pytest.approx(min(every.values()))
+        assert every[tuple(found)] == pytest.approx(error)
+
+
+# What asv 0.6.6 found: `asv.step_detect.solve_potts(values, [1] * len(values), price)`.
+OF_ASV = {
+    0.5: ("1.23 1.14 0.99 1.16 0.16 1.32 0.72 -0.5 0.08 1.29 0.95 0.76 1.09 1.07 1.5 1.31", [4, 5, 6, 7, 8, 9]),
+    1.0: ("-0.45 0.3 0.05 -1.46 -1.47 -2.06 -2 -2.04 -1.76 -1.73 -2.19 -2.16 -2.22 -2.16 -2.05 -2.02", [3, 5]),
+    2.0: ("-0.02 0.44 -0.16 0.47 0.47 -0.26 -0.74 -0.37 0.12 -0.48 -0.69 -0.64 -3.87 -0.77 -0.5 -0.47", [5]),
+}
+
+
+@pytest.mark.parametrize("price", OF_ASV)
+def test_at_a_given_price_of_a_step_the_fit_is_that_of_asv(price):
+    text, expected = OF_ASV[price]
+    values = [float(word) for word in text.split()]
+    assert min((error + price * len(found), found) for error, found in best_fits(values, 1))[1] == expected
 
 
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
