@@ -1,4 +1,7 @@
-"""Findings on their way to the program, modes of the checks, and what launches have written before."""
+"""Findings on their way to the program, modes of the checks, and what launches have written before.
+
+Reports have the line's text, the line that compiled it, and the user's line of what headers do.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.profiling.report.annotated_source import annotated_sources
 from cudart_py.simulator.checks.findings import mode
 from tests.planted.cases import compiled, floats, ints, marked
 from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
@@ -109,3 +113,98 @@ def test_blocks_that_overlap_leave_no_mode_behind():
     assert mode() == "error"
     second.__exit__(None, None, None)
     assert mode() == outside
+
+
+UNWRITTEN = """extern "C" __global__ void k(int* out, const int* in) {
+    int value = in[threadIdx.x];
+    if (value) out[0] = value;
+}
+"""
+LINE = "    3 | if (value) out[0] = value;"
+IN_A_HEADER = """extern "C" __global__ void k(int* out, const int* in) {
+    int value = threadIdx.x;
+    __stwt(out, value);
+}
+"""
+CUBE_MAP = """extern "C" __global__ void k(cudaTextureObject_t texture, float* out) {
+    texCubemap(out, texture, 0, 0, 0);
+}
+"""
+TENSORS = """extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%0}], [%2];" :: "r"(tile), "l"(map), "r"(barrier));
+}
+"""
+
+
+def reported(module) -> list[str]:
+    module["k"][1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
+    with pytest.warns(cuda.SimulatorWarning) as caught:
+        cuda.Device(0).synchronize()
+    return str(caught[0].message).splitlines()
+
+
+def test_a_report_shows_the_line_and_what_compiled_it_also_where_a_cache_had_it(device):
+    reports = [reported(cuda.compile(UNWRITTEN, name="values.cu")) for _ in range(2)]
+    reports.append(reported(cuda.compile(UNWRITTEN, name="values.cu")))
+    for first, *rest in reports:
+        assert first.startswith("kernel k at values.cu:3: uninitialised value")
+        assert rest[0] == LINE
+        assert rest[1].startswith(f"    values.cu was compiled at {__file__}:")
+    assert reports[0][1:] == reports[1][1:] != reports[2][1:]
+
+
+def test_a_report_shows_the_line_of_a_file_as_it_was_compiled(device, tmp_path):
+    path = tmp_path / "values.cu"
+    path.write_text(UNWRITTEN)
+    module = cuda.compile(path)
+    path.unlink()
+    first, *rest = reported(module)
+    assert first.startswith(f"kernel k at {path}:3: ")
+    assert rest == [LINE]
+
+
+@pytest.mark.parametrize("body", ["", 'extern "C" __global__ void own(int* x) { *x = 1; }'])
+def test_a_fault_in_an_included_file_of_the_sources_name_has_that_files_line(device, tmp_path, monkeypatch, body):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "kernel.cu").write_text(UNWRITTEN)
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(reported(cuda.compile(f'#include "lib/kernel.cu"\n// second line\n// third line\n{body}')))
+    assert f"kernel k at {tmp_path}/lib/kernel.cu:3: " in text
+    assert "third line" not in text
+
+
+def test_a_source_from_another_folders_cache_has_its_text_also_where_a_link_names_the_folder(
+    device, tmp_path, monkeypatch
+):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for folder, cache in ((tmp_path, True), (tmp_path / "real", True), (tmp_path / "link", False)):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PWD", str(folder))
+        assert LINE in reported(cuda.compile(UNWRITTEN + "// folders", cache=cache))
+
+
+def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
+    first, *rest = reported(cuda.compile(IN_A_HEADER, options=["-G"]))
+    assert "(in __stwt) at kernel.cu:3 (which calls " in first
+    assert rest[0] == "    3 | __stwt(out, value);"
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]])
+def test_what_is_not_simulated_is_reported_at_the_users_line(device, options):
+    for source, words in ((CUBE_MAP, "    2 | texCubemap(out, texture"), (TENSORS, "tensor maps are not simulated")):
+        with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:2") as caught:
+            cuda.compile(source, options=options)
+        assert words in str(caught.value)
+        assert f"kernel.cu was compiled at {__file__}" in str(caught.value)
+
+
+def test_profiles_have_the_text_of_sources_that_are_no_files(device):
+    with cuda.profile() as p:
+        for value in (1, 2):
+            source = f'extern "C" __global__ void k(int* x) {{ *x = {value}; }}'
+            cuda.compile(source)["k"][1, 1](cuda.empty(1, np.int32))
+    text = annotated_sources(p.launches)
+    assert text.count("kernel.cu\n") == text.count("*x = 1") + text.count("*x = 2") == 2
+    assert {line.file for line in p.launches[0].lines if line.line} == {"kernel.cu"}
