@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -146,23 +147,13 @@ def test_a_path_that_is_too_long_for_a_name_is_called_the_source(device, tmp_pat
     assert "k" in cuda.compile(folder / "k.cu", name="k.cu").kernels
 
 
-@pytest.fixture
-def deleted(tmp_path, monkeypatch):
-    """Work in a folder that has been deleted."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "gone").mkdir()
-    os.chdir("gone")
-    (tmp_path / "gone").rmdir()
-
-
-def test_text_and_absolute_paths_compile_in_a_deleted_folder(device, tmp_path, deleted):
+def test_in_a_deleted_folder_relative_paths_are_named_and_others_compile(device, tmp_path, monkeypatch):
     (tmp_path / "k.cu").write_text(KERNEL)
-    assert "k" in cuda.compile(KERNEL, cache=False).kernels
-    assert "k" in cuda.compile(tmp_path / "k.cu", cache=False).kernels
-
-
-@pytest.mark.parametrize("argument", ["source", "include"])
-def test_a_relative_path_in_a_deleted_folder_is_named(device, tmp_path, deleted, argument):
-    arguments = {"source": KERNEL, argument: type(tmp_path)("k.cu")}
-    with pytest.raises(ValueError, match=f"{argument!r} is the relative path 'k.cu'.* was deleted"):
-        cuda.compile(**arguments)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for source in (KERNEL, tmp_path / "k.cu"):
+        assert "k" in cuda.compile(source, cache=False).kernels
+    for argument in ("source", "include"):
+        with pytest.raises(ValueError, match=f"{argument!r} is the relative path 'k.cu'.* was deleted"):
+            cuda.compile(**{"source": KERNEL, argument: Path("k.cu")})

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.context.debugging import state
 from cudart_py.driver import enums
 from cudart_py.driver.seam import api
 from cudart_py.streams import access_policy
@@ -208,15 +207,6 @@ def test_an_access_policy_is_for_a_contiguous_array_and_holds_in_one_block_at_a_
     with policy:
         assert access_policy.policy_of(stream) is policy
     assert access_policy.policy_of(stream) is None
-
-
-def test_repeated_launches_are_noted_once(device, kernels):
-    """Or they would drive others out of the report of an error."""
-    arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(1, np.uint32)
-    launch = kernels["grid_sum"].launch(1, 32, cooperative=True)
-    for _ in range(10):
-        launch(arrived, out)
-    assert sum(entry is launch._prepared.record for entry in state.log) == 1
 
 
 def test_registers_are_named_only_where_they_can_be_the_limit(device, module):

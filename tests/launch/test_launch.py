@@ -188,15 +188,19 @@ def test_shared_memory_above_48_kib_is_opted_in_to_and_never_lowered(device, mod
     assert module["dynamic"].attributes.max_dynamic_shared_bytes >= 100 * 1024
 
 
-def test_bound_launches_that_take_turns_are_logged_in_their_order(device, module):
+def test_launches_are_logged_in_their_order_and_repeated_ones_once(device, module):
+    """Or they would drive others out of the report of an error."""
     x = cuda.zeros(4, np.float32)
     wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
+    attributed = module["saxpy"].launch(1, 2, cooperative=True)
     device.synchronize()
     while len(state.log) > 1:
         state.log.popleft()
     for launch in (wide, wide, narrow, wide, narrow, narrow):
         launch()
-    assert [entry.block[0] for entry in list(state.log)[1:]] == [8, 4, 8, 4]
+    for _ in range(3):
+        attributed(1.0, x, x, 4)
+    assert [entry.block[0] for entry in list(state.log)[1:]] == [8, 4, 8, 4, 2]
 
 
 def test_bound_launches_repeat_with_their_own_arguments_whatever_is_launched_between(device, module):
