@@ -62,40 +62,28 @@ def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
     return array, driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP), None)
 
 
-def assert_fails(module: Any, kernel: str, handle: Any, *place: int, error: str, words: str) -> None:
+WRITE_FLOATS, ILLEGAL = ("write", (4, 4), 0, (0, 0)), "ILLEGAL_ADDRESS"
+FAULTS = [
+    ("layer", (4, 4, 3), LAYERED, (8, 2), None, ILLEGAL, "layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1"),
+    (*WRITE_FLOATS, None, "MISALIGNED_ADDRESS", "4 bytes to a surface, at x = 1, y = 0: x counts bytes"),
+    ("write", (8,), 0, (0, 0), None, "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
+    ("sample", (8, 2), 0, (), driver.cuArrayDestroy, ILLEGAL, "array allocation"),
+    (*WRITE_FLOATS, driver.cuArrayDestroy, ILLEGAL, "the memory of surface"),
+    (*WRITE_FLOATS, driver.cuSurfObjectDestroy, ILLEGAL, "is no surface object"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "extents", "flags", "place", "end", "error", "words"), FAULTS)
+def test_a_wrong_use_of_an_array_is_a_fault(kernels, kernel, extents, flags, place, end, error, words):
+    """A write at a wrong place, or after the end of the array or of the surface."""
+    array, result = over_array("texture" if kernel == "sample" else "surface", *extents, flags=flags | SURFACE)
+    handle = ok(result)
+    if end is not None:
+        ok(end(array if end is driver.cuArrayDestroy else handle))
     numbers = map(ctypes.c_int, place) if place else [ctypes.c_void_p(upload(np.zeros(4, np.float32)))]
-    launch(function(module, kernel), ctypes.c_ulonglong(int(handle)), *numbers, block=(2, 1, 1))
+    launch(function(kernels, kernel), ctypes.c_ulonglong(int(handle)), *numbers, block=(2, 1, 1))
     assert driver.cuCtxSynchronize()[0].name == f"CUDA_ERROR_{error}"
     assert words in (driver.take_report() or "")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "extents", "flags", "place", "status", "words"),
-    [
-        ("layer", (4, 4, 3), LAYERED, (8, 2), "ILLEGAL_ADDRESS", "layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1"),
-        ("write", (4, 4), 0, (0, 0), "MISALIGNED_ADDRESS", "4 bytes to a surface, at x = 1, y = 0: x counts bytes"),
-        ("write", (8,), 0, (0, 0), "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
-    ],
-)
-def test_a_wrong_write_to_a_surface_names_its_place(kernels, kernel, extents, flags, place, status, words):
-    surface = ok(over_array("surface", *extents, flags=flags | SURFACE)[1])
-    assert_fails(kernels, kernel, surface, *place, error=status, words=words)
-
-
-@pytest.mark.parametrize(
-    ("kind", "end", "words"),
-    [
-        ("texture", driver.cuArrayDestroy, "array allocation"),
-        ("surface", driver.cuArrayDestroy, "the memory of surface"),
-        ("surface", driver.cuSurfObjectDestroy, "is no surface object"),
-    ],
-)
-def test_what_is_gone_is_a_fault(kernels: Any, kind: str, end: Any, words: str) -> None:
-    array, result = over_array(kind, 8, 2, flags=SURFACE)
-    handle = ok(result)
-    ok(end(array if end is driver.cuArrayDestroy else handle))
-    use = ("sample", handle) if kind == "texture" else ("write", handle, 0, 0)
-    assert_fails(kernels, *use, error="ILLEGAL_ADDRESS", words=words)
 
 
 def test_only_arrays_that_were_made_for_it_have_surfaces(context: Any) -> None:
