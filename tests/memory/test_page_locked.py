@@ -160,10 +160,14 @@ def test_many_come_and_go(device):
 def test_closed_managed_memory_is_refused(device):
     array = cuda.managed_empty(10)
     pinned_owner(array).close()
-    advise = lambda array: cuda.advise(array, "set_read_mostly")  # noqa: E731
-    for use in (cuda.device_pointer, cuda.prefetch, cuda.managed_attributes, advise):
+    for use, *more in (
+        (cuda.device_pointer,),
+        (cuda.prefetch,),
+        (cuda.managed_attributes,),
+        (cuda.advise, "set_read_mostly"),
+    ):
         with pytest.raises(ValueError, match="ManagedMemory is closed"):
-            use(array)
+            use(array, *more)
 
 
 def test_advice_reaches_the_driver(device):

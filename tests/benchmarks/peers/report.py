@@ -155,7 +155,7 @@ def conditions(*packages: str) -> str:
     found = [cuda.Device(0).name, f"driver for CUDA {'.'.join(map(str, cuda.driver_version()))}"]
     found.append(f"Python {sys.version.split()[0]}")
     for package in packages:
-        with contextlib.suppress(PackageNotFoundError):
+        with contextlib.suppress(PackageNotFoundError):  # not installed: then it played no part
             found.append(f"{package} {version(package)}")
     return f"{', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
 
