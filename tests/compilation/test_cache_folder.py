@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import struct
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -234,19 +233,6 @@ def test_a_launch_goes_on_without_a_cache(monkeypatch, variable, value, use):
     monkeypatch.setenv(variable, value)
     with pytest.warns(cache.CacheWarning, match=f"{variable}='{value}'"):
         assert use() is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the rule spelled out is Linux's")
-def test_a_relative_cache_home_is_ignored(monkeypatch, builds, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    compile_image(SOURCE)
-    compile_image(SOURCE)
-    assert len(builds) == 1
-    assert os.listdir() == ["home"]
-    assert cache.folder() == str(tmp_path / "home" / ".cache" / "cudart_py")
 
 
 def test_a_relative_folder_is_in_the_working_folder(monkeypatch, tmp_path):
