@@ -99,6 +99,13 @@ def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() ->
             arguments = tuple(inspect.signature(method).parameters)[1:]
             getattr(Observers(*watching), event)(*arguments)
             assert seen == [(0, *arguments), (1, *arguments)], event
+    # A launch runs in machine code only if that serves each of them.
+    for watch, together in ((frozenset({"checks"}), {"checks", "counters"}), (None, None)):
+        counters, checks = Observer(), Observer()
+        counters.watch, checks.watch = frozenset({"counters"}), watch
+        both = Observers(counters, checks)
+        both.start(None)
+        assert both.watch == together
 
 
 NAMES = [b"add", b"bounded", b"bump", b"pairs"]
