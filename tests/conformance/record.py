@@ -14,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,17 +34,18 @@ SECONDS_A_GROUP = 120
 
 
 def metadata() -> dict[str, Any]:
-    """Return what the results are recorded on."""
+    """Return what the results are recorded on, and the commit that CONFORMANCE_COMMIT names or is checked out."""
     from cuda.bindings import nvrtc
 
-    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    git = shutil.which("git") and subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     return {
         "card": cuda.Device(0).name,
         "driver": str(cuda.driver_version()),
         "nvrtc": ".".join(map(str, cuda.check(nvrtc.nvrtcVersion()))),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "commit": git.stdout.strip() or "unknown",
+        "commit": os.environ.get("CONFORMANCE_COMMIT") or (git or "unknown").strip(),
     }
 
 
@@ -103,29 +105,27 @@ def record_apart(folder: Path, group: str) -> bool:
     command = [sys.executable, __file__, str(folder), "--only", group, "--here"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_GROUP, check=False)
-        failed = done.returncode
-        output = f"FAILED\n{done.stdout}{done.stderr[-3000:]}(exit status {done.returncode})" if failed else "recorded"
+        failure = f"{done.stdout}{done.stderr[-3000:]}(exit status {done.returncode})" if done.returncode else ""
     except subprocess.TimeoutExpired:
-        failed, output = 1, f"FAILED\nno end after {SECONDS_A_GROUP} s"
-    print(f"{group}: {output}", flush=True)
-    return bool(failed)
+        failure = f"no end after {SECONDS_A_GROUP} s"
+    print(f"{group}: FAILED\n{failure}" if failure else f"{group}: recorded", flush=True)
+    return bool(failure)
 
 
 def main() -> int:
     """Record everything, or the groups named by --only."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP")
     parser.add_argument("--here", action="store_true", help="record in this process")
     arguments = parser.parse_args()
-    folder = arguments.folder.resolve()
     if not arguments.here:
         with concurrent.futures.ThreadPoolExecutor(max(1, min(6, (os.cpu_count() or 2) - 1))) as pool:
-            return sum(pool.map(partial(record_apart, folder), arguments.only))
+            return sum(pool.map(partial(record_apart, arguments.folder.resolve()), arguments.only))
     with cuda.Device(0):
-        failures = [failure for group in arguments.only for failure in record(folder, group)]
+        failures = [failure for group in arguments.only for failure in record(arguments.folder, group)]
     print("\n".join(failures))
-    return 1 if failures else 0
+    return bool(failures)
 
 
 if __name__ == "__main__":
