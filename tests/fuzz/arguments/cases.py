@@ -166,7 +166,7 @@ def call_all() -> None:
     world = World()
     for target in targets_here():
         if target.name not in NOT_CALLED | PREMATURE:
-            with contextlib.suppress(*MISSING):
+            with contextlib.suppress(*MISSING):  # a library, a device or a tool
                 invoke(target, good_object(target, world), good_arguments(target, world))
             world.device.memory_pool = None
 
