@@ -116,13 +116,22 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
             source = source.replace(text, other)
         changed = tmp_path / original.name
         changed.write_text(source)
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")  # it runs too little to be worth machine code
         monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
 
     return change
 
 
 @pytest.fixture
-def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw less, and repeat less often."""
+    for module, values in SHORTER.items():
+        for name, value in values.items():
+            monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture
+def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
     """Let everything that is done for a GPU alone run everywhere: times, which mean nothing, and no counters."""
 
     def once(work: Callable[[], object], stream: cuda.Stream | None = None, quick: bool = False) -> float:
@@ -135,9 +144,6 @@ def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     for clock in ("median_ms", "call_ms", "waiting_ms"):
         monkeypatch.setattr(timing, clock, once)
     monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
-    for module, values in SHORTER.items():
-        for name, value in values.items():
-            monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_a_call_moves_as_many_bytes_as_its_arguments_say(name, row, work):
     assert {fact.removeprefix("bytes "): amount for fact, amount in said.items()}.items() >= work.items()
 
 
-def test_copies_with_the_host_wait_and_the_driver_knows_the_kind_from_the_addresses(rows, returned):
+def test_copies_with_the_host_wait_and_the_driver_knows_the_kind_from_the_addresses(returned):
     assert {row.values["memcpy"] for name, row in returned.items() if name != "device to device"} == {"done"}
     assert returned["pinned to device"].values["in a stream"] == "queued"
     assert returned["device to pinned"].values["in a stream"] == "queued"
@@ -48,7 +48,6 @@ def test_copies_with_the_host_wait_and_the_driver_knows_the_kind_from_the_addres
     assert kinds["device to pinned"] == "DeviceToHost"
     assert kinds["host to host"] == "HostToHost"
     assert kinds["device to device"] == "DeviceToDevice"
-    assert "CUDA_ERROR_INVALID_VALUE" in rows["the wrong direction"].note
 
 
 def test_the_courses_figures_stand_beside_what_is_measured_here():

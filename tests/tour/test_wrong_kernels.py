@@ -67,7 +67,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_wrong_kernel_is_noticed(changed_kernels, nothing_apart, name):
+def test_a_wrong_kernel_is_noticed(changed_kernels, nothing_apart, shorter, name):
     size, changes, expected = MISTAKES[name]
     changed_kernels(name, changes)
     outcome = run_stop(name, cuda.Device(0), size)
