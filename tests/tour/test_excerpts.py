@@ -15,7 +15,6 @@ from library_tour import excerpts
         ("reduction", "block_sum", "template <class Number>", "}"),
         ("reduction", "finished", "// The number of blocks that have finished; zero", "__device__ unsigned finished;"),
         ("reduction", "COURSE_MS", "COURSE_MS = {", "8.04e3 / 256}"),
-        ("local_memory", "count_unrolled<8>", "template <int blocks>", "}"),
         ("nan_check", "Layout<double>", "template <>", "};"),
         ("graphs", "Cooling.as_graph", "    def as_graph(self) -> None:", "        self.graph.launch(self.stream)"),
     ],

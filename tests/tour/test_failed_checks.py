@@ -10,7 +10,6 @@ from rich.console import Console
 import cudart_py as cuda
 from library_tour import record, report, stops, timing, variants
 from library_tour.course import nested_monte_carlo
-from library_tour.pages import folder as pages
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check
 from tests.tour.outcomes import SMALL, draw
@@ -23,8 +22,6 @@ STOPS = [
     for name in stops.COURSE
     if name != "errors"  # which compares nothing
 ]
-# Stops whose page is written too: with a table of wrong variants, bars, and a curve.
-PAGES = {"bank_conflicts", "local_memory", "coalescing"}
 
 
 @pytest.fixture
@@ -65,10 +62,6 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, e
     console.print(report.summary([outcome]))
     assert (f"FAILED in {name}: " in console.file.getvalue()) == compared
     record.write(tmp_path / "run.json", record.record({}, [outcome]))
-    if name in PAGES and every == 3:
-        page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
-        assert "FAILED: " in page
-        assert "made wrong" in page
     draw(outcome, tmp_path)
 
 

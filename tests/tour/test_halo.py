@@ -8,9 +8,8 @@ from library_tour.course import halo
 from tests.tour.outcomes import counted
 
 
+@pytest.mark.skipif(len(cuda.devices()) > 1, reason="this machine has several devices")
 def test_a_process_with_one_device_says_what_several_need(result):
-    if len(cuda.devices()) > 1:
-        pytest.skip("this machine has several devices")
     assert "mpiexec -n 4 library-tour run halo" in result.notes[-1]
 
 

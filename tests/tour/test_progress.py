@@ -37,9 +37,7 @@ def test_a_stop_that_takes_too_long_does_not_fill_the_bar():
     assert fraction == progress.MOST_OF_A_STOP
     assert 0 < left < 10
     assert paced(1000, 0, names=["a"]) == (1, 0)
-
-
-def test_nothing_is_known_where_a_stops_seconds_are_not():
+    # Nothing is known where a stop's seconds are not.
     assert paced(0, 0, names=["a", "other"]) == (None, None)
 
 
@@ -74,5 +72,4 @@ def test_without_recorded_seconds_the_time_that_has_gone_by_is_shown_and_nothing
     text = shown(100, {})
     assert "0:00" in text
     assert "left" not in text
-    progress.tell("a variant")
     assert progress._listeners == []

@@ -44,5 +44,4 @@ def test_a_result_comes_back_from_its_record_unless_it_failed():
     run = json.loads(json.dumps(recorded.shortened(record.record(environment, [outcome]))))
     rows = [Row("a", {"ms": 1.2346, "says": "words"}, None, "a note")]
     assert recorded.result(run["stops"][0]) == replace(result, rows=rows, tables={"More": rows})
-
     assert not recorded.shortened(record.record(environment, [replace(outcome, state="failed")]))["stops"]

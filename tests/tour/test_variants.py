@@ -36,9 +36,8 @@ def test_the_state_is_made_before_the_check_and_each_timed_launch(monkeypatch):
         order.append("launch")
         cuda.memset(output, 3)
 
-    [row] = measure([variant(launch, output, before=lambda: order.append("before"))], LIMIT)
+    measure([variant(launch, output, before=lambda: order.append("before"))], LIMIT)
     assert order == ["before", "launch"] * (1 + timing.FRESH_TIMES)
-    assert row.values["ms"] >= 0
 
 
 def test_every_variant_is_checked_before_any_is_timed_and_a_wrong_one_never(monkeypatch):
