@@ -18,6 +18,23 @@ extern "C" __global__ void lock(int* lock, int* count) {
         done = true;
     }
 }
+extern "C" __global__ void chain(volatile int* flags, volatile int* out) {
+    int b = gridDim.x - 1 - blockIdx.x;
+    if (threadIdx.x == 0) {
+        if (b > 0) while (flags[b - 1] == 0);
+        out[b] = b ? out[b - 1] + b : 0;
+        __threadfence();
+        flags[b] = 1;
+    }
+}
+extern "C" __global__ void numbered(int* out) {
+    __shared__ int s[128];
+    int t = threadIdx.x, warp = t / 32;
+    for (int i = 0; i < warp; i++) out[128] = i;
+    s[t] = t;
+    asm volatile("bar.sync %0, 32;" :: "r"(warp + 1) : "memory");
+    out[t] = s[t ^ 31];
+}
 // One lane of a warp comes late to the others, and another warp waits for what they do then.
 extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
     int t = threadIdx.x, warp = (t / 32 + first) % 3;
@@ -40,6 +57,20 @@ def test_a_lock_within_a_warp_is_passed_on(on_each):
     state = on_each.zeros(2)
     on_each.launch("lock", 4, 64, state, state + 4)
     assert on_each.get(state, 2).tolist() == [0, 256]
+
+
+@pytest.mark.parametrize("threads", [32, 1024])
+def test_blocks_may_wait_for_blocks_behind_them(on_each, threads):
+    """With 1024 threads the blocks don't fit into one chunk."""
+    out = on_each.zeros(80)
+    on_each.launch("chain", 80, threads, on_each.zeros(80), out)
+    assert on_each.get(out, 80)[-1] == 79 * 80 // 2
+
+
+def test_warps_may_have_barriers_of_their_own(on_each):
+    out = on_each.zeros(129)
+    on_each.launch("numbered", 1, 128, out)
+    assert on_each.get(out, 128).tolist() == [t ^ 31 for t in range(128)]
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
