@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 for package in ("mkdocs", "material", "mkdocstrings"):
     pytest.importorskip(package, reason="what builds the site is not installed (the dependency group docs)")
+pytestmark = pytest.mark.exhaustive  # the build takes longer than a test of the default level may
 
 
 @pytest.fixture(scope="session")
