@@ -130,10 +130,11 @@ CUBE_MAP = """extern "C" __global__ void k(cudaTextureObject_t texture, float* o
     texCubemap(out, texture, 0, 0, 0);
 }
 """
-TENSORS = """extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {
-    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%0}], [%2];" :: "r"(tile), "l"(map), "r"(barrier));
-}
+# In one line, since NVRTC 13.0 names the last line of such a statement and later ones the first.
+COPY = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%0}], [%2];"
+TENSORS = f"""extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {{
+    asm volatile("{COPY}" :: "r"(tile), "l"(map), "r"(barrier));
+}}
 """
 
 
