@@ -1,8 +1,8 @@
 """From CUDA C++ to images with everything that a checked launch needs to know, cached on disk.
 
-A result that is in the cache loads no compiler. Otherwise one NVRTC call for a real architecture makes the PTX and the
-machine code, and tells the types of the extern "C" kernels and variables that the source's text declares. For those
-that macros or headers declare there is another call, which stops after the compiler's front end.
+A result that is in the cache loads no compiler. Otherwise one NVRTC call for a real architecture makes both the PTX and
+the machine code. A second, which stops after the compiler's front end, asks for the types that names do not tell: those
+of extern "C" kernels and of variables.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from .. import arguments, errors
 from . import cache as disk
-from . import exports, headers, includes, questions
+from . import exports, headers, includes
+from .demangling import declared_name, demangle
 from .diagnostics import read_resources, warnings_of
 from .images import CompiledImage, Resources, describe, normalised, restore
 from .programs import Program, has_compiled_for_debugger, library_path, library_version
@@ -27,6 +27,13 @@ __all__ = ["compile_image"]
 
 # Variables that steer where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
+# A name that no user's source contains, so that it cannot collide.
+_PROBE = "cudart_py_type_of_3f9c1e"
+_PROBE_SOURCE = f"""
+template <class {_PROBE}_argument> __global__ void {_PROBE}({_PROBE}_argument*) {{}}
+template <class {_PROBE}_argument> struct {_PROBE}_bare;
+template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&> {{ typedef {_PROBE}_argument type; }};
+"""
 
 
 class _ScannedProgram(Program):
@@ -118,9 +125,21 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     if inclusions.external or not inclusions.certain:
         found = headers.find(library_version(), library)
     options = [*request.options, *(f"--include-path={folder}" for folder in found.folders)]
-    output = _output(request, options, found)
-    ptx, log = output.ptx, output.log
-    function_types, variable_types = _types(request, options, output)
+    with _ScannedProgram(
+        request.source,
+        name=request.name,
+        names=request.names,
+        options=[*options, *request.output_options],
+    ) as program:
+        try:
+            program.compile()
+        except errors.CompileError as error:
+            raise _with_remedies(error, request, found) from None
+        ptx = program.ptx.decode()
+        cubin = program.cubin
+        log = program.log
+        lowered = program.lowered_names
+    function_types, variable_types = _ask_types(request, options, ptx, lowered)
     signatures = exports.read_signatures(ptx, function_types)
     variables = exports.read_variables(ptx, variable_types)
     resources = read_resources(log)
@@ -130,56 +149,15 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         request.name,
         request.arch,
         _annotated(ptx, resources).encode(),
-        output.cubin,
+        cubin,
         signatures,
         variables,
-        exports.lookup_table(declared, output.symbols),
+        exports.lookup_table(declared, lowered),
         resources,
         warnings_of(log, found.folders),
         _text(request),
     )
     return image, [*found.version_files, *([library] if library else [])]
-
-
-class _Output(NamedTuple):
-    """What a compile makes; `symbols` are those of the user's name expressions, `types` what was asked for besides."""
-
-    ptx: str
-    cubin: bytes
-    log: str
-    symbols: dict[str, str]
-    types: dict[str, str]
-
-
-def _output(request: Request, options: Sequence[str], found: headers.Headers) -> _Output:
-    """Compile, and ask for the types of what the source's text declares."""
-    asked = questions.of_text(_text(request))
-    while True:
-        try:
-            return _run(request, options, asked)
-        except errors.CompileError as error:
-            if not asked:
-                raise _with_remedies(error, request, found) from None
-            # The text misleads, as one does that the preprocessor leaves out; or the source is wrong, and is told best
-            # with nothing asked.
-            asked = _without_bad(asked, error.log)
-
-
-def _run(request: Request, options: Sequence[str], asked: Sequence[str]) -> _Output:
-    source = request.source + questions.SOURCE.encode() if asked else request.source
-    names = list(dict.fromkeys([*request.names, *map(questions.expression, asked)]))
-    with _ScannedProgram(
-        source, name=request.name, names=names, options=[*options, *request.output_options]
-    ) as program:
-        program.compile()
-        lowered = program.lowered_names
-        return _Output(
-            program.ptx.decode(),
-            program.cubin,
-            program.log,
-            {name: lowered[name] for name in request.names},
-            questions.answers(asked, lowered),
-        )
 
 
 def _with_remedies(error: errors.CompileError, request: Request, found: headers.Headers) -> errors.CompileError:
@@ -213,52 +191,55 @@ def _annotated(ptx: str, resources: Mapping[str, Resources]) -> str:
     return ptx.rstrip() + "\n\n" + "".join(comments)
 
 
-def _types(request: Request, options: Sequence[str], output: _Output) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types that mangled names do not tell, by entry and by symbol."""
-    spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in output.symbols.items()}
-    entries = {
-        entry: questions.of_kernel(spelled.get(entry, signature.name))
-        for entry, signature in exports.read_signatures(output.ptx).items()
-        if any(needs_compiler(parameter) for parameter in signature.parameters)
-    }
-    variables = {
-        symbol: questions.of_variable(spelled.get(symbol, variable.name), managed=variable.space == "managed")
-        for symbol, variable in exports.read_variables(output.ptx).items()
-        if questions.can_be_asked(variable.name)
-    }
-    unknown = dict.fromkeys([*entries.values(), *variables.values()])
-    types = output.types | _ask(request, options, [question for question in unknown if question not in output.types])
+def _ask_types(
+    request: Request, options: Sequence[str], ptx: str, lowered: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the types that mangled names do not tell, by entry and by symbol: the compiler is asked for them."""
+    spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in lowered.items()}
+    questions = {}
+    entries = exports.read_signatures(ptx)
+    for entry, signature in entries.items():
+        if any(needs_compiler(parameter) for parameter in signature.parameters):
+            questions[entry] = f"decltype({spelled.get(entry, signature.name)})"
+    for symbol, variable in exports.read_variables(ptx).items():
+        questions[symbol] = f"decltype({spelled.get(symbol, variable.name)})"
+        if variable.space == "managed":  # which may stand in decltype within parentheses alone, as a reference
+            questions[symbol] = f"{_PROBE}_bare<decltype(({variable.name}))>::type"
+    answers = _types_of(request, options, questions)
     return (
-        {entry: types[question] for entry, question in entries.items() if question in types},
-        {symbol: types[question] for symbol, question in variables.items() if question in types},
+        {symbol: type for symbol, type in answers.items() if symbol in entries},
+        {symbol: type for symbol, type in answers.items() if symbol not in entries},
     )
 
 
-def _ask(request: Request, options: Sequence[str], asked: Sequence[str]) -> dict[str, str]:
-    """Return the types that the compiler's front end finds.
+def _types_of(request: Request, options: Sequence[str], questions: Mapping[str, str]) -> dict[str, str]:
+    """Resolve each type: a template's instance for it carries the type in its name.
 
-    A type that cannot be spelled at file scope (an overload, an extern "C" kernel inside a namespace) stays without an
-    answer.
+    A type that cannot be spelled at file scope (an overload, an extern "C" kernel inside a
+    namespace) stays without an answer.
     """
-    while asked:
+    expressions = {symbol: f"{_PROBE}<{type}>" for symbol, type in questions.items()}
+    while expressions:
         program = _ScannedProgram(
-            request.source + questions.SOURCE.encode(),
+            request.source + _PROBE_SOURCE.encode(),
             name=request.name,
-            names=[questions.expression(question) for question in asked],
+            names=list(dict.fromkeys(expressions.values())),
             options=[*options, "--fdevice-syntax-only"],
         )
         with program:
             try:
                 program.compile()
             except errors.CompileError as error:
-                asked = _without_bad(asked, error.log)
+                # One bad expression spoils all: the log quotes those, and the others are asked again.
+                log = normalised(error.log)
+                good = {symbol: text for symbol, text in expressions.items() if normalised(text) not in log}
+                expressions = good if len(good) < len(expressions) else {}
                 continue
-            return questions.answers(asked, program.lowered_names)
+            lowered = program.lowered_names
+        declarations = ((symbol, demangle(lowered[text])) for symbol, text in expressions.items())
+        return {
+            symbol: declared_name(declaration)[len(_PROBE) + 1 : -1].strip()
+            for symbol, declaration in declarations
+            if declaration
+        }
     return {}
-
-
-def _without_bad(asked: Sequence[str], log: str) -> list[str]:
-    """Return what may be asked again, since one bad expression spoils all: nothing if the log quotes none of them."""
-    text = normalised(log)
-    good = [question for question in asked if normalised(questions.expression(question)) not in text]
-    return good if len(good) < len(asked) else []

@@ -28,7 +28,7 @@ _VARIABLE = re.compile(
 # The namespaces that NVRTC invents for names with internal linkage.
 _INTERNAL = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+?|_GLOBAL__N_\w+?)::")
 # Constants of CUDA's own headers, hundreds of them, which no program asks for by name.
-_LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::|precalc_xorwow_|mrg32k3aM")
+_LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::")
 _ARRAY_TYPE = re.compile(r"^(?P<element>.*?) ?(?P<extents>(?:\[\d+\])+)$")
 
 
