@@ -236,7 +236,7 @@ def record(folder: Path) -> int:
 
 
 class Record:
-    """What is known of a commit's tests, which run once for it."""
+    """Which statements each test of a commit executes, and how long it takes; the tests run once to find out."""
 
     def __init__(self, folder: Path, clone: Path) -> None:
         if not (folder / "seconds.json").exists():

@@ -176,7 +176,7 @@ def _staged(
             return False
         copy(ring, destination, source, nbytes, stream)
     except BaseException:
-        # A copy may have been queued that no event stands behind, and its slot is used again by the next one.
+        # The last queued copy may have no event after it, so the next copy could not tell that its slot is in use.
         with contextlib.suppress(errors.CudaError):
             api.cuStreamSynchronize(stream)
         raise

@@ -239,7 +239,7 @@ def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, find
     assert extra["beside"] == {"other": {"median": 0.002, "ratio": 1.0, "spread": 0.0}}
 
 
-# The tests run in this order, and each may find what the one before left behind.
+# The tests run in this order: each would notice what the previous one left behind.
 FAULTS = """
 import pytest
 import cudart_py as cuda

@@ -136,7 +136,7 @@ def test_environment_variable_may_start_with_a_tilde(monkeypatch):
 
 
 def test_the_cache_is_counted_and_emptied(builds, place):
-    assert cache.clear_cache() == 0, "there is no folder yet"
+    assert cache.clear_cache() == 0, "the cache has no folder yet"
     before = cache.cache_info()
     compile_image(SOURCE)
     compile_image(SOURCE)

@@ -1,4 +1,4 @@
-"""What a capture holds, a callback keeps, and an error in a graph says."""
+"""The objects that captures and callbacks keep alive, and the errors of a graph's work."""
 
 from __future__ import annotations
 

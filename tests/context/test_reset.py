@@ -39,7 +39,7 @@ def said(call):
     raise AssertionError("no error")
 """
 
-# What is printed by each program, which follows the beginning above.
+# Programs, each run after BEGIN, with the lines that they print.
 PROGRAMS = {
     "kernels run again, after a fault and without one": (
         """
@@ -253,7 +253,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.needs("libraries") if "libraries" 
 
 @pytest.fixture
 def lines(python):
-    """Run a program behind the beginning above, and return the lines that it prints."""
+    """Run BEGIN and a program in a new process, and return the lines that it prints."""
 
     def run(program, **environment):
         return python(BEGIN + program, **environment).stdout.splitlines()

@@ -58,7 +58,7 @@ def _of_rows(each: Json) -> Iterator[Figure]:
     stop, count, size = each["stop"], each["count"], each["outcome"]["size"]
     for row in each["outcome"]["rows"]:
         values, name = row["values"], row["name"]
-        # A stop tells of fewer devices, too. Other rows, such as that of one strip, are no work of all devices.
+        # Stops also have rows for fewer devices, and rows such as a single strip, which do not use all devices.
         if values.get("devices", count) != count or not (name in SCALING or stop == "all_reduce"):
             continue
         # Without times instructions stand for them in one of the stops.

@@ -1,4 +1,4 @@
-"""What C loops, cuda.core and CuPy offer for some of the wrappers of `host_calls`."""
+"""The calls of C loops, cuda.core and CuPy that correspond to wrappers in `host_calls`."""
 
 from __future__ import annotations
 

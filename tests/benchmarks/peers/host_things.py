@@ -1,4 +1,4 @@
-"""What the calls of `host_calls` work on, and the structures that the driver takes."""
+"""Objects that the calls in `host_calls` use, and the structures that the driver takes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _addressing(mode: str) -> dict[str, Any]:
 
 
 def _coordinates(seed: int, extent: int, normalized: bool) -> values.Array:
-    """Return coordinates from one image's width before the image to one behind it.
+    """Return coordinates that reach one image width beyond either side of the image.
 
     Most lie on elements' middles, on the edges between them, and on and next to the steps of the filter's weights.
     """

@@ -36,7 +36,7 @@ _MOST_BARRIERS = 16
 _WARP = 32
 # How many of the unsupported instructions a report lists.
 _MOST_LISTED = 20
-# How many modules are kept with what was compiled of them, for programs that load one image again and again.
+# The number of modules kept, with their compiled code, for programs that load the same image many times.
 _KEPT_MODULES = 32
 
 
