@@ -319,7 +319,7 @@ def note_wait(event: int, stream: int) -> None:
 def relaxed() -> Iterator[None]:
     """Allow this thread, inside, the calls that a capture elsewhere forbids (cuThreadExchangeStreamCaptureMode).
 
-    For calls that the capture's author did not write, such as the finalizers of garbage.
+    For calls on which no captured work depends, such as those of a finalizer.
     """
     before = api.cuThreadExchangeStreamCaptureMode(enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     try:

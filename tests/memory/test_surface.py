@@ -148,7 +148,8 @@ def test_the_threads_that_come_there_write_what_later_kernels_read_through_a_tex
     assert out.to_host()[0] == 1
 
 
-def test_a_surface_outlives_the_launches_and_the_graph_that_use_it(device, kernels):
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_a_surface_outlives_the_launches_and_the_graph_that_use_it(device, kernels, mode):
     array = cuda.CudaArray((5, 7), np.float32, surface=True)
     host = np.arange(35, dtype=np.float32).reshape(5, 7)
     values, out = cuda.to_device(host), cuda.zeros((5, 7), np.float32)
@@ -158,7 +159,7 @@ def test_a_surface_outlives_the_launches_and_the_graph_that_use_it(device, kerne
         gc.collect()
         stream.synchronize()
         np.testing.assert_array_equal(array.to_host(), host)
-        with stream.capture() as graph:
+        with stream.capture(mode) as graph:
             kernels["read_2d"][1, 64, 0, stream](cuda.Surface(array), out, 7, 5, 1)
         del array
         gc.collect()

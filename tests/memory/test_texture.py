@@ -268,20 +268,22 @@ def test_a_texture_and_its_array_outlive_the_kernels_that_use_it(device, kernels
     np.testing.assert_array_equal(out.to_host(), host.ravel())
 
 
-def test_a_capture_refuses_a_new_texture_goes_on_and_defers_the_end_of_another(device, driver_calls):
-    array = cuda.empty_pitched((5, 7), np.float32)
-    texture = cuda.Texture(array)
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_a_texture_is_made_and_used_in_a_capture_and_the_end_of_another_waits(device, kernels, driver_calls, mode):
+    host = np.arange(35, dtype=np.float32).reshape(5, 7)
+    array = cuda.empty_pitched(host.shape, host.dtype).copy_from(host)
+    other = cuda.Texture(array)
+    at, out = cuda.to_device(middles("rows")), cuda.zeros(35, np.float32)
+    device.synchronize()
     with cuda.Stream(non_blocking=True) as stream:
-        out = cuda.zeros(4, np.int32, stream=stream)
-        with stream.capture() as graph:
-            cuda.memset(out, 3, stream=stream)
-            with pytest.raises(cuda.CaptureError, match="Texture: it cannot be made while a stream is being captured"):
-                cuda.Texture(array)
-            texture.close()
+        with stream.capture(mode) as graph:
+            kernels["read_2d"][1, 128, 0, stream](cuda.Texture(array), at, out, out.size)
+            other.close()
             assert driver_calls["cuTexObjectDestroy"] == 0
         assert driver_calls["cuTexObjectDestroy"] == 1
         graph.instantiate().launch(stream)
-        assert out.to_host(stream=stream).tolist() == [3] * 4
+        stream.synchronize()
+    np.testing.assert_array_equal(out.to_host(), host.ravel())
 
 
 # -- what no texture can have --------------------------------------------------------------------

@@ -116,7 +116,13 @@ def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> Arra
     ):
         raise ValueError(f"{call}: the rows of argument {name!r} are not in one piece: its strides are {strides}")
     row = end.box[2]
-    pitch = strides[above - 1] if height > 1 else row
+    if height > 1:
+        pitch = strides[above - 1]
+    elif depth > 1 and not height:
+        # Between device memory and layers of one row the driver goes by the pitch alone, from layer to layer.
+        pitch = max(strides[0], row)
+    else:
+        pitch = row
     return _Rows(one, pitch, strides[0] if depth > 1 else pitch * max(height, 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
+from ...context.capture import relaxed
 from ...context.current import activated
 from ...driver.seam import api
 from .array_object import ArrayObject
@@ -40,7 +41,7 @@ class Surface(ArrayObject):
             raise ValueError(
                 "Surface: argument 'array' must be a CudaArray made with surface=True; this one was made without it"
             )
-        with activated(array.device):
+        with activated(array.device), relaxed():  # no captured work depends on it
             self._value = int(api.cuSurfObjectCreate(array.resource))
 
     @property

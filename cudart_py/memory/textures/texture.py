@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ... import arguments, errors, shapes
-from ...context.capture import captures
+from ... import arguments, shapes
+from ...context.capture import relaxed
 from ...context.current import activated
 from ...driver import enums
 from ...driver.seam import api
@@ -101,7 +101,7 @@ class Texture(ArrayObject):
     reference, waits for all work of the device, since kernels may still use it.
 
     Raises TypeError for what is no array of a device and for dtypes that no texture has, ValueError for shapes and
-    strides that it cannot have, CaptureError while a stream is being captured.
+    strides that it cannot have.
     """
 
     __slots__ = ("_options",)
@@ -119,14 +119,12 @@ class Texture(ArrayObject):
     ) -> None:
         self._value = None
         self._owned = True
-        if captures:  # the driver refuses it in any mode, and the capture is lost
-            raise errors.CaptureError("Texture: it cannot be made while a stream is being captured; make it before")
         arguments.instance("Texture", "array", array, (DeviceArray, CudaArray), "a DeviceArray or a CudaArray")
         if array.closed:
             raise arguments.wrong_value("Texture", "array", "open", array)
         self._options = TextureOptions(address, filter, normalized, read, border)
         self._array = array
-        with activated(array.device):
+        with activated(array.device), relaxed():  # no captured work depends on it
             if isinstance(array, CudaArray):
                 if dimensions is not None:
                     raise ValueError(

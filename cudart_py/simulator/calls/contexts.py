@@ -13,11 +13,11 @@ from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUresult
 
 from ..state import memory, streams
 from ..state.arguments import number
-from ..state.contexts import Context, current, current_for_unsafe, find_context, of_thread, primary
+from ..state.contexts import Context, current, find_context, of_thread, primary
 from ..state.devices import find_device
 from ..state.errors import StatusError
 from ..state.memory import pools
-from ..state.queue.captures import end_captures
+from ..state.queue import captures
 from ..state.queue.scheduling import abandon, complete_context
 from . import events, leaks, modules
 from .entry import entry
@@ -51,7 +51,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
     """
     context.sticky = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
     abandon(context)
-    end_captures(context)
+    captures.end_captures(context)
     for allocation in list(memory.live.by_start.values()):
         if allocation.context is context and allocation.pool is None:
             if allocation.kind == memory.REGISTERED:
@@ -166,8 +166,9 @@ def cuCtxGetFlags() -> int:
 
 @entry()
 def cuCtxSynchronize() -> None:
-    """Run all work of the current context, as cuCtxSynchronize."""
-    context = current_for_unsafe()
+    """Run all work of the current context, as cuCtxSynchronize; no mode of a capture allows it."""
+    context = current()
+    captures.refuse_all(context)
     complete_context(context)
 
 

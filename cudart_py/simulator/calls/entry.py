@@ -20,6 +20,7 @@ from ..state.devices import state
 from ..state.errors import StatusError
 from ..state.fault_reports import readable
 from ..state.progress import progress
+from ..state.queue import captures
 from ..state.queue.runner import runner
 
 __all__ = ["alone", "entry", "refusal"]
@@ -38,6 +39,7 @@ def entry(
     before_init: bool = False,
     of_thread_only: bool = False,
     frees: bool = False,
+    unsafe: bool = False,
 ) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
     """Make a driver function of one that returns its values plainly and raises StatusError.
 
@@ -46,10 +48,12 @@ def entry(
 
     Python may call it in the middle of another call of the same thread, from a finalizer for example. It is refused
     there, unless it concerns nothing but the thread itself (`of_thread_only`). One that `frees` is done when the other
-    call returns.
+    call returns. `unsafe` calls are those that a stream capture forbids, by its mode.
     """
 
-    def decorate(function: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
+    def decorate(body: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
+        function = _refused_in_captures(body) if unsafe else body
+
         def fail(status: CUresult) -> tuple[Any, ...]:
             return (status, *[None] * values)
 
@@ -90,6 +94,15 @@ def entry(
         return call
 
     return decorate
+
+
+def _refused_in_captures(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    @functools.wraps(function)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
+        captures.refuse_unsafe()
+        return function(*arguments, **named)
+
+    return call
 
 
 def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dict[str, Any]) -> Value:

@@ -14,7 +14,7 @@ from cuda.bindings.driver import (
 )
 
 from ..state.arguments import number
-from ..state.contexts import current, current_for_unsafe
+from ..state.contexts import current
 from ..state.errors import StatusError
 from ..state.handles import Handles
 from ..state.queue import captures
@@ -183,7 +183,7 @@ def cuEventSynchronize(hEvent: Any) -> None:
     """Run all that the event's last record comes after, as cuEventSynchronize."""
     event = find_event(hEvent)
     _refuse_captured(event)
-    current_for_unsafe()
+    captures.refuse_unsafe()
     complete(event.mark)
     event.context.raise_failure()
 
@@ -193,6 +193,7 @@ def cuEventQuery(hEvent: Any) -> None:
     """Run one piece of work; CUDA_ERROR_NOT_READY until the event's mark is reached, as cuEventQuery."""
     event = find_event(hEvent)
     _refuse_captured(event)
+    captures.refuse_unsafe()
     if not step(event.mark):
         raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
     event.context.raise_failure()

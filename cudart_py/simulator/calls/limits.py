@@ -32,7 +32,7 @@ def cuCtxGetLimit(limit: Any) -> int:
         raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT) from None
 
 
-@entry()
+@entry(unsafe=True)
 def cuCtxSetLimit(limit: Any, value: Any) -> None:
     """Set one of the current context's limits, rounded as the driver does, as cuCtxSetLimit."""
     context = current()

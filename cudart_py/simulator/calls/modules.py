@@ -13,7 +13,7 @@ from .. import ptx
 from ..state import memory
 from ..state.arguments import host_address, number
 from ..state.attributes import attribute
-from ..state.contexts import current, current_for_unsafe
+from ..state.contexts import current
 from ..state.errors import StatusError
 from ..state.fault_reports import put_report, take_report
 from ..state.handles import Handles
@@ -144,7 +144,7 @@ def _source(text: str) -> ptx.SourceText | None:
 
 
 def _load(image: Any) -> LoadedModule:
-    context = current_for_unsafe()
+    context = current()
     text = _text(image)
     try:
         if ".version" not in text:
@@ -216,7 +216,7 @@ def _fill_log(options: dict[Any, Any]) -> None:
         ctypes.memmove(address, text, len(text))
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuModuleUnload(hmod: Any) -> None:
     """Complete the context's work and unload a module, as cuModuleUnload."""
     module = modules.find(hmod)

@@ -9,10 +9,9 @@ from cuda.bindings.driver import CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUre
 from ..state.arguments import number
 from ..state.contexts import current
 from ..state.errors import StatusError
-from ..state.queue import captures
 from ..state.queue.scheduling import settle, step
 from ..state.queue.stream import Stream
-from ..state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, streams
+from ..state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
 from .entry import entry
 
 __all__ = [
@@ -77,11 +76,7 @@ def cuStreamSynchronize(hStream: Any) -> None:
 def cuStreamQuery(hStream: Any) -> None:
     """Run one piece of a stream's work; CUDA_ERROR_NOT_READY while there was one to run, as cuStreamQuery."""
     stream = find_stream(hStream)
-    if captures.active:
-        if stream.capture is not None:
-            stream.capture.invalidate()
-            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-        captures.refuse_implicit(stream)
+    refuse_captured(stream)
     tail = stream.tail
     if stream.is_legacy:
         waiting = [other.tail for other in list(stream.context.busy) if other.blocking and other.tail is not None]

@@ -21,7 +21,7 @@ def _refuse() -> StatusError:
     return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuSurfObjectCreate(pResDesc: Any) -> Any:
     """Make a surface object over a CUDA array, as cuSurfObjectCreate."""
     context = current()
@@ -43,7 +43,7 @@ def cuSurfObjectCreate(pResDesc: Any) -> Any:
     return CUsurfObject(handle)
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuSurfObjectDestroy(surfObject: Any) -> None:
     """End a surface object, as cuSurfObjectDestroy."""
     surfaces = current().surfaces

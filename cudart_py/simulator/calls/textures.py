@@ -20,7 +20,7 @@ from ..ptx.operations.textures import Texture
 from ..state import memory
 from ..state.arguments import number
 from ..state.attributes import attribute
-from ..state.contexts import current_for_unsafe
+from ..state.contexts import current
 from ..state.errors import StatusError
 from ..state.handles import next_handle
 from .entry import entry
@@ -100,10 +100,10 @@ def _by_number(flags: int) -> Any:
     return description
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     """Make a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
-    context = current_for_unsafe()
+    context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
     layout = _layout(pResDesc)
@@ -136,10 +136,10 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     return CUtexObject(handle)
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuTexObjectDestroy(texObject: Any) -> None:
     """End a texture object, as cuTexObjectDestroy."""
-    textures = current_for_unsafe().textures
+    textures = current().textures
     handle = number(texObject)
     if handle not in textures:
         raise _refuse()

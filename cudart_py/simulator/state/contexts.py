@@ -24,7 +24,6 @@ from .errors import StatusError
 from .handles import next_handle
 from .memory.context_memory import ContextMemory
 from .progress import progress
-from .queue import captures
 from .queue.runner import runner
 from .queue.scheduling import broken_off, settle
 from .queue.stream import Stream
@@ -38,7 +37,6 @@ __all__ = [
     "Context",
     "all_active",
     "current",
-    "current_for_unsafe",
     "find_context",
     "in_a_call",
     "in_finalizer",
@@ -206,14 +204,6 @@ def current() -> Context:
     context = stack[-1]
     if context.sticky is not None:
         raise StatusError(context.sticky)
-    return context
-
-
-def current_for_unsafe() -> Context:
-    """Return the current context for a call that stream capture forbids."""
-    context = current()
-    if captures.active:
-        captures.refuse_unsafe()
     return context
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "complete_stream",
     "end_context",
     "find_stream",
+    "refuse_captured",
     "run_now",
     "streams",
     "submit",
@@ -67,14 +68,19 @@ def submit(stream: Stream, operation: Operation | None, *others: Work) -> Work |
     return enqueue(stream, operation, *others)
 
 
-def complete_stream(stream: Stream) -> None:
-    """Run all of a stream's work; refuse while the stream is being captured."""
+def refuse_captured(stream: Stream) -> None:
+    """Raise what the driver answers where a capture forbids to ask how far a stream is."""
     if captures.active:
         if stream.capture is not None:
             stream.capture.invalidate()
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
         captures.refuse_implicit(stream)
         captures.refuse_unsafe()
+
+
+def complete_stream(stream: Stream) -> None:
+    """Run all of a stream's work; refuse while a capture forbids it."""
+    refuse_captured(stream)
     tail = stream.tail
     if stream.is_legacy:
         # Work of the legacy stream would wait for the blocking streams now, and so does its synchronisation.

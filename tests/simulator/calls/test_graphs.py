@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import concurrent.futures
 import ctypes
 from pathlib import Path
 from typing import Any
@@ -67,24 +66,6 @@ def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
     details = (f"at {device:#x}", "pitch", f"parameter 0: {device:#x} (8 bytes)", "default 4")
     assert [all(text in drawing for text in details) for drawing in drawings] == [False, True]
     assert driver.cuGraphDebugDotPrint(graph, b"/no/such/folder", 0) == (Status.CUDA_ERROR_OPERATING_SYSTEM,)
-
-
-MODES = {"global": ("forbidden",) * 2, "thread_local": ("forbidden", "allowed"), "relaxed": ("allowed",) * 2}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_captures_mode_says_which_threads_may_make_unsafe_calls(play: Player, mode: str) -> None:
-    def elsewhere() -> Any:
-        ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
-        return driver.cuMemAlloc(100)
-
-    answers = {"allowed": Status.CUDA_SUCCESS, "forbidden": Status.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED}
-    for there, expected in enumerate(MODES[mode]):
-        play(f"begin s {mode}")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            status = (pool.submit(elsewhere).result() if there else driver.cuMemAlloc(100))[0]
-        assert status == answers[expected]
-        play("end s" if expected == "allowed" else SPOILT)
 
 
 def test_access_policy_windows_are_kept_and_copied(stream: Any) -> None:

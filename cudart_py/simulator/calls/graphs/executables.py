@@ -147,13 +147,13 @@ def _check_conditionals(graph: Graph) -> None:
                 raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuGraphInstantiate(hGraph: Any, flags: Any) -> Any:
     """Make an executable graph of a graph as it is now, as cuGraphInstantiate."""
     return _instantiate(find_graph(hGraph), number(flags))
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
     """Make an executable graph and note the outcome in the parameters, as cuGraphInstantiateWithParams."""
     graph = find_graph(hGraph)
@@ -164,7 +164,7 @@ def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
     return executable
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuGraphExecDestroy(hGraphExec: Any) -> None:
     """End an executable graph; launches of it go on, as cuGraphExecDestroy."""
     executables.find(hGraphExec)

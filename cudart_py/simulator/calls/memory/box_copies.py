@@ -13,7 +13,7 @@ from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
-from ...state.contexts import current_for_unsafe
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.memory import DEVICE, Allocation
 from ...state.queue.operations import Operation
@@ -41,13 +41,17 @@ __all__ = [
 
 @dataclass(slots=True)
 class Box:
-    """One end of a copy: the address of its first byte, and the bytes from row to row and from slice to slice."""
+    """One end of a copy: the address of its first byte, and the bytes from row to row and from slice to slice.
+
+    `layered_rows` says that it is in a CUDA array of layers that are single rows.
+    """
 
     address: int
     pitch: int
     slice_pitch: int
     allocation: Allocation | None = None
     in_array: bool = False
+    layered_rows: bool = False
 
     def extent(self, shape: tuple[int, int, int]) -> int:
         """Return the bytes from the first to the last; shape is depth, height and width."""
@@ -136,7 +140,8 @@ def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: 
     if y + height > max(array.height, 1) or z + depth > max(array.depth, 1) or (array.depth and not three):
         raise _refuse()
     address = array.allocation.address + z * array.slice_pitch + y * array.pitch + x
-    return Box(address, array.pitch, array.slice_pitch, array.allocation, in_array=True)
+    layered_rows = array.layered and not array.height
+    return Box(address, array.pitch, array.slice_pitch, array.allocation, in_array=True, layered_rows=layered_rows)
 
 
 def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
@@ -177,6 +182,10 @@ def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
         return None
     source = _end(parameters, "src", shape, three=three)
     destination = _end(parameters, "dst", shape, three=three)
+    for one, other in ((source, destination), (destination, source)):
+        # An H200's driver 580.159 goes by the pitch here, from layer to layer, and ignores srcHeight or dstHeight.
+        if other.layered_rows and not one.in_array and one.allocation is not None and one.allocation.kind == DEVICE:
+            one.slice_pitch = one.pitch
     return BoxCopy(destination, source, shape)
 
 
@@ -199,13 +208,13 @@ def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> N
 @entry()
 def cuMemcpy2D(pCopy: Any) -> None:
     """Copy rows of bytes, as cuMemcpy2D."""
-    _copy_box(pCopy, current_for_unsafe().legacy, three=False, waits=True)
+    _copy_box(pCopy, current().legacy, three=False, waits=True)
 
 
 @entry()
 def cuMemcpy2DUnaligned(pCopy: Any) -> None:
     """Copy rows of bytes with any pitch, as cuMemcpy2DUnaligned."""
-    _copy_box(pCopy, current_for_unsafe().legacy, three=False, waits=True)
+    _copy_box(pCopy, current().legacy, three=False, waits=True)
 
 
 @entry()
@@ -217,7 +226,7 @@ def cuMemcpy2DAsync(pCopy: Any, hStream: Any) -> None:
 @entry()
 def cuMemcpy3D(pCopy: Any) -> None:
     """Copy a box of bytes, as cuMemcpy3D."""
-    _copy_box(pCopy, current_for_unsafe().legacy, three=True, waits=True)
+    _copy_box(pCopy, current().legacy, three=True, waits=True)
 
 
 @entry()

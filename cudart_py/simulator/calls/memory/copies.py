@@ -15,7 +15,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUresult
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import host_address, number
-from ...state.contexts import current_for_unsafe, find_context
+from ...state.contexts import current, find_context
 from ...state.errors import StatusError
 from ...state.memory import DEVICE, ON_DEVICE
 from ...state.queue.operations import Operation
@@ -143,14 +143,10 @@ def _is_hosts(allocation: Allocation | None) -> bool:
     return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
 
 
-def _legacy() -> Stream:
-    return current_for_unsafe().legacy
-
-
 @entry()
 def cuMemcpyHtoD(dstDevice: Any, srcHost: Any, ByteCount: Any) -> None:
     """Copy from the host to a device, as cuMemcpyHtoD."""
-    _host_to_device(dstDevice, srcHost, ByteCount, _legacy(), waits=True)
+    _host_to_device(dstDevice, srcHost, ByteCount, current().legacy, waits=True)
 
 
 @entry()
@@ -175,7 +171,7 @@ def _positive(size: int) -> int:
 @entry()
 def cuMemcpyDtoH(dstHost: Any, srcDevice: Any, ByteCount: Any) -> None:
     """Copy from a device to the host, as cuMemcpyDtoH."""
-    _device_to_host(dstHost, srcDevice, ByteCount, _legacy(), waits=True)
+    _device_to_host(dstHost, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
@@ -194,7 +190,7 @@ def _device_to_host(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bo
 @entry()
 def cuMemcpyDtoD(dstDevice: Any, srcDevice: Any, ByteCount: Any) -> None:
     """Copy between device addresses; the host doesn't wait, as cuMemcpyDtoD."""
-    _device_to_device(dstDevice, srcDevice, ByteCount, _legacy(), waits=True)
+    _device_to_device(dstDevice, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
@@ -213,7 +209,7 @@ def _device_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: 
 @entry()
 def cuMemcpy(dst: Any, src: Any, ByteCount: Any) -> None:
     """Copy between any two addresses, as cuMemcpy."""
-    _unified(dst, src, ByteCount, _legacy(), waits=True)
+    _unified(dst, src, ByteCount, current().legacy, waits=True)
 
 
 @entry()
@@ -232,7 +228,7 @@ def _unified(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> 
 @entry()
 def cuMemcpyPeer(dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any) -> None:
     """Copy from one context's device memory to another's, between all work of both, as cuMemcpyPeer."""
-    stream = _legacy()
+    stream = current().legacy
     contexts = dict.fromkeys((stream.context, find_context(dstContext), find_context(srcContext)))
     join_all(stream, contexts)
     _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)

@@ -21,7 +21,7 @@ from cuda.bindings.driver import (
 from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
-from ...state.contexts import current, current_for_unsafe
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue.scheduling import complete_context
@@ -135,7 +135,7 @@ def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
 
 
 def _create(description: Any, depth: int, flags: int) -> Any:
-    context = current_for_unsafe()
+    context = current()
     try:
         format_ = description.Format
     except ValueError:
@@ -152,7 +152,7 @@ def _create(description: Any, depth: int, flags: int) -> Any:
     return CUarray(cuda_arrays.add(array))
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuArrayCreate(pAllocateArray: Any) -> Any:
     """Make a CUDA array of one or two dimensions, as cuArrayCreate."""
     if pAllocateArray is None:
@@ -160,7 +160,7 @@ def cuArrayCreate(pAllocateArray: Any) -> Any:
     return _create(pAllocateArray, 0, 0)
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuArray3DCreate(pAllocateArray: Any) -> Any:
     """Make a CUDA array of up to three dimensions, or of layers, as cuArray3DCreate."""
     if pAllocateArray is None:
@@ -191,10 +191,10 @@ def cuArray3DGetDescriptor(hArray: Any) -> Any:
     return description
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuArrayDestroy(hArray: Any) -> None:
     """Complete the context's work and free a CUDA array, as cuArrayDestroy."""
-    current_for_unsafe()
+    current()
     array = cuda_arrays.find(hArray)
     cuda_arrays.remove(number(hArray))
     complete_context(array.context, freeing=True)

@@ -8,7 +8,7 @@ from cuda.bindings.driver import CUdeviceptr, CUresult
 
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current, current_for_unsafe
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.memory import Allocation, pools
 from ...state.queue.scheduling import complete_context
@@ -19,17 +19,17 @@ __all__ = ["cuMemAlloc", "cuMemAllocPitch", "cuMemFree", "cuMemGetInfo"]
 _PITCH = 512
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemAlloc(bytesize: Any) -> Any:
     """Allocate device memory, as cuMemAlloc."""
-    context = current_for_unsafe()
+    context = current()
     return CUdeviceptr(memory.allocate(number(bytesize), memory.DEVICE, context, counted=True).address)
 
 
-@entry(values=2)
+@entry(values=2, unsafe=True)
 def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tuple[Any, int]:
     """Allocate rows that each begin at a multiple of 512 bytes, as cuMemAllocPitch."""
-    context = current_for_unsafe()
+    context = current()
     width, height = number(WidthInBytes), number(Height)
     if number(ElementSizeBytes) not in (4, 8, 16) or width <= 0 or height <= 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -37,10 +37,10 @@ def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tu
     return CUdeviceptr(memory.allocate(pitch * height, memory.DEVICE, context, counted=True).address), pitch
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuMemFree(dptr: Any) -> None:
     """Complete the context's work and free device or managed memory, as cuMemFree."""
-    context = current_for_unsafe()
+    context = current()
     address = number(dptr)
     if not address:
         return

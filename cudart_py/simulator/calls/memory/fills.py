@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current_for_unsafe
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.queue.operations import Operation
 from ...state.queue.stream import Stream
@@ -125,19 +125,19 @@ def _fill(
 @entry()
 def cuMemsetD8(dstDevice: Any, uc: Any, N: Any) -> None:
     """Set N bytes, as cuMemsetD8."""
-    _fill(dstDevice, uc, N, current_for_unsafe().legacy, element=1, waits=True)
+    _fill(dstDevice, uc, N, current().legacy, element=1, waits=True)
 
 
 @entry()
 def cuMemsetD16(dstDevice: Any, us: Any, N: Any) -> None:
     """Set N elements of 16 bits, as cuMemsetD16."""
-    _fill(dstDevice, us, N, current_for_unsafe().legacy, element=2, waits=True)
+    _fill(dstDevice, us, N, current().legacy, element=2, waits=True)
 
 
 @entry()
 def cuMemsetD32(dstDevice: Any, ui: Any, N: Any) -> None:
     """Set N elements of 32 bits, as cuMemsetD32."""
-    _fill(dstDevice, ui, N, current_for_unsafe().legacy, element=4, waits=True)
+    _fill(dstDevice, ui, N, current().legacy, element=4, waits=True)
 
 
 @entry()
@@ -161,21 +161,21 @@ def cuMemsetD32Async(dstDevice: Any, ui: Any, N: Any, hStream: Any) -> None:
 @entry()
 def cuMemsetD2D8(dstDevice: Any, dstPitch: Any, uc: Any, Width: Any, Height: Any) -> None:
     """Set rows of bytes, as cuMemsetD2D8."""
-    stream = current_for_unsafe().legacy
+    stream = current().legacy
     _fill(dstDevice, uc, Width, stream, element=1, rows=(dstPitch, Height), waits=True)
 
 
 @entry()
 def cuMemsetD2D16(dstDevice: Any, dstPitch: Any, us: Any, Width: Any, Height: Any) -> None:
     """Set rows of elements of 16 bits, as cuMemsetD2D16."""
-    stream = current_for_unsafe().legacy
+    stream = current().legacy
     _fill(dstDevice, us, Width, stream, element=2, rows=(dstPitch, Height), waits=True)
 
 
 @entry()
 def cuMemsetD2D32(dstDevice: Any, dstPitch: Any, ui: Any, Width: Any, Height: Any) -> None:
     """Set rows of elements of 32 bits, as cuMemsetD2D32."""
-    stream = current_for_unsafe().legacy
+    stream = current().legacy
     _fill(dstDevice, ui, Width, stream, element=4, rows=(dstPitch, Height), waits=True)
 
 

@@ -17,7 +17,7 @@ from cuda.bindings.driver import (
 
 from ...state import memory
 from ...state.arguments import host_address, number
-from ...state.contexts import current, current_for_unsafe
+from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.queue.scheduling import complete_context
@@ -36,20 +36,20 @@ _ALLOCATION_FLAGS = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE | CU_ME
 _REGISTRATION_FLAGS = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
     """Allocate pinned memory, which every context may touch, as cuMemHostAlloc."""
-    context = current_for_unsafe()
+    context = current()
     flags = number(Flags)
     if flags & ~_ALLOCATION_FLAGS:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return memory.allocate(number(bytesize), memory.PINNED, context, flags=flags).address
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuMemFreeHost(p: Any) -> None:
     """Complete the context's work and free pinned memory, as cuMemFreeHost."""
-    context = current_for_unsafe()
+    context = current()
     address = host_address(p)
     if not address:
         return
@@ -85,10 +85,10 @@ def cuMemHostGetFlags(p: Any) -> int:
     return _pinned(host_address(p), (memory.PINNED,)).flags
 
 
-@entry()
+@entry(unsafe=True)
 def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
     """Make a range of ordinary host memory pinned, as cuMemHostRegister."""
-    context = current_for_unsafe()
+    context = current()
     address, size, flags = host_address(p), number(bytesize), number(Flags)
     if flags & CU_MEMHOSTREGISTER_READ_ONLY:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
@@ -107,10 +107,10 @@ def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
     memory.enter(allocation)
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuMemHostUnregister(p: Any) -> None:
     """Complete the context's work and make a registered range ordinary again, as cuMemHostUnregister."""
-    context = current_for_unsafe()
+    context = current()
     address = host_address(p)
     allocation = memory.known.by_start.get(address)
     if not address:

@@ -15,7 +15,7 @@ from cuda.bindings.driver import (
 
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import current, current_for_unsafe
+from ...state.contexts import current
 from ...state.devices import find_device
 from ...state.errors import StatusError
 from ...state.memory import Allocation
@@ -72,10 +72,10 @@ def _advice_of(allocation: Allocation) -> Advice:
     return found
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemAllocManaged(bytesize: Any, flags: Any) -> Any:
     """Allocate managed memory, as cuMemAllocManaged."""
-    context = current_for_unsafe()
+    context = current()
     attach = number(flags)
     if attach not in _ATTACH:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -105,7 +105,7 @@ def _ordinal(location: Any) -> int:
     raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
-@entry()
+@entry(unsafe=True)
 def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
     """Keep advice on a range of managed memory, as cuMemAdvise."""
     current()

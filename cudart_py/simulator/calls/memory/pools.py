@@ -55,7 +55,7 @@ def cuDeviceGetMemPool(dev: Any) -> Any:
     return CUmemoryPool(current_pool(find_device(dev)).handle)
 
 
-@entry()
+@entry(unsafe=True)
 def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     """Choose the pool that cuMemAllocAsync takes from, as cuDeviceSetMemPool."""
     device, chosen = find_device(dev), pools.find(pool)
@@ -64,7 +64,7 @@ def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     device.current_pool = chosen
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemPoolGetAttribute(pool: Any, attr: Any) -> Any:
     """Return a pool's attribute, byte counts as cuuint64_t, as cuMemPoolGetAttribute."""
     found, key = pools.find(pool), number(attr)
@@ -82,7 +82,7 @@ def cuMemPoolGetAttribute(pool: Any, attr: Any) -> Any:
     return cuuint64_t(counts[key])
 
 
-@entry()
+@entry(unsafe=True)
 def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
     """Set a pool's attribute; the high-water marks can only be put back to 0, as cuMemPoolSetAttribute."""
     found, key, wanted = pools.find(pool), number(attr), number(value)
@@ -98,13 +98,13 @@ def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
-@entry()
+@entry(unsafe=True)
 def cuMemPoolTrimTo(pool: Any, minBytesToKeep: Any) -> None:
     """Release unused memory until so many bytes stay, as cuMemPoolTrimTo."""
     pools.find(pool).trim(number(minBytesToKeep))
 
 
-@entry()
+@entry(unsafe=True)
 def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
     """Set which other devices may access a pool's memory, as cuMemPoolSetAccess."""
     found, descriptions = pools.find(pool), list(map or ())
@@ -124,7 +124,7 @@ def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
     memory.note_change()
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemPoolGetAccess(memPool: Any, location: Any) -> Any:
     """Return what access a device has to a pool's memory, as cuMemPoolGetAccess."""
     found, device = pools.find(memPool), _device_at(location)
@@ -140,7 +140,7 @@ def _device_at(location: Any) -> Device:
     return find_device(location.id)
 
 
-@entry(values=1)
+@entry(values=1, unsafe=True)
 def cuMemPoolCreate(poolProps: Any) -> Any:
     """Make a pool of a device's pinned memory, as cuMemPoolCreate."""
     current()
@@ -153,7 +153,7 @@ def cuMemPoolCreate(poolProps: Any) -> Any:
     return CUmemoryPool(enter_pool(Pool(find_device(poolProps.location.id), poolProps.maxSize)).handle)
 
 
-@entry(frees=True)
+@entry(frees=True, unsafe=True)
 def cuMemPoolDestroy(pool: Any) -> None:
     """End a pool; its allocations stay until they are freed, as cuMemPoolDestroy."""
     found = pools.find(pool)

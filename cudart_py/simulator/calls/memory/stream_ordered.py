@@ -70,8 +70,8 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:
         return CUdeviceptr(allocate_in_capture(stream, size))
-    if captures.active:
-        captures.refuse_implicit(stream)
+    captures.refuse_implicit(stream)
+    captures.refuse_unsafe()
     allocation, at_once = pool.allocate(size, stream)
     try:
         if at_once:
@@ -108,6 +108,8 @@ def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
     if stream.capture is not None:
         free_in_capture(stream, allocation)
         return
+    captures.refuse_implicit(stream)
+    captures.refuse_unsafe()
     pool = allocation.pool
     if pool is None:
         submit(stream, DirectFree(allocation))

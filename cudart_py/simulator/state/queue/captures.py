@@ -27,6 +27,7 @@ __all__ = [
     "active",
     "end_captures",
     "of_thread",
+    "refuse_all",
     "refuse_implicit",
     "refuse_unsafe",
 ]
@@ -159,32 +160,34 @@ def end_captures(context: Context) -> None:
 
 def refuse_unsafe() -> None:
     """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil the capture, where a capture forbids unsafe calls."""
-    found = _forbidding()
-    if found:
-        for capture in found:
-            capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-
-
-def _forbidding() -> list[Capture]:
-    """Return the captures because of which the calling thread may make no unsafe calls."""
     mode = of_thread.mode
-    if mode == RELAXED:
-        return []
+    if not active or mode == RELAXED:
+        return
     thread = threading.get_ident()
-    return [
+    forbid = [
         capture
         for capture in active
         if (capture.thread == thread and capture.mode != RELAXED) or (mode == GLOBAL and capture.mode == GLOBAL)
     ]
+    _spoil(forbid, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+
+
+def refuse_all(context: Context) -> None:
+    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil them, where a context has captures of any mode."""
+    of_context = [capture for capture in active if capture.origin.context is context]
+    _spoil(of_context, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
 
 
 def refuse_implicit(stream: Stream) -> None:
     """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while it would wait for a captured one."""
-    if not stream.is_legacy:
-        return
-    found = [capture for capture in active if capture.blocks_legacy(stream.context)]
-    if found:
-        for capture in found:
-            capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    if stream.is_legacy:
+        blocked = [capture for capture in active if capture.blocks_legacy(stream.context)]
+        _spoil(blocked, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+
+
+def _spoil(spoilt: list[Capture], status: CUresult) -> None:
+    """Raise a status because of some captures, where there are any."""
+    for capture in spoilt:
+        capture.invalidate()
+    if spoilt:
+        raise StatusError(status)
