@@ -166,7 +166,7 @@ def cuCtxGetFlags() -> int:
 
 @entry()
 def cuCtxSynchronize() -> None:
-    """Run all work of the current context, as cuCtxSynchronize; no mode of a capture allows it."""
+    """Run all work of the current context, which no mode of a capture allows, as cuCtxSynchronize."""
     context = current()
     captures.refuse_all(context)
     complete_context(context)
