@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from suite import printing, random_kernels
-from suite.frame import ROOT, Array, run
+from suite import printing
+from suite.frame import ROOT, run
 from suite.table import CASES
 
 import cudart_py as cuda
 
-GROUPS = (*dict.fromkeys(case.group for case in CASES), "random", "printing")
+GROUPS = (*dict.fromkeys(case.group for case in CASES), "printing")
 SECONDS_A_GROUP = 120
 
 
@@ -51,22 +51,11 @@ def metadata() -> dict[str, Any]:
 
 def parts(group: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]], dict[str, int]]]:
     """Yield the parts of a group: a name, what runs it, and the checksums of its results."""
-    for seeds in random_kernels.batches() if group == "random" else ():
-        yield f"seeds {seeds}", partial(batch, seeds), {str(seed): random_kernels.digest(seed) for seed in seeds}
     for kernel in printing.KERNELS if group == "printing" else ():
         yield kernel, partial(printing.run, kernel), {}
     for case in CASES:
         if case.group == group:
             yield case.id, partial(run, case), {case.id: case.digest}
-
-
-def batch(seeds: range) -> dict[str, Array]:
-    """Return the words of the random kernels, with zeros for those of other seeds."""
-    module = random_kernels.compiled(seeds)
-    words = np.zeros((random_kernels.COUNT, random_kernels.WORDS), np.uint32)
-    for seed in seeds:
-        words[seed] = random_kernels.result(module, seed)
-    return {"words": words}
 
 
 def record(folder: Path, group: str) -> list[str]:
@@ -91,10 +80,7 @@ def record(folder: Path, group: str) -> list[str]:
             text = json.dumps({"metadata": about, "results": results}, indent=1)
             (folder / "printing.json").write_text(text + "\n")
             continue
-        if group == "random":
-            results["words"] = results.get("words", 0) + first["words"]
-        else:
-            results |= {f"{part}/{name}": array for name, array in first.items()}
+        results |= {f"{part}/{name}": array for name, array in first.items()}
         text = json.dumps({**about, "digests": digests}, sort_keys=True)
         np.savez_compressed(folder / f"{group}.npz", allow_pickle=False, metadata=np.array(text), **results)
     return failures

@@ -79,9 +79,9 @@ def host_results(kernels: Sequence[Kernel], seed: int) -> dict[int, Words]:
 class Runs:
     """Kernels compiled for both compilers, and launched by the engines in their modes."""
 
-    def __init__(self, kernels: Sequence[Kernel], seed: int) -> None:
+    def __init__(self, kernels: Sequence[Kernel], seed: int, *options: str) -> None:
         self._expected = host_results(kernels, seed)
-        self._module = cuda.compile(source(kernels), options=OPTIONS)
+        self._module = cuda.compile(source(kernels), options=(*OPTIONS, *options))
         self._seed = seed
 
     def _run(self, kernel: Kernel, mode: str) -> tuple[Words, Any]:

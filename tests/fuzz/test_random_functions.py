@@ -51,6 +51,13 @@ def test_the_driver_gives_what_cpp_gives(device: cuda.Device, differences: Diffe
     assert not differences("plain", [""])
 
 
+def test_code_for_debugging_gives_what_cpp_gives(device: cuda.Device) -> None:
+    """It is another program with the same results: every variable is in memory, and nothing is inlined."""
+    kernels = [make(SEED, number, size=1) for number in (3, 4)]
+    runs = oracle.Runs(kernels, SEED, "--device-debug")
+    assert not [text for kernel in kernels for text in runs.differences(kernel, [""], ["plain"])]
+
+
 @pytest.mark.needs("profile")
 @pytest.mark.unsanitized("the software checks and counts, and has no tool beside it")
 @pytest.mark.parametrize("mode", OF_MODE)

@@ -1,1 +1,1 @@
-"""What the conformance tests share: cases, their inputs, the random kernels, recording and comparing."""
+"""What the conformance tests share: cases, their inputs, recording and comparing."""
