@@ -276,6 +276,14 @@ def test_the_warning_points_at_the_caller(place, device, call):
     assert [warning.filename for warning in caught] == [__file__]
 
 
+def test_a_process_warns_once(python, place):
+    place.mkdir()
+    place.chmod(0o777)
+    compiles = "\n".join(f"compile_image({SOURCE + end!r})" for end in ("", "//", "// "))
+    done = python(f"from cudart_py.compilation.compiler import compile_image\n{compiles}")
+    assert done.stderr.count("CacheWarning") == 1
+
+
 def forged(content, change):
     """Return an entry with a changed header and a checksum that fits."""
     start = len(cache._MAGIC) + cache._DIGEST_BYTES
@@ -284,6 +292,11 @@ def forged(content, change):
     text = change(header) or json.dumps(header).encode()
     body = struct.pack("<I", len(text)) + text + content[start + 4 + length :]
     return cache._MAGIC + cache._digest(body) + body
+
+
+def with_checksum(content, byte):
+    start = len(cache._MAGIC)
+    return content[:start] + bytes([byte]) * cache._DIGEST_BYTES + content[start + cache._DIGEST_BYTES :]
 
 
 FORGERIES = {
@@ -307,6 +320,7 @@ FORGERIES = {
 DAMAGES = {
     **{f"cut at {end}": lambda content, end=end: content[:end] for end in (0, 10, 40, 200, -1)},
     "another start": lambda content: b"\0" + content[1:],
+    **{f"a checksum of {byte:x}": lambda content, byte=byte: with_checksum(content, byte) for byte in (0, 0xFF)},
     "a flipped bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
     **{name: lambda content, change=change: forged(content, change) for name, change in FORGERIES.items()},
 }

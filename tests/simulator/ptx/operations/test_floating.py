@@ -28,6 +28,36 @@ def test_fma_with_one_factor_for_all_lanes(kind: str) -> None:
         assert_same_floats(result, expected, b, c)
 
 
+def test_fma_rounds_once_near_the_least_normal_number() -> None:
+    """Sums of which float64 has not all bits, and whose first rounding would be a tie of subnormal numbers"""
+    rng = np.random.default_rng()
+    a, b = (rng.integers(1 << 23, 1 << 24, COUNT).astype(np.float32) * np.float32(2.0**-86) for _ in range(2))
+    c = (rng.integers(0, 1 << 23, COUNT) + 0.0).astype(np.float32) * np.float32(2.0**-149)
+    # Half a step above or below c, less or more by what only the exact product has.
+    a[::2], b[::2] = (1 + 2.0**-23) * np.float32(2.0**-75), (1 - 2.0**-23) * np.float32(2.0**-75)
+    b[::4] *= -1
+    result = operation("fma.rn.f32")(a, b, c)
+    expected = [ieee_sum(x, y, z, "f32") for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)]
+    assert_same_floats(result, expected, a, b, c)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_number_is_of_the_classes_that_its_exponent_says(kind: str) -> None:
+    a = np.concatenate([floats(KINDS[kind], COUNT, 28), np.array([0, -0.0, math.inf, math.nan], KINDS[kind])])
+    fraction = np.finfo(KINDS[kind]).nmant
+    pattern = a.view(f"u{a.dtype.itemsize}").astype(object)
+    exponent, rest = pattern >> fraction & (1 << 8 * a.dtype.itemsize - 1 - fraction) - 1, pattern & (1 << fraction) - 1
+    ends = exponent == (1 << 8 * a.dtype.itemsize - 1 - fraction) - 1
+    classes = {
+        "finite": ~ends, "infinite": ends & (rest == 0), "notanumber": ends & (rest != 0),
+        "number": ~(ends & (rest != 0)), "normal": ~ends & (exponent != 0), "subnormal": (exponent == 0) & (rest != 0),
+    }  # fmt: skip  # rows of a table
+    for name, expected in classes.items():
+        result = operation(f"testp.{name}.{kind}")(a)
+        assert result.dtype == bool, name
+        np.testing.assert_array_equal(result, expected.astype(bool), name)
+
+
 def test_single_precision_nan_is_canonical() -> None:
     a = np.array([math.nan, 1, math.inf, 0], np.float32)
     b = np.array([0x7FC00001, 0xFFC12345, 0xFF800000, 0x7F800001], np.uint32).view(np.float32)

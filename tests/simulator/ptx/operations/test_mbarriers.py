@@ -39,6 +39,11 @@ def test_warps_complete_several_phases(needed: int, lanes: int, size: int) -> No
     np.testing.assert_array_equal(pending_count(before), needed - warps * size % needed)
 
 
+def test_a_phase_needs_at_most_2_to_the_20_less_1_arrivals() -> None:
+    most = (1 << 20) - 1
+    assert pending_count(operate(barrier(most), "arrive", 1)).tolist() == [most]
+
+
 # What an H200 (sm_90) does: the arrivals that a phase needs, those before, the lanes and the arrivals of each.
 MEASURED = [
     (1, 0, 1, 1, True), (1, 0, 2, 1, False), (2, 0, 3, 1, False), (8, 0, 9, 1, False), (8, 0, 16, 1, False),
