@@ -25,7 +25,7 @@ _DOMAINS = ("default", "remote")
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What `Kernel.launch` takes beside the shape and the stream, as it came."""
+    """What `Kernel.configure` takes beside the shape and the stream, as it came."""
 
     cooperative: Any = False
     cluster: Any = None
@@ -34,6 +34,10 @@ class LaunchOptions:
     carveout: Any = None
     cluster_scheduling: Any = None
     memory_domain: Any = None
+
+
+# What a call that launches takes by keyword.
+NAMES = frozenset({"shared_bytes", "stream", *LaunchOptions.__dataclass_fields__})
 
 
 def make_config(function: Function, shape: LaunchShape, stream: int, options: LaunchOptions) -> Any:

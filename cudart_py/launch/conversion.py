@@ -199,12 +199,15 @@ def _pointer(place: _Place, argument: Any) -> int:
     if isinstance(argument, DeviceArray):
         if argument.closed:
             raise ValueError(f"{place}: the array is closed")
+        if isinstance(argument.base, DeviceArray):  # memory that was allocated with a pitch is no view
+            _check_order(place, argument, argument.is_contiguous)
         _check_dtype(place, argument.dtype)
         _check_access(place, argument.device)
         return argument.pointer
     if isinstance(argument, np.ndarray):
         owner = pinned_owner(argument)
         if owner is not None and owner.mapped:
+            _check_order(place, argument, argument.flags.c_contiguous)
             _check_dtype(place, argument.dtype)
             return int(device_pointer(argument))
         hint = (
@@ -214,6 +217,7 @@ def _pointer(place: _Place, argument: Any) -> int:
     if is_foreign(argument):
         writes = None if place.parameter.constant else "declare the parameter as a pointer to const"
         array = wrap(place.kernel, f"arguments[{place.position}]", argument, place.stream, writes)
+        _check_order(place, array, array.is_contiguous)
         _check_dtype(place, array.dtype)
         _check_access(place, array.device)
         return array.pointer
@@ -223,6 +227,15 @@ def _pointer(place: _Place, argument: Any) -> int:
             f"cudart_py.Pointer({int(argument):#x})"
         )
     raise TypeError(f"{place} takes a device array, not {_what(argument)}")
+
+
+def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], is_contiguous: bool) -> None:
+    """Refuse a view of which a kernel, which gets its address alone, would read other elements."""
+    if not is_contiguous:
+        raise ValueError(
+            f"{place} takes an array in C order, not a view of shape {array.shape} with strides of {array.strides} "
+            "bytes, which a pointer does not tell; pass a copy of it, or its address as a cudart_py.Pointer"
+        )
 
 
 def _check_access(place: _Place, home: Device) -> None:

@@ -38,8 +38,9 @@ def _is_plain(size: Any) -> bool:
 class Kernel(Function):
     """A `__global__` function of a loaded module.
 
-    `kernel[grid, block](...)`, `kernel[grid, block, shared_bytes, stream](...)` launch it, in the order
-    of CUDA's chevrons; the arguments are checked against `signature` before the driver sees them.
+    `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, in the order of CUDA's
+    chevrons; `launch` does so in one call, and `configure` is the brackets' long form, which takes options too. The
+    arguments are checked against `signature` before the driver sees them.
     """
 
     module: Module
@@ -62,7 +63,7 @@ class Kernel(Function):
     def __getitem__(self, key: tuple[Any, ...]) -> Launch:
         if not isinstance(key, tuple) or not 2 <= len(key) <= 4:
             raise self._without_shape()
-        return self.launch(*key)
+        return self.configure(*key)
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise TypeError, which says that a launch has its shape in brackets: `kernel[grid, block](...)`."""
@@ -73,6 +74,21 @@ class Kernel(Function):
         return TypeError(f"launch {self.name} as {' or '.join(f'{self.name}[{shape}](...)' for shape in shapes)}")
 
     def launch(
+        self,
+        grid: Any,
+        block: Any,
+        *arguments: Any,
+        shared_bytes: int = 0,
+        stream: Stream | None = None,
+        **options: Any,
+    ) -> None:
+        """Launch this kernel with its arguments: `configure(grid, block, shared_bytes, stream, **options)(*arguments)`.
+
+        Returns at once, and raises what `configure` and the launch raise (cuLaunchKernel, cuLaunchKernelEx).
+        """
+        self.configure(grid, block, shared_bytes, stream, **options)(*arguments)
+
+    def configure(
         self,
         grid: Any,
         block: Any,
@@ -87,7 +103,7 @@ class Kernel(Function):
         cluster_scheduling: str | None = None,
         memory_domain: str | None = None,
     ) -> Launch:
-        """Return the launch of this kernel in a shape, to be called with the arguments.
+        """Return the launch of this kernel in a shape, to be called with the arguments; nothing is launched yet.
 
         `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared
         memory of a block, above 48 KiB opted in to here. `cooperative`: all blocks are resident at once

@@ -19,6 +19,7 @@ from ..driver.unwrap import failure
 from ..memory.host_memory import pinned_owner
 from ..streams.graph_nodes import NodeWork
 from ..streams.stream import Stream
+from .attributes import NAMES
 from .shape import LaunchShape
 
 if TYPE_CHECKING:
@@ -143,9 +144,11 @@ class Launch:
         self._stream = stream
         self._mark = prepared.mark
 
-    def __call__(self, *arguments: Any) -> None:
-        """Launch the kernel with these arguments, as many as its signature has."""
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        """Launch the kernel with these arguments, as many as its signature has. None of them has a keyword."""
         prepared = self._prepared
+        if named:
+            raise self._by_keyword(named)
         try:
             buffer = prepared.idle.pop()
         except IndexError:  # another thread may have taken the last one, so that a look before would not help
@@ -161,6 +164,15 @@ class Launch:
         prepared.idle.append(buffer)
         if status or self._mark is None or _log[-1] is not prepared.record:
             prepared.finish(status, arguments)
+
+    def _by_keyword(self, named: dict[str, Any]) -> TypeError:
+        """Return the error of a call with keywords, which says where their values belong."""
+        name = self.kernel.name
+        if NAMES.issuperset(named):
+            remedy = f"write {name}.launch(grid, block, ..., {', '.join(f'{option}=...' for option in named)})"
+        else:
+            remedy = "pass the arguments in the order of its parameters"
+        return TypeError(f"{name}: a launch takes no keyword, and {', '.join(map(repr, named))} came; {remedy}")
 
     @property
     def kernel(self) -> Kernel:

@@ -87,8 +87,9 @@ def _plain(index: int, parameter: Parameter) -> str:
     if kind == "pointer" and parameter.dtype != "bfloat16":
         dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
         # Written out for arrays that own their memory, which most are: the property takes as long as all other tests.
-        closed = f"({name}._value is None or {name}.base is not None and {name}.base.closed)"
-        return f"type({name}) is DeviceArray{dtype} and {name}.device is device and not {closed}"
+        out_of_order = f"type({name}.base) is DeviceArray and not {name}.is_contiguous"
+        unusable = f"({name}._value is None or {name}.base is not None and ({name}.base.closed or {out_of_order}))"
+        return f"type({name}) is DeviceArray{dtype} and {name}.device is device and not {unusable}"
     if kind == "integer":
         low, high = integer_range(parameter)
         return f"type({name}) is int and {low} <= {name} <= {high}"

@@ -182,7 +182,7 @@ def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tu
     found = kernel.occupancy(block)
     most = found.blocks * device.sm_count
     held = Counter(meeting(kernel, most, block))
-    refused = refusal("refused", cuda.LaunchError, lambda: kernel.launch(most + 1, block, cooperative=True))
+    refused = refusal("refused", cuda.LaunchError, lambda: kernel.configure(most + 1, block, cooperative=True))
     holds = held == {found.blocks: device.sm_count} and refused.holds
     detail = f"calculated: {found.blocks}; multiprocessors by the blocks that met: {dict(held)}; {refused.detail}"
     return found, Check(f"{kernel.name} in blocks of {block}: as many meet as calculated, and no more", holds, detail)
@@ -191,7 +191,7 @@ def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tu
 def meeting(kernel: cuda.Kernel, blocks: int, block: tuple[int, int]) -> list[int]:
     """Let so many blocks wait for one another, which needs all of them at once; return how many each SM holds."""
     arrived, places, data = cuda.zeros(1, np.uint32), poisoned(blocks, np.uint32), cuda.zeros(max(LIVE), np.float32)
-    kernel.launch(blocks, block, cooperative=True)(arrived, places, data)
+    kernel.configure(blocks, block, cooperative=True)(arrived, places, data)
     _, counts = np.unique(places.to_host(), return_counts=True)  # a device's numbers may have gaps
     return [int(count) for count in counts]
 
@@ -204,7 +204,7 @@ def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
         kernel = module[f"meet<{live}>"]
         for threads in [block for block in BLOCKS if block <= kernel.attributes.max_threads_per_block]:
             for shared in [nbytes for nbytes in SHARED if nbytes <= most]:
-                kernel.launch(1, threads, shared)  # not called: this opts in to so much shared memory
+                kernel.configure(1, threads, shared)  # not called: this opts in to so much shared memory
                 told = cuda.check(cuda.raw.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel.handle, threads, shared))
                 found = kernel.occupancy(threads, shared).blocks
                 shapes += 1

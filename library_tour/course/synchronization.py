@@ -199,7 +199,7 @@ def smoothing(device: cuda.Device, module: cuda.Module, random: np.random.Genera
         if name == AT_ONCE:
             kernel = module[STEPS_NAMES[0]]
             most = device.sm_count * kernel.occupancy(BLOCK).blocks
-            launch = kernel.launch(min(most, blocks_for(n, BLOCK)), BLOCK, cooperative=True)
+            launch = kernel.configure(min(most, blocks_for(n, BLOCK)), BLOCK, cooperative=True)
             return launch.bind(a, b, n, STEPS)
         kernel, grid = module["smooth_step"], blocks_for(n, BLOCK)
         there, back = kernel[grid, BLOCK].bind(a, b, n), kernel[grid, BLOCK].bind(b, a, n)
@@ -230,7 +230,7 @@ def too_many(module: cuda.Module) -> Row:
     """Ask for a cooperative launch of more blocks than the device holds at once, which is refused."""
     kernel = module[STEPS_NAMES[0]]
     check = refusal(
-        "too many cooperative blocks", cuda.LaunchError, lambda: kernel.launch(2**20, BLOCK, cooperative=True)
+        "too many cooperative blocks", cuda.LaunchError, lambda: kernel.configure(2**20, BLOCK, cooperative=True)
     )
     return Row("more blocks than fit", check=replace(check, word="refused"), note=check.detail)
 
@@ -268,7 +268,7 @@ def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
         values: dict[str, Value] = {}
         for block in (32, 256, 1024):
             blocks = device.sm_count if kernel == WAITS["grid.sync()"] else 1
-            module[kernel].launch(blocks, block, cooperative=True)(found)
+            module[kernel].configure(blocks, block, cooperative=True)(found)
             values[f"{block:,}"] = float(on_host(found)[0]) / ROUNDS
         rows.append(Row(name, values))
     return rows
@@ -318,6 +318,6 @@ def all_steps(kernel: str, *, cooperative: bool) -> str:
     host = np.random.default_rng(0).random(2 * BLOCK, np.float32)
     a = cuda.to_device(host)
     b = cuda.zeros_like(a)
-    load_all()[kernel].launch(2, BLOCK, cooperative=cooperative)(a, b, host.size, STEPS)
+    load_all()[kernel].configure(2, BLOCK, cooperative=cooperative)(a, b, host.size, STEPS)
     wrong = np.count_nonzero(np.abs(on_host(a) - smoothed(host, STEPS)) > 1e-6)
     return f"{wrong} of {host.size} numbers are wrong." if wrong else ""

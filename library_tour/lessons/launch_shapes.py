@@ -44,7 +44,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         fact = f"a matrix of {rows:,} x {columns:,} is covered by a launch that is allowed"
         covered = grid[0] * block[0] >= columns and grid[1] * block[1] >= rows
         try:
-            kernel.launch(grid, block)  # prepared, and not run
+            kernel.configure(grid, block)  # prepared, and not run
         except ValueError as error:
             yield Check(fact, False, str(error))
         else:

@@ -64,7 +64,7 @@ def record(combinations: int) -> list[list[int]]:
         threads = min(threads, attributes.max_threads_per_block)
         sizes = (0, choose.randint(0, most), choose.randint(0, 20_000), 1024 * choose.randint(0, 100))
         dynamic = min(choose.choice(sizes), most)
-        kernel.launch(1, threads, dynamic)  # opts in to the dynamic bytes
+        kernel.configure(1, threads, dynamic)  # opts in to the dynamic bytes
         blocks = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel.handle, threads, dynamic)
         rows.append([threads, attributes.registers, attributes.shared_bytes, dynamic, int(blocks)])
     return rows

@@ -151,7 +151,7 @@ def test_the_table_is_in_order_and_agrees_with_the_device(device):
 @pytest.mark.parametrize("block", [1, 32, 100, (16, 16), 512, (8, 8, 16)])
 def test_a_kernels_occupancy_equals_the_drivers(device, module, block, shared):
     kernel = module["dynamic"]
-    kernel.launch(1, block, shared)
+    kernel.configure(1, block, shared)
     threads = math.prod(block) if isinstance(block, tuple) else block
     expected = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel.handle, threads, shared)
     found = kernel.occupancy(block, shared)

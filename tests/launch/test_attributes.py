@@ -57,7 +57,7 @@ def kernels():
 
 def test_a_cooperative_grid_is_resident_at_once_also_by_a_bound_launch(device, kernels):
     blocks = device.sm_count if "concurrent_host" in cuda.capabilities() else 8
-    launch = kernels["grid_sum"].launch(blocks, 32, cooperative=True)
+    launch = kernels["grid_sum"].configure(blocks, 32, cooperative=True)
     for bind in (False, True):
         arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(blocks, np.uint32)
         if bind:
@@ -70,16 +70,16 @@ def test_a_cooperative_grid_is_resident_at_once_also_by_a_bound_launch(device, k
 def test_a_cooperative_grid_that_is_too_large_names_the_most_blocks(device, kernels):
     kernel = kernels["grid_sum"]
     most = kernel.occupancy(256).blocks * device.sm_count
-    kernel.launch(most, 256, cooperative=True)
+    kernel.configure(most, 256, cooperative=True)
     words = rf"grid_sum: a cooperative grid of \({most + 1}, 1, 1\) has {most + 1} blocks, and {most} blocks of 256"
     with pytest.raises(cuda.LaunchError, match=words):
-        kernel.launch(most + 1, 256, cooperative=True)
+        kernel.configure(most + 1, 256, cooperative=True)
 
 
 @pytest.mark.parametrize("cluster", [2, (2, 1), (2, 2, 1), (1, 4), 1, (4, 4)])
 def test_clusters_have_the_shape_that_was_asked_for(device, kernels, cluster):
     out = cuda.zeros((16, 3), np.uint32)
-    kernels["cluster_shape"].launch((4, 4), 32, cluster=cluster)(out)
+    kernels["cluster_shape"].configure((4, 4), 32, cluster=cluster)(out)
     x, y = (*(cluster if isinstance(cluster, tuple) else (cluster,)), 1)[:2]
     values = out.to_host()
     np.testing.assert_array_equal(values[:, :2], np.full((16, 2), (x, y)))
@@ -108,7 +108,7 @@ BAD = [
 @pytest.mark.parametrize(("name", "grid", "options", "error", "words"), BAD)
 def test_a_bad_attribute_names_kernel_and_limit(device, kernels, name, grid, options, error, words):
     with pytest.raises(error, match=words):
-        kernels[name].launch(grid, 32, **options)
+        kernels[name].configure(grid, 32, **options)
 
 
 @pytest.mark.parametrize("is_captured", [False, True])
@@ -118,7 +118,7 @@ def test_a_dependent_launch_reads_what_the_launch_before_it_wrote(device, kernel
 
         def launch():
             kernels["produce"][391, 256, 0, stream](x, N)
-            kernels["consume"].launch(391, 256, 0, stream, programmatic=True)(y, x, N)
+            kernels["consume"].configure(391, 256, 0, stream, programmatic=True)(y, x, N)
 
         if is_captured:
             with stream.capture("relaxed") as graph:
@@ -146,7 +146,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_launch_with_attributes_computes_the_same(device, kernels, options):
     x = cuda.zeros(128, np.float32)
-    kernels["fill"].launch(4, 32, **options)(x, 3.0)
+    kernels["fill"].configure(4, 32, **options)(x, 3.0)
     np.testing.assert_array_equal(x.to_host(), np.full(128, 3.0))
 
 

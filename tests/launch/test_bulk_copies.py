@@ -301,7 +301,7 @@ CLUSTERS = [
 def test_threads_copy_store_and_add_in_another_block(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
     copied, stored, added, numbers = untouched(8, 64), untouched(8, 64, 4), untouched(8, 2, 4), untouched(8, 64)
-    kernels["send"].launch(8, 64, cluster=size)(copied, stored, added, numbers, cuda.to_device(values))
+    kernels["send"].configure(8, 64, cluster=size)(copied, stored, added, numbers, cuda.to_device(values))
     sent = np.roll(values, 1, axis=1).reshape(8, 64)
     np.testing.assert_array_equal(copied.to_host(), sent)
     np.testing.assert_array_equal(stored.to_host(), sent[:, :, None] * np.array([1, 2, 3, 4]))
@@ -314,7 +314,7 @@ def test_threads_copy_store_and_add_in_another_block(device, kernels, rng, size)
 def test_threads_arrive_at_another_blocks_barrier(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
     out = untouched(8, 64)
-    kernels["arrive_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    kernels["arrive_there"].configure(8, 64, cluster=size)(out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), np.roll(values, 1, axis=1).reshape(8, 64)[:, ::-1])
 
 
@@ -322,7 +322,7 @@ def test_threads_arrive_at_another_blocks_barrier(device, kernels, rng, size):
 def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, ranks):
     values = rng.integers(0, 1000, 64, np.int32)
     out = untouched(2, 4, 64)
-    kernels["multicast"].launch(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
+    kernels["multicast"].configure(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
     chosen = np.array([ranks >> rank & 1 for rank in range(4)], np.bool_)
     np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))
 
@@ -395,7 +395,7 @@ def test_cache_policies_change_no_results(device, kernels, rng):
 def test_a_block_reads_the_next_ones_shared_memory(device, kernels, rng, size):
     values = rng.integers(0, 1000, 64 * 64, np.int32)
     out = cuda.zeros(values.size, np.int32)
-    kernels["rotate"].launch(64, 64, cluster=size)(out, cuda.to_device(values))
+    kernels["rotate"].configure(64, 64, cluster=size)(out, cuda.to_device(values))
     expected = np.roll(values.reshape(-1, size, 64), -1, axis=1)[:, :, ::-1]
     np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
 
@@ -403,13 +403,13 @@ def test_a_block_reads_the_next_ones_shared_memory(device, kernels, rng, size):
 def test_atomics_reach_every_block_of_the_cluster(device, kernels, rng):
     bins = rng.integers(0, 128, (6, 256), np.int32)
     out = cuda.zeros((6, 128), np.int32)
-    kernels["histogram"].launch(24, 64, cluster=4)(out, cuda.to_device(bins))
+    kernels["histogram"].configure(24, 64, cluster=4)(out, cuda.to_device(bins))
     np.testing.assert_array_equal(out.to_host(), [np.bincount(row, minlength=128) for row in bins])
 
 
 def test_an_address_tells_the_rank_of_its_block(device, kernels):
     out = cuda.zeros((8, 64), np.int32)
-    kernels["ranks"].launch(8, 64, cluster=4)(out)
+    kernels["ranks"].configure(8, 64, cluster=4)(out)
     np.testing.assert_array_equal(out.to_host(), np.arange(64) % 4 * 100 + np.arange(8)[:, None] % 4)
 
 
@@ -428,7 +428,7 @@ def test_a_launch_takes_the_largest_cluster(device, kernels):
     most = kernel.max_cluster_size(64)
     assert most >= 8
     out = cuda.zeros((most, 64), np.int32)
-    kernel.launch(most, 64, cluster=most)(out)
+    kernel.configure(most, 64, cluster=most)(out)
     np.testing.assert_array_equal(out.to_host() // 100, np.tile(np.arange(64) % most, (most, 1)))
 
 

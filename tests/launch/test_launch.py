@@ -97,6 +97,14 @@ def arguments(**changes):
     return [*{**given, **changes}.values()]
 
 
+class Foreign:
+    """Another library's array."""
+
+    def __init__(self, array):
+        facts = {"shape": array.shape, "strides": array.strides, "typestr": array.dtype.str, "version": 3}
+        self.owner, self.__cuda_array_interface__ = array, {**facts, "data": (array.pointer, False)}
+
+
 def closed_array(*, view=False):
     array = cuda.zeros(4, np.float32)
     found = array[1:] if view else array
@@ -128,6 +136,16 @@ BAD_ARGUMENTS = [
     (lambda: arguments(x=1234), TypeError, r"cudart_py.Pointer\(0x4d2\)"),
     (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
     (lambda: arguments(x=closed_array(view=True)), ValueError, "argument 1 of saxpy .*: the array is closed"),
+    # Views whose elements a pointer to the first does not find.
+    (
+        lambda: arguments(x=cuda.zeros(8, np.float32)[::2]),
+        ValueError,
+        r"in C order, .* strides of \(8,\) .*; pass a copy",
+    ),
+    (lambda: arguments(x=cuda.zeros((4, 4), np.float32)[:, 1]), ValueError, r"shape \(4,\) with strides of \(16,\)"),
+    (lambda: arguments(x=cuda.zeros((2, 3), np.float32).T), ValueError, "C order"),
+    (lambda: arguments(x=cuda.pinned_empty(8, np.float32, mapped=True)[::2]), ValueError, "C order"),
+    (lambda: arguments(x=Foreign(cuda.zeros(8, np.float32)[::2])), ValueError, "C order"),
 ]
 
 
@@ -173,6 +191,42 @@ def test_a_call_without_a_shape_says_how_a_kernel_is_launched(device, module):
         module["saxpy"]((4,), (256,), (1.0,), shared_mem=0)
 
 
+def test_launch_launches_at_once_and_configure_waits_for_the_call(device, module):
+    x, y = cuda.full(4, 3, np.float32), cuda.zeros(4, np.float32)
+    launch = module["saxpy"].configure(1, 4)
+    assert not y.to_host().any()
+    launch(2.0, x, y, 4)
+    assert y.to_host().tolist() == [6] * 4
+    with cuda.Stream() as stream:
+        module["saxpy"].launch(1, 4, 2.0, x, y, 4, stream=stream)
+        module["saxpy"].launch((1, 1), (4,), 2.0, x, y, 4, shared_bytes=128, stream=stream, cooperative=True)
+        assert y.to_host(stream=stream).tolist() == [18] * 4
+    with pytest.raises(TypeError, match="takes 4 arguments, and 0 were given"):
+        module["saxpy"].launch(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"stream": None}, r"'stream' came; write saxpy\.launch\(grid, block, \.\.\., stream=\.\.\.\)"),
+        ({"cooperative": True, "shared_bytes": 4}, r"cooperative=\.\.\., shared_bytes=\.\.\.\)"),
+        ({"n": 4}, "'n' came; pass the arguments in the order of its parameters"),
+    ],
+)
+def test_keywords_of_a_launch_are_refused_with_what_to_write(device, module, named, words):
+    with pytest.raises(TypeError, match=f"^saxpy: a launch takes no keyword, .*{words}"):
+        module["saxpy"][1, 4](*arguments(), **named)
+
+
+def test_views_in_c_order_and_arrays_with_a_pitch_are_passed_as_their_first_element(device, module):
+    pitched = cuda.empty_pitched((2, 4), np.float32).copy_from(np.full((2, 4), 3, np.float32))
+    x, y = cuda.full((3, 4), 5, np.float32), cuda.zeros(8, np.float32)
+    module["saxpy"][1, 4](1.0, pitched, y[4:], 4)
+    module["saxpy"][1, 4](1.0, x[1], y[:4], 4)
+    module["saxpy"][1, 4](1.0, cuda.Pointer(x[:, ::2].pointer), y[:4], 4)
+    assert y.to_host().tolist() == [10] * 4 + [3] * 4
+
+
 def test_numpy_integers_and_lists_are_shapes(device, module):
     out = cuda.zeros(64, np.int32)
     module["bounded"][np.int64(1), [np.uint32(64)]](out)
@@ -192,7 +246,7 @@ def test_launches_are_logged_in_their_order_and_repeated_ones_once(device, modul
     """Or they would drive others out of the report of an error."""
     x = cuda.zeros(4, np.float32)
     wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
-    attributed = module["saxpy"].launch(1, 2, cooperative=True)
+    attributed = module["saxpy"].configure(1, 2, cooperative=True)
     device.synchronize()
     while len(state.log) > 1:
         state.log.popleft()
@@ -331,7 +385,7 @@ def test_a_launch_is_no_method_and_says_what_it_launches_where_and_how_it_is_cal
         assert launch.kernel is module["saxpy"]
         assert launch.stream is stream
         assert (launch.shape.grid, launch.shape.block, launch.shape.shared_bytes) == ((2, 3, 1), (32, 1, 1), 16)
-    assert list(inspect.signature(launch).parameters) == ["arguments"]
+    assert list(inspect.signature(launch).parameters) == ["arguments", "named"]
     assert not inspect.signature(module["saxpy"][1, 32].bind(*arguments())).parameters
     assert "Launch the kernel" in pydoc.render_doc(launch)
 

@@ -179,7 +179,7 @@ def test_what_cannot_take_a_nodes_place_is_refused(kernels, stream, step, x):
     with pytest.raises(ValueError, match="argument 'node' is a kernel, and argument 'work' is for a graph"):
         executable.set_node(node, step)
     with pytest.raises(ValueError, match="launches add with attributes"):
-        executable.set_node(node, kernels["add"].launch(1, N, cluster=1).bind(x, 1.0))
+        executable.set_node(node, kernels["add"].configure(1, N, cluster=1).bind(x, 1.0))
     with stream.capture() as other:
         kernels["add"][1, N, 0, stream](x, 1.0)
         cuda.memset(x, 0, stream=stream)
@@ -195,7 +195,7 @@ def test_what_cannot_take_a_nodes_place_is_refused(kernels, stream, step, x):
 
 def test_a_cluster_stays_the_nodes_own(kernels, stream, x):
     with stream.capture() as graph:
-        kernels["cluster_size"].launch(2, 1, 0, stream, cluster=2)(x, 1.0)
+        kernels["cluster_size"].configure(2, 1, 0, stream, cluster=2)(x, 1.0)
     executable = graph.instantiate()
     executable.set_node(graph.nodes[0], kernels["cluster_size"][4, 1].bind(x, 10.0))
     executable.launch(stream)

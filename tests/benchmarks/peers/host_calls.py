@@ -121,7 +121,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     ),
     "cooperative launch": lambda t: (
         bare("cuLaunchKernelEx", things.launch_config(t, cooperative=True), t.f, 0, t.extra),
-        partial(t.kernel.launch(GRID, BLOCK, 0, t.stream, cooperative=True), *t.arguments),
+        partial(t.kernel.configure(GRID, BLOCK, 0, t.stream, cooperative=True), *t.arguments),
     ),
     # Events and streams
     "event record": lambda t: (bare("cuEventRecord", t.e, t.s), partial(t.event.record, t.stream)),

@@ -231,7 +231,7 @@ def arrive_wait_barrier(build: Build) -> None:
     a, b = build.floats(count, low=0.1), build.floats(count, low=0.1)
     first, second, sums = cuda.to_device(a), cuda.to_device(b), cuda.zeros(blocks, np.float64)
     kernel = module["normVecByDotProductAWBarrier"]
-    kernel.launch(blocks, threads, threads // 32 * 8, cooperative=True)(first, second, sums, count)
+    kernel.configure(blocks, threads, threads // 32 * 8, cooperative=True)(first, second, sums, count)
     root = np.sqrt(np.dot(a.astype(np.float64), b))
     check_close(first.to_host(), a / root, 1e-5)
     check_close(second.to_host(), b / root, 1e-5)
