@@ -21,7 +21,7 @@ from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .context.resetting import reset
-from .driver.checks import checks
+from .driver.sanitizer import sanitizer
 from .driver.seam import capabilities, raw
 from .driver.unwrap import check
 from .errors import (
@@ -159,7 +159,6 @@ __all__ = [
     "cache_info",
     "capabilities",
     "check",
-    "checks",
     "clear_cache",
     "compile",
     "compile_image",
@@ -200,6 +199,7 @@ __all__ = [
     "register_host",
     "release_staging",
     "reset",
+    "sanitizer",
     "timed",
     "to_device",
     "zeros",

@@ -194,5 +194,5 @@ class LinkError(CudaError):
 class SimulatorWarning(UserWarning):
     """A mistake in a kernel that hardware hides: a race, a read of unwritten memory, a barrier that threads miss.
 
-    The launch's results are what they would be without the check. `cuda.checks("error")` makes it an exception.
+    The launch's results are what they would be without the check. `cuda.sanitizer("error")` makes it an exception.
     """

@@ -36,7 +36,7 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     # The package's own place first, in a checkout that is not installed too.
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
     environment["CUDART_PY_SIMULATOR_DEVICES"] = str(devices)
     environment["PYTHONPATH"] = path
     try:

@@ -8,7 +8,7 @@
 Every stop with kernels runs on the simulator at its small size, with the same random numbers each time. The figures of
 a kernel are those of `cudart_py.benchmark.counter_gate`, summed over its launches, and the registers and bytes of
 spills that the assembler reports. What depends on the compiler's version (instructions, registers, spills) is compared
-only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile unless `CUDART_PY_SIMULATOR_CHECKS`
+only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile unless `CUDART_PY_SANITIZER`
 says otherwise: the figures are the same.
 """
 
@@ -79,7 +79,7 @@ def count(name: str) -> Figures:
 
 def count_all(names: Sequence[str]) -> Figures:
     """Return the figures of several stops, each run in a process of its own."""
-    environment = {"CUDART_PY_SIMULATOR_CHECKS": "off", **os.environ, "CUDART_PY_DRIVER": "simulator"}
+    environment = {"CUDART_PY_SANITIZER": "off", **os.environ, "CUDART_PY_DRIVER": "simulator"}
 
     def one(name: str) -> Figures:
         command = [sys.executable, __file__, "--stop", name]

@@ -38,7 +38,7 @@ __all__ = [
     "note_exit",
     "raw",
     "select",
-    "set_checks",
+    "set_sanitizer",
     "take_report",
 ]
 
@@ -279,9 +279,9 @@ def can_reset() -> bool:
     return hasattr(_module, "reset")
 
 
-def set_checks(mode: str | None) -> None:
+def set_sanitizer(mode: str | None) -> None:
     """Choose what becomes of the driver's findings in kernels, None for the environment's choice; hardware has none."""
-    getattr(_choose(), "set_checks", lambda _: None)(mode)
+    getattr(_choose(), "set_sanitizer", lambda _: None)(mode)
 
 
 def capabilities() -> frozenset[str]:

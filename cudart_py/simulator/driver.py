@@ -2,7 +2,7 @@
 
 Names, parameters and results are those of `cuda.bindings.driver`. Beside them: `CAPABILITIES`, what this driver can do
 that a GPU's driver can't; `take_report()`, the text of the last fault, and `lost_by()`, which says later what has lost
-the context; `begin_profile()` and `end_profile()`, which count what launches do; `set_checks()`, which chooses what
+the context; `begin_profile()` and `end_profile()`, which count what launches do; `set_sanitizer()`, which chooses what
 becomes of mistakes that hardware hides; `in_finalizer()`, which calls a function whose calls leave errors for a later
 one; `in_a_call()`, whether the thread is in the middle of a call, which refuses others; `note_exit()`, which says what
 the program never waited for; `reset()`, by which all devices begin anew, and `drop_bytes()`, for memory that was in use
@@ -211,7 +211,7 @@ from .calls.streams import (
 from .calls.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
 from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
 from .calls.unwaited import note_exit
-from .checks.findings import set_checks
+from .checks.findings import set_sanitizer
 from .state.contexts import in_a_call, in_finalizer, lost_by, take_report
 
 CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile", "reset"})

@@ -277,7 +277,7 @@ def not_cleared() -> str:
     """Copy memory that nothing was written to, with the driver's warning as an error; no call fails for it."""
     read, written = (cuda.empty(COUNT, np.float32) for _ in range(2))
     copy = load_all()["copy"][1, 32].bind(read, written, COUNT)
-    with cuda.checks("error"):
+    with cuda.sanitizer("error"):
         copy()
         error = error_of(cuda.current_device().synchronize)
     return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())

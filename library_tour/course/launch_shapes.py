@@ -302,7 +302,7 @@ def allowed(kernel: cuda.Kernel) -> Row:
 
 def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
     """Ask for a shape that no device can launch: first by this package, whose message is shown, then by the driver."""
-    here = refusal(f"{shape} is refused", ValueError, partial(kernel.launch, *shape))
+    here = refusal(f"{shape} is refused", ValueError, partial(kernel.configure, *shape))
     by_driver = refusal(
         f"{shape} is refused by the driver",
         cuda.InvalidValueError,

@@ -224,7 +224,7 @@ def test_copy():
 @pytest.mark.needs("profile")
 @pytest.mark.unsanitized("the kernel is wrong on purpose")
 def test_the_report_of_a_mistake_that_the_checks_raise_ends_at_the_tests_line(run, monkeypatch):
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "error")
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "error")
     result = run(WRONG, "--tb=short")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E*SimulatorWarning: kernel copy at *uninitialised value*"])

@@ -91,7 +91,7 @@ class Runs:
         """
         words, out = cuda.to_device(inputs(self._seed, kernel)), cuda.to_device(before(kernel))
         launch = functools.partial(self._module[kernel.name][kernel.blocks, kernel.threads], words, out)
-        with cuda.checks("error" if mode == "checked" else "off"):
+        with cuda.sanitizer("error" if mode == "checked" else "off"):
             if mode != "counted":
                 launch()
                 return out.to_host(), None

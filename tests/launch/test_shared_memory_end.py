@@ -43,7 +43,7 @@ ENDS = [("dynamic", 28, 31), ("dynamic", 1000, 255), ("dynamic", 0, -1), ("fixed
 PROGRAM = """
 import numpy as np
 import cudart_py as cuda
-with cuda.Device(0), cuda.checks("off"):
+with cuda.Device(0), cuda.sanitizer("off"):
     out = cuda.zeros(1, np.int32)
     launch = cuda.compile({source!r})[{name!r}][1, 1, {size}]
     for at in range(max({last}, 0), {last} + 2):

@@ -127,7 +127,7 @@ def kernels():
 def advice(launch, dtype=np.float32):
     """Return the rules that say something of a launch on zeros, with their sentences."""
     x = cuda.zeros(4096, dtype)
-    with cuda.checks("off"), cuda.profile() as p:
+    with cuda.sanitizer("off"), cuda.profile() as p:
         launch(x)
         cuda.current_device().synchronize()
     return {found.rule: found.sentence for found in advise_on(hot_lines(sources_of(p.launches)))}

@@ -35,7 +35,7 @@ def mode(request, monkeypatch):
     if engine == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
-    with cuda.checks(checks):
+    with cuda.sanitizer(checks):
         yield request.param
 
 

@@ -78,7 +78,7 @@ PARTS = [NAMES[first::12] for first in range(12)]
 )
 def test_solutions_are_right_and_starts_are_not(python, names):
     program = f"import sys; sys.argv[1:] = {names}\n{TRY}"
-    environment = {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
+    environment = {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
     done = python(program, CUDART_PY_SIMULATOR_DEVICES=str(answers.DEVICES), **environment)
     found = [[json.loads(line) for line in tried.splitlines()] for tried in done.stdout.split("end\n")[:-1]]
     for name, tried in zip(names, found, strict=True):

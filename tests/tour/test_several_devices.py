@@ -24,7 +24,7 @@ from tests.tour.outcomes import counted, on_devices, outcome
 def test_several_devices_have_the_result_of_one_without_a_race(count):
     names = ["map", "managed", *stops.SEVERAL_DEVICES]
     program = f"json.dump({{name: found(name, 61) for name in {names}}}, sys.stdout)"
-    found = on_devices(count, program, CUDART_PY_SIMULATOR_CHECKS="error")
+    found = on_devices(count, program, CUDART_PY_SANITIZER="error")
     for name in names:
         assert found[name]["state"] == "passed", found[name]
         assert not any("one device. This" in note for note in found[name]["notes"]), name

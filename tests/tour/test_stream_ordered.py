@@ -16,5 +16,5 @@ def test_a_pool_keeps_what_is_freed_until_a_trim_returns_it_and_a_full_one_names
 
 def test_the_waiting_program_has_no_wrong_numbers(device):
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
-    with cuda.checks("error"):
+    with cuda.sanitizer("error"):
         assert stream_ordered.second_reads(first, second, lambda term: term.close(stream=second)) == ""

@@ -37,11 +37,11 @@ def test_a_fault_is_caught_with_the_drivers_report_in_its_process_and_what_is_no
 
 
 def devices() -> str:
-    return f"{len(cuda.devices())} devices, checks {os.environ['CUDART_PY_SIMULATOR_CHECKS']}"
+    return f"{len(cuda.devices())} devices, checks {os.environ['CUDART_PY_SANITIZER']}"
 
 
 def test_the_readers_own_choices_change_nothing(monkeypatch):
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_DEVICES", "3")
     assert shown_wrong("idea", devices, devices=2).note == "2 devices, checks warn"
 

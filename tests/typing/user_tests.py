@@ -37,7 +37,7 @@ def shapes() -> cuda.DeviceArray:
 
 def choices() -> None:
     """Name what is chosen by a word."""
-    with cuda.checks("error"), cuda.Stream().access_policy(cuda.zeros(3), hit="normal", miss="streaming"):
+    with cuda.sanitizer("error"), cuda.Stream().access_policy(cuda.zeros(3), hit="normal", miss="streaming"):
         measure(nothing, ceiling="fp32")
         measure(nothing, ceiling=4.3e12)
     cuda.advise(cuda.managed_empty(3), "set_read_mostly")
@@ -55,7 +55,7 @@ def wrong(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) -> None:
     cuda.zeros((3, 2.5))  # type: ignore[arg-type]  # the same in a tuple
     cuda.empty("34")  # type: ignore[arg-type]  # a shape in a string
     cuda.zeros(3).reshape("3")  # type: ignore[arg-type]  # the same
-    cuda.checks("loud")  # type: ignore[arg-type]  # a mode that is none
+    cuda.sanitizer("loud")  # type: ignore[arg-type]  # a mode that is none
     cuda.Stream().capture("local")  # type: ignore[arg-type]  # the same
     cuda.Stream().access_policy(cuda.zeros(3), hit="always")  # type: ignore[arg-type]  # the same
     cuda.advise(cuda.managed_empty(3), "set_read")  # type: ignore[arg-type]  # an advice that is none

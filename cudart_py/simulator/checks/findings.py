@@ -18,10 +18,10 @@ __all__ = [
     "mode",
     "pending",
     "put_finding",
-    "set_checks",
+    "set_sanitizer",
 ]
 
-CHECKS_VARIABLE = "CUDART_PY_SIMULATOR_CHECKS"
+CHECKS_VARIABLE = "CUDART_PY_SANITIZER"
 MODES = ("off", "warn", "error")
 _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
@@ -62,7 +62,7 @@ _state = _Choice()
 
 
 def mode() -> str:
-    """Return "off", "warn" or "error": what `set_checks` chose, else what the environment says."""
+    """Return "off", "warn" or "error": what `set_sanitizer` chose, else what the environment says."""
     if _state.chosen is not None:
         return _state.chosen
     value = os.environ.get(CHECKS_VARIABLE, "")
@@ -72,7 +72,7 @@ def mode() -> str:
     return found
 
 
-def set_checks(chosen: str | None) -> str | None:
+def set_sanitizer(chosen: str | None) -> str | None:
     """Choose the mode for launches that run from now on, None for the environment's; return the previous choice."""
     before, _state.chosen = _state.chosen, chosen
     return before

@@ -60,6 +60,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> Report:
     os.environ["CUDART_PY_DRIVER"] = "simulator"
-    with cuda.checks("off"):
+    with cuda.sanitizer("off"):
         found = compare(options.only, not options.small, options.seconds)
         return Report.of("programs", conditions("numpy", "llvmlite"), found)

@@ -164,7 +164,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> Report:
     os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_ENGINE": "native"}
-    with cuda.checks("off"), cuda.Device(0):
+    with cuda.sanitizer("off"), cuda.Device(0):
         makers = {"simulator": on_simulator, "C++": in_cpp(), "PoCL": in_opencl()}
         works = (make_work(name, n // options.scale) for name, n in SIZES.items())
         found = (one for work in works for one in compare(work, makers))

@@ -51,7 +51,7 @@ def run_here(program: Program, folder: Path, seed: int) -> Outcome:
             error = str(raised)
     texts += [str(one.message) for one in caught if issubclass(one.category, cuda.SimulatorWarning)]
     alarms = [text for text in texts if not any(part in text for part in program.own)]
-    checked = "profile" in cuda.capabilities() and os.environ.get("CUDART_PY_SIMULATOR_CHECKS") != "off"
+    checked = "profile" in cuda.capabilities() and os.environ.get("CUDART_PY_SANITIZER") != "off"
     if verdict == "passed" and alarms:
         verdict = f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}"
     elif verdict == "passed" and program.own and not texts and checked:
@@ -81,7 +81,7 @@ def run(
         for program in programs:
             of_program = []
             for mode in modes:
-                settings = zip(("CUDART_PY_SIMULATOR_ENGINE", "CUDART_PY_SIMULATOR_CHECKS"), mode, strict=False)
+                settings = zip(("CUDART_PY_SIMULATOR_ENGINE", "CUDART_PY_SANITIZER"), mode, strict=False)
                 with mock.patch.dict(os.environ, {"CUDART_PY_CACHE": cache, **dict(settings)}):
                     outcome = run_apart(program, folders[program.suite], seed, limit)
                 said = [f"{program.suite}/{program.name}: {', '.join(mode)} {outcome}, seed {seed}", *outcome.details]

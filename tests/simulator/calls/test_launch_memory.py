@@ -74,7 +74,7 @@ def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel
     if engine == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
-    with cuda.checks(mode), cuda.profile():
+    with cuda.sanitizer(mode), cuda.profile():
         status = run(kernel, CHUNK + 1)
     assert status == (Status.CUDA_ERROR_ILLEGAL_ADDRESS if kernel == "astray" else Status.CUDA_SUCCESS)
     assert [type(thing) for thing in gc.get_objects() if isinstance(thing, Chunk | Group | LaunchState)] == []
@@ -87,7 +87,7 @@ def test_the_peak_of_memory_does_not_grow_with_the_blocks(context, no_collection
 
     def peak(chunks: int) -> int:
         tracemalloc.start()
-        with cuda.checks("off"):
+        with cuda.sanitizer("off"):
             run(kernel, chunks * CHUNK)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

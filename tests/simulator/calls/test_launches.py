@@ -78,7 +78,7 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, ch
     if chosen == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")
     assert launches.launch_limits() == (None, 7)

@@ -124,7 +124,7 @@ def test_the_live_allocation_in_freed_ones_place_is_named_first_and_the_last_of_
 @pytest.mark.parametrize("engine", ["auto", "numpy", "native"])
 def test_a_missing_bound_is_blamed_on_the_allocation_that_was_indexed(play, module, monkeypatch, engine, checks):
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", checks)
+    monkeypatch.setenv("CUDART_PY_SANITIZER", checks)
     pool, keep = ok(driver.cuDeviceGetDefaultMemPool(0)), bindings.cuuint64_t(2**40)
     release = bindings.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     ok(driver.cuMemPoolSetAttribute(pool, release, keep))

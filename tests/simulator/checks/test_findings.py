@@ -82,7 +82,7 @@ def test_mode_error_raises_at_the_line_that_waited_and_leaves_the_context_alone_
     out = ints(32)
 
     def wait():
-        with cuda.checks("error"):
+        with cuda.sanitizer("error"):
             wrong_mask(out)
             device.synchronize()
 
@@ -92,27 +92,53 @@ def test_mode_error_raises_at_the_line_that_waited_and_leaves_the_context_alone_
     assert {frame.filename for frame in frames} == {__file__}
     assert last.line == "device.synchronize()"
     assert out.to_host()[5] == 0
-    with cuda.checks("off"):
+    with cuda.sanitizer("off"):
         assert found(wrong_mask, out) == []
 
 
 def test_the_environment_chooses_the_mode_and_an_unknown_one_is_refused(monkeypatch):
     for value, chosen in {"": "warn", "0": "off", "off": "off", "1": "warn", "warn": "warn", "error": "error"}.items():
-        monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", value)
+        monkeypatch.setenv("CUDART_PY_SANITIZER", value)
         assert mode() == chosen
-    with pytest.raises(ValueError, match="'loud'"), cuda.checks("loud"):
+    with pytest.raises(ValueError, match="'loud'"), cuda.sanitizer("loud"):
         pass
 
 
 def test_blocks_that_overlap_leave_no_mode_behind():
     outside = mode()
-    first, second = cuda.checks("off"), cuda.checks("error")  # as two threads may enter and leave them
+    first, second = cuda.sanitizer("off"), cuda.sanitizer("error")  # as two threads may enter and leave them
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
     assert mode() == "error"
     second.__exit__(None, None, None)
     assert mode() == outside
+
+
+def test_a_call_sets_the_mode_until_the_next_one_and_a_block_until_its_end(python):
+    program = """
+import cudart_py as cuda
+from cudart_py.simulator.checks.findings import mode
+seen = []
+with cuda.sanitizer("error"):
+    pass
+seen.append(mode())
+cuda.sanitizer("off")
+seen.append(mode())
+with cuda.sanitizer("error"):
+    with cuda.sanitizer("warn"):
+        seen.append(mode())
+    seen.append(mode())
+seen.append(mode())
+cuda.sanitizer("error")
+seen.append(mode())
+with cuda.sanitizer("warn"):
+    cuda.sanitizer("off")
+    seen.append(mode())
+print(*seen, mode())
+"""
+    modes = python(program, CUDART_PY_SANITIZER="warn", CUDART_PY_DRIVER="simulator").stdout.split()
+    assert modes == ["warn", "off", "warn", "error", "off", "error", "off", "off"]
 
 
 UNWRITTEN = """extern "C" __global__ void k(int* out, const int* in) {

@@ -202,7 +202,7 @@ def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, mod
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
     data, out, files = zeros(64), zeros(64), set()
     device.synchronize()
-    with cuda.checks("off"):
+    with cuda.sanitizer("off"):
         module["strided"][1, 64](out, data, 1)
         sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename))
         try:
@@ -270,7 +270,7 @@ def recorded():
 
 def launches(engine, names=patterns.NAMES):
     # Some patterns let threads store to the same place on purpose.
-    with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.checks("off"), cuda.profile() as profile:
+    with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.sanitizer("off"), cuda.profile() as profile:
         patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
         patterns.launch(names)
     return {launch.kernel: launch for launch in profile.launches}

@@ -87,7 +87,7 @@ def blank() -> int:
 
 def finding(*works: Callable[[], Any]) -> str:
     """Return what the checks say of work."""
-    with cuda.checks("error"):
+    with cuda.sanitizer("error"):
         for work in works:
             work()
         with pytest.raises(cuda.SimulatorWarning) as caught:

@@ -81,7 +81,7 @@ def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatc
         return go_on(launch)
 
     monkeypatch.setattr(NativeLaunch, "go_on", ask)
-    with cuda.checks("off"):
+    with cuda.sanitizer("off"):
         module["step"][300, LANES](x, 1)
         cuda.Device(0).synchronize()
     assert len(answers) == 3
@@ -241,7 +241,7 @@ extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; 
 def test_an_error_that_ends_no_context_and_a_finding(device, name, mode, caught):
     """`tex2D` can't read a texture of one dimension."""
     texture, out = cuda.Texture(cuda.zeros(8, np.float32)), cuda.empty(1, np.float32)
-    with cuda.checks(mode):
+    with cuda.sanitizer(mode):
         given = texture if name == "fetch" else cuda.empty(1, np.float32)
         cuda.compile(KERNELS)[name][1, 1](given, out)
         del texture, given  # the finalizer waits for the kernel

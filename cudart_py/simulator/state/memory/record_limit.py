@@ -15,7 +15,7 @@ from ..environment import whole_number
 
 __all__ = ["LIMIT_VARIABLE", "RecordLimit", "limit"]
 
-LIMIT_VARIABLE = "CUDART_PY_SIMULATOR_CHECKS_MIB"
+LIMIT_VARIABLE = "CUDART_PY_SANITIZER_MIB"
 _MEBIBYTE = 1 << 20
 # The default in MiB, and which part of the machine's memory it is at most.
 _MOST = 8192
