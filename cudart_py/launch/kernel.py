@@ -132,7 +132,7 @@ class Kernel(Function):
                 f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
                 f"device {stream.device.ordinal}"
             )
-        handle = stream.handle
+        stream._used, handle = True, stream._value
         plain = _is_plain(grid) and _is_plain(block) and _is_plain(shared_bytes)
         options = None
         if (

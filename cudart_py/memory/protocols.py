@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
@@ -47,6 +48,38 @@ class ArrayProtocols(Handle):
     def copy(self, *, stream: Stream | None = None) -> Self:
         """Return a copy in memory of its own."""
         raise NotImplementedError
+
+    def to_host(self) -> np.ndarray[Any, Any]:
+        """Copy to the host."""
+        raise NotImplementedError
+
+    def item(self) -> Any:
+        """Return the only element as a Python object, as NumPy's `item`; waits for the copy to the host.
+
+        Raises ValueError for an array of any other size.
+        """
+        return self._only("item").item()
+
+    def _only(self, call: str) -> np.ndarray[Any, Any]:
+        size = math.prod(self.shape)
+        if size != 1:
+            raise ValueError(
+                f"DeviceArray.{call}: only an array of one element has a value on the host, and this one has {size}; "
+                "copy the elements with array.to_host()"
+            )
+        return self.to_host()
+
+    def __bool__(self) -> bool:
+        return bool(self._only("__bool__"))
+
+    def __int__(self) -> int:
+        return int(self._only("__int__").item())
+
+    def __float__(self) -> float:
+        return float(self._only("__float__").item())
+
+    def __complex__(self) -> complex:
+        return complex(self._only("__complex__").item())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError("NumPy cannot read a DeviceArray, whose elements are in device memory: use array.to_host()")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from .. import arguments, errors
 from ..context import debugging, lifetimes
@@ -36,9 +36,10 @@ class Stream(StreamBase):
     - `priority`: lower numbers come first; outside the device's range it is a ValueError.
     - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
-    `with stream:` closes the stream at the end of the block. It does not make it current, as CuPy and PyTorch do: no
-    stream is ever current, and calls without a stream use the legacy default stream. Pass it to each call:
-    `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`.
+    `with cuda.Stream() as stream:` closes the stream at the end of the block. It does not make it current, as CuPy and
+    PyTorch do: no stream is ever current, and calls without a stream use the legacy default stream. Pass it to each
+    call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A block of a stream that was
+    used before is a ValueError, since others may go on using it.
     """
 
     __slots__ = ("_owner",)
@@ -56,8 +57,9 @@ class Stream(StreamBase):
         non_blocking = arguments.flag("Stream", "non_blocking", non_blocking)
         flag = enums.CUstream_flags
         kind = flag.CU_STREAM_NON_BLOCKING if non_blocking else flag.CU_STREAM_DEFAULT
-        self._queue = api.cuStreamCreateWithPriority(kind, priority)
-        self._value = int(self._queue)
+        self._value = int(api.cuStreamCreateWithPriority(kind, priority))
+        self._queue = None
+        self._used = False
 
     @classmethod
     def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
@@ -274,6 +276,14 @@ class Stream(StreamBase):
         "persisting". Persisting lines need room set aside: `device.limits.persisting_l2_cache_size`.
         """
         return AccessPolicy(self, array, hit_ratio, hit, miss)
+
+    def __enter__(self) -> Self:
+        if self._owned and self._used:
+            raise ValueError(
+                "Stream: at its end the block would close a stream that was used before it; no stream is ever current: "
+                "pass it to each call, or make one for the block, with cuda.Stream() as stream"
+            )
+        return self
 
     def close(self) -> None:
         """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy).

@@ -22,11 +22,19 @@ __all__ = ["StreamBase", "finished", "resolved"]
 class StreamBase(ComparedHandle):
     """A stream's handle and device. `_device` is None for the default streams, which are any current device's."""
 
-    __slots__ = ("_device", "_queue")
+    __slots__ = ("_device", "_queue", "_used")
 
     _device: Device | None
     # The CUstream, or None where none was made yet, the stream is closed, or a default one of a certain device.
     _queue: Any
+    # Whether anybody has asked for the handle, and may have given the stream work.
+    _used: bool
+
+    @property
+    def handle(self) -> int:
+        """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        self._used = True
+        return super().handle
 
     @property
     def native(self) -> Any:

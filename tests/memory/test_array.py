@@ -181,3 +181,22 @@ def test_more_bytes_than_the_driver_can_be_asked_for_are_too_much_memory(device,
     with pytest.raises(cuda.OutOfMemoryError, match=f"{2**67:,} bytes of .* memory were asked for") as caught:
         make((2**62, 4), np.float64)
     assert caught.value.requested == 2**67
+
+
+@pytest.mark.parametrize("value", [0, 3, -2.5, 1 + 2j, True, 2**63], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_an_array_of_one_element_has_its_value_on_the_host(device, value, shape):
+    host = np.full(shape, value)
+    array = cuda.to_device(host)
+    assert type(array.item()) is type(host.item())
+    assert array.item() == complex(array) == host.item()
+    assert bool(array) == bool(host)
+    if not isinstance(value, complex):
+        assert (int(array), float(array)) == (int(host.item()), float(host.item()))
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,), (3, 1)])
+@pytest.mark.parametrize("call", [bool, int, float, complex, cuda.DeviceArray.item])
+def test_an_array_of_another_size_has_no_value(device, call, shape):
+    with pytest.raises(ValueError, match=rf"only an array of one element .* has {np.prod(shape)}; .*to_host"):
+        call(cuda.zeros(shape))

@@ -57,6 +57,7 @@ def test_whole_arrays_take_one_call_and_wait_for_the_host_without_a_stream(strea
     source, out = make(VALUES), make(np.zeros_like(VALUES))
     x, y = (cuda.empty(VALUES.shape, VALUES.dtype) for _ in range(2))
     cuda.current_device().synchronize()
+    (named or stream).synchronize()  # the first work of a stream takes the general way
     for dst, src, call in (
         (x, source, "cuMemcpyHtoDAsync"),
         (y, x, "cuMemcpyDtoDAsync"),

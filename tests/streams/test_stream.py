@@ -62,6 +62,32 @@ def test_a_with_block_closes_the_stream_and_makes_none_current(device):
         stream.synchronize()
 
 
+USES = {
+    "launch": lambda stream: cuda.compile('extern "C" __global__ void k() {}')["k"][1, 1, 0, stream](),
+    "copy": lambda stream: cuda.memcpy(cuda.empty(3), np.ones(3), stream=stream),
+    "fill": lambda stream: cuda.memset(cuda.empty(3), 0, stream=stream),
+    "allocation": lambda stream: cuda.empty(3, stream=stream),
+    "event": lambda stream: stream.record(),
+    "wait": lambda stream: cuda.legacy_default.wait(stream),
+    "handle": lambda stream: stream.handle,
+    "library": lambda stream: cuda.Stream.borrow(stream.handle).synchronize(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_with_block_of_a_stream_that_was_used_before_is_refused(device, use):
+    with cuda.Stream() as fresh:
+        use(fresh)
+    stream = cuda.Stream()
+    use(stream)
+    with pytest.raises(ValueError, match="would close a stream that was used before it"):
+        stream.__enter__()
+    assert not stream.closed
+    with cuda.legacy_default, cuda.Stream.borrow(stream) as borrowed:
+        borrowed.synchronize()
+    assert not stream.closed
+
+
 def test_default_streams_have_the_special_handles_and_never_close(device):
     assert cuda.legacy_default.handle == 1
     assert cuda.per_thread_default.handle == 2

@@ -85,13 +85,14 @@ def test_environment_says_how_many_devices_and_how_much_memory(uninitialised: py
     assert ok(driver.cuDeviceTotalMem(2)) == 5000000
 
 
-VARIABLES = {"ENGINE": ["cuda", "NumPy", "0"], "THREADS": ["0", "two", "1025"]}
-VARIABLES |= {name: ["many"] for name in ("DEVICES", "MEMORY", "STEPS", "SECONDS", "CHECKS", "CHECKS_MIB")}
+VARIABLES = {"SIMULATOR_ENGINE": ["cuda", "NumPy", "0"], "SIMULATOR_THREADS": ["0", "two", "1025"]}
+VARIABLES |= {f"SIMULATOR_{name}": ["many"] for name in ("DEVICES", "MEMORY", "STEPS", "SECONDS")}
+VARIABLES |= {name: ["many"] for name in ("SANITIZER", "SANITIZER_MIB")}
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_wrong_variable_is_named_at_the_first_use(uninitialised: pytest.MonkeyPatch, variable: str) -> None:
     for value in VARIABLES[variable]:
-        uninitialised.setenv(f"CUDART_PY_SIMULATOR_{variable}", value)
-        with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_{variable}='{value}' is no"):
+        uninitialised.setenv(f"CUDART_PY_{variable}", value)
+        with pytest.raises(ValueError, match=f"CUDART_PY_{variable}='{value}' is no"):
             driver.cuInit(0)
