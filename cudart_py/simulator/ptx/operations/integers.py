@@ -120,14 +120,16 @@ def sad(a: Array, b: Array, c: Array) -> Array:
 # --- saturating sums and clamped extremes -------------------------------------------------------------------------
 
 
-def add_s32(a: Array, b: Array, *, sat: bool = False) -> Array:
-    """Add, saturating on request (``add.s32``, ``add.sat.s32``)."""
-    return _clip_s32(np.add(a, b, dtype=np.int64)) if sat else a + b
+def add_s32(a: Array, b: Array, *, sat: bool) -> Array:
+    """Add, saturating (``add.sat.s32``)."""
+    assert sat
+    return _clip_s32(np.add(a, b, dtype=np.int64))
 
 
-def sub_s32(a: Array, b: Array, *, sat: bool = False) -> Array:
-    """Subtract, saturating on request (``sub.s32``, ``sub.sat.s32``)."""
-    return _clip_s32(np.subtract(a, b, dtype=np.int64)) if sat else a - b
+def sub_s32(a: Array, b: Array, *, sat: bool) -> Array:
+    """Subtract, saturating (``sub.sat.s32``)."""
+    assert sat
+    return _clip_s32(np.subtract(a, b, dtype=np.int64))
 
 
 def min_s32(a: Array, b: Array, *, relu: bool = False) -> Array:

@@ -44,6 +44,22 @@ def test_a_phase_needs_at_most_2_to_the_20_less_1_arrivals() -> None:
     assert pending_count(operate(barrier(most), "arrive", 1)).tolist() == [most]
 
 
+def test_warps_that_begin_with_a_later_one_bring_their_arrivals() -> None:
+    word = barrier(64)
+    apply("arrive", word, np.zeros(64, np.int64), [], parity=False, warps=np.arange(32, 96) // 32)
+    assert has_passed(word, 0)
+
+
+def test_a_state_tells_whether_its_phase_has_ended() -> None:
+    word = barrier(2)
+    for _ in range(2):  # two phases
+        first = operate(word, "arrive", 1)
+        assert not apply("test_wait", word, np.zeros(1, np.int64), [first], parity=False)[0]
+        second = operate(word, "arrive", 1)
+        for state in (first, second):
+            assert apply("test_wait", word, np.zeros(1, np.int64), [state], parity=False)[0]
+
+
 # What an H200 (sm_90) does: the arrivals that a phase needs, those before, the lanes and the arrivals of each.
 MEASURED = [
     (1, 0, 1, 1, True), (1, 0, 2, 1, False), (2, 0, 3, 1, False), (8, 0, 9, 1, False), (8, 0, 16, 1, False),
