@@ -12,6 +12,8 @@ Importing this package initialises nothing; the driver is chosen at first use.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Resources, Variable
 from .compilation.programs import Program
@@ -50,6 +52,7 @@ from .errors import (
     PeerAccessError,
     SimulatorWarning,
 )
+from .hints import missing
 from .launch.function import KernelAttributes
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
@@ -205,3 +208,13 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take any attribute for one of the package's
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise AttributeError, with what to write in place of a name of another package."""
+        raise missing("module", name, f"module {__name__!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -12,6 +12,7 @@ from ..compilation.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.seam import api
+from ..hints import hinted
 from ..streams.stream import Stream, legacy_default
 from .attributes import LaunchOptions, active_clusters, largest_cluster, make_config
 from .function import Function
@@ -35,6 +36,7 @@ def _is_plain(size: Any) -> bool:
     return type(size) is int or (type(size) is tuple and set(map(type, size)) == {int})
 
 
+@hinted
 class Kernel(Function):
     """A `__global__` function of a loaded module.
 

@@ -15,6 +15,7 @@ from ..context.device import Device, current_device
 from ..context.lifetimes import Handle
 from ..driver.seam import raw
 from ..driver.unwrap import failure
+from ..hints import hinted
 from ..pages.tables import facts
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DeviceArray", "allocate_array", "side_of"]
 
 
+@hinted
 class DeviceArray(ArrayProtocols):
     """An n-dimensional array in device memory.
 

@@ -15,6 +15,7 @@ from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.sharing import require_ipc
 from ..driver.unwrap import failure
+from ..hints import hinted
 from .polling import until
 from .stream_base import finished, resolved
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Timer", "timed"]
 
 
+@hinted
 class Event(ComparedHandle):
     """A mark in a stream (cuEventCreate).
 

@@ -14,6 +14,7 @@ from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.sharing import require_interop
 from ..driver.unwrap import failure
+from ..hints import hinted
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
 from .conditionals import Bodies, Condition, make_condition
@@ -30,6 +31,7 @@ __all__ = ["Stream", "legacy_default", "per_thread_default", "stream_of"]
 _MOST_CASES = 4096
 
 
+@hinted
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
 

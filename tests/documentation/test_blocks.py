@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cudart_py.hints import HINTS
 from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment, rows_of
 from tests.documentation.pages import Pages
 
@@ -76,6 +77,18 @@ def test_a_table_has_theirs_ours_and_a_note(page):
         assert len(row) == 3, row
         assert "`" in row[0] or row[0].startswith("a "), row
         assert "`" in row[1] or (row[1] == "—" and row[2]), row
+
+
+@pytest.mark.parametrize(("letter", "page"), [("c", "cupy"), ("n", "numba-cuda"), ("p", "pycuda")])
+def test_a_table_says_what_the_error_of_a_name_says(letter, page):
+    rows = rows_of(DOCS / "coming-from" / f"{page}.md")
+    missing = {}
+    for kind, names in HINTS.items():
+        for name, (packages, write) in names.items():
+            cells = [ours for theirs, ours, _ in rows if re.search(rf"\b{name}\b", theirs)]
+            if letter in packages and not any(write in ours or ours == "—" for ours in cells):
+                missing[f"{kind}.{name}"] = write
+    assert missing == {}
 
 
 def test_the_first_page_of_tables_leads_to_all_others():
