@@ -202,6 +202,11 @@ def _fall_back(reason: str) -> tuple[ModuleType, str]:
 
 
 def _simulator() -> ModuleType:
+    if sys.platform != "linux":
+        raise errors.NotSupportedError(
+            f"the simulator runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
+            "of Docker, or a notebook of Google Colab"
+        )
     from ..simulator import driver  # a process that has a GPU does not need it
 
     (status,) = driver.cuInit(0)

@@ -95,6 +95,20 @@ def test_raw_calls_return_the_drivers_tuples_which_check_unwraps(device):
         cuda.raw.cuNothing  # noqa: B018  # the access is what fails
 
 
+@pytest.mark.parametrize("platform", ["win32", "darwin"])
+def test_another_system_than_linux_is_told_where_the_simulator_runs(python, platform):
+    program = f"""
+import sys, cudart_py as cuda
+sys.platform = {platform!r}
+try:
+    cuda.zeros(3)
+except cuda.NotSupportedError as error:
+    print(error)
+"""
+    said = python(program, CUDART_PY_DRIVER="simulator").stdout
+    assert all(word in said for word in (platform, "WSL", "Docker", "Colab"))
+
+
 def test_a_simulator_without_devices_is_a_machine_without_devices(python):
     program = """
 import cudart_py as cuda
