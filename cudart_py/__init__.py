@@ -12,7 +12,7 @@ Importing this package initialises nothing; the driver is chosen at first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Resources, Variable
@@ -52,7 +52,6 @@ from .errors import (
     PeerAccessError,
     SimulatorWarning,
 )
-from .hints import missing
 from .launch.function import KernelAttributes
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
@@ -209,12 +208,6 @@ __all__ = [
     "zeros_like",
 ]
 
-if not TYPE_CHECKING:  # a type checker would take any attribute for one of the package's
-
-    def __getattr__(name: str) -> NoReturn:
-        """Raise AttributeError, with what to write in place of a name of another package."""
-        raise missing("module", name, f"module {__name__!r}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
+    from .hints import absent as __getattr__  # noqa: F401  # Python calls it
+    from .hints import public_names as __dir__  # noqa: F401  # as above

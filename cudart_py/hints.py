@@ -6,9 +6,10 @@ pages in docs/coming-from have a row for each name of a package that has a page,
 
 from __future__ import annotations
 
+import sys
 from typing import NoReturn, TypeVar
 
-__all__ = ["HINTS", "hinted", "missing"]
+__all__ = ["HINTS", "absent", "hinted", "public_names"]
 
 T = TypeVar("T")
 
@@ -103,10 +104,10 @@ class _Hint:
         self._kind, self._name = kind, name
 
     def __get__(self, thing: object, kind: type) -> NoReturn:
-        raise missing(self._kind, self._name, f"{self._kind!r} object")
+        raise _missing(self._kind, self._name, f"{self._kind!r} object")
 
 
-def missing(kind: str, name: str, what: str) -> AttributeError:
+def _missing(kind: str, name: str, what: str) -> AttributeError:
     """Return the error that `what`, an object of a kind, has no such attribute, with the hint if there is one."""
     text = HINTS[kind][name][1] if name in HINTS[kind] else ""
     hint = text if text in ("", _KERNEL) else f"write {text}"
@@ -124,3 +125,13 @@ def hinted(cls: type[T]) -> type[T]:
 
     cls.__dir__ = listed  # type: ignore[assignment]  # of the class that it is defined for
     return cls
+
+
+def absent(name: str) -> NoReturn:
+    """Raise AttributeError for a name that the package does not have, as its `__getattr__`."""
+    raise _missing("module", name, f"module {__package__!r}")
+
+
+def public_names() -> list[str]:
+    """Return the package's public names, as its `__dir__`."""
+    return list(sys.modules[__package__].__all__)

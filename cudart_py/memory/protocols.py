@@ -61,7 +61,7 @@ class ArrayProtocols(Handle):
         return self._only("item").item()
 
     def _only(self, call: str) -> np.ndarray[Any, Any]:
-        size = math.prod(self.shape)
+        size = math.prod(self.side.shape)  # ValueError for a closed array
         if size != 1:
             raise ValueError(
                 f"DeviceArray.{call}: only an array of one element has a value on the host, and this one has {size}; "

@@ -19,6 +19,8 @@ REGISTERED = ("complex array", "0-d array", "0-d int array", "structured", "othe
 SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range(0, 3)")
 TEXTS = ("''", "'x'", "NUL", "surrogate", "b'ab'", "bytearray(b'ab')")
 LIKE_ARRAYS = (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "(1+2j)", "datetime64", "empty device array")
+# The calls that take a kernel's arguments.
+LAUNCHES = ("Kernel.launch", "Launch.__call__", "Launch.bind")
 # What launches take for a shape of the grid.
 SHAPE = ("1", "int8", "0-d int array", "(1, 2)", "None")
 # What a word of an annotation says is taken. On a machine with one GPU the last device is the current one.
@@ -72,14 +74,15 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "key": ("0", "1", "-1", "int8", "0-d int array", "()", "Ellipsis", "(-1, 2)", "(1, 2)"),
     "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
     "Kernel.__getitem__.stream": ("None", "stream", "stream of the last device"),
+    "Kernel.launch.stream": ("None", "stream", "stream of the last device"),
     "start": ("event", "empty array"),
     "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
     "grid": SHAPE,
     "block": SHAPE,
     "cluster": SHAPE,
-    **{f"Launch.{call}.{array}": ("None", *DEVICE_ARRAYS[1:]) for call in ("__call__", "bind") for array in "xy"},
-    **{f"Launch.{call}.a": NUMBERS for call in ("__call__", "bind")},
-    **{f"Launch.{call}.n": (*INTEGERS, "True", "np.True_") for call in ("__call__", "bind")},
+    **{f"{call}.{array}": ("None", *DEVICE_ARRAYS[1:]) for call in LAUNCHES for array in "xy"},
+    **{f"{call}.a": NUMBERS for call in LAUNCHES},
+    **{f"{call}.n": (*INTEGERS, "True", "np.True_") for call in LAUNCHES},
     "preview.count": HUGE,
     "max_samples": HUGE,
     "min_samples": HUGE,
@@ -146,7 +149,7 @@ def names(target: Target, slot: str, text: str) -> bool:
     if len(slot) == 1:
         pattern = rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|must|and|of|overlaps|makes|\d+) )"
     words = [pattern, WORDS.get(slot, pattern)]
-    if target.name in ("Launch.__call__", "Launch.bind"):
+    if target.name in LAUNCHES:
         words.append(r"argument \d+ of|arguments\[\d+\]|arguments, and")
     if target.name.endswith("="):
         words.append(re.escape(target.name.removesuffix(" =").rpartition(".")[2]))

@@ -115,8 +115,12 @@ def _method(attribute: str) -> Callable[..., Any]:
 
 # Calls whose signature is a kernel's, or which are written as operators.
 _WRITTEN: Mapping[str, Callable[..., Any]] = {
+    "DeviceArray.item": lambda array: array[0, 0].item(),
     "Event.__sub__": lambda end, start: end - start,
     "Kernel.__getitem__": lambda kernel, grid, block, shared_bytes, stream: kernel[grid, block, shared_bytes, stream],
+    "Kernel.launch": lambda kernel, grid, block, a, x, y, n, shared_bytes, stream: kernel.launch(
+        grid, block, a, x, y, n, shared_bytes=shared_bytes, stream=stream
+    ),
     "Launch.__call__": lambda launch, a, x, y, n: launch(a, x, y, n),
     "Launch.bind": lambda launch, a, x, y, n: launch.bind(a, x, y, n),
 }
