@@ -125,6 +125,8 @@ REFUSED = {
     "host().uniform(empty(4, i32))": "TypeError: out has dtype int32",
     "host().uniform(empty(8)[::2])": "TypeError: out must be a contiguous NumPy array",
     "host().bits([0])": "TypeError: out must be a contiguous NumPy array",
+    "Generator().normal(4)": "TypeError: Generator: argument 'out' must be the array to fill, not a shape, the int 4",
+    "Generator().uniform((2, 3))": "TypeError: Generator: argument 'out' must be the array to fill, not a shape",
     "Generator().uniform(empty(4))": "TypeError: out must be a DeviceArray, not ndarray",
     "Generator().uniform(f32(4), stream='0')": "TypeError: stream must be a cudart_py Stream or None, not str",
     "host().normal(empty(3))": "'philox' makes normal numbers in pairs: fill an array of 4",

@@ -182,6 +182,11 @@ class Generator(Handle):
 
     def _check_out(self, out: Any, dtypes: tuple[np.dtype[Any], ...]) -> None:
         """Raise TypeError or ValueError for what is no array that the generator fills, and for other dtypes."""
+        if isinstance(out, int | tuple):
+            raise TypeError(
+                f"Generator: argument 'out' must be the array to fill, not a shape, {arguments.describe(out)}: pass "
+                "cudart_py.empty(shape, dtype), or call the function of this name in cudart_py.libraries with a shape"
+            )
         if self.device is not None:
             views.check_place(self.device, out=out)
             views.require_contiguous("out", out)
