@@ -7,6 +7,7 @@ pages in docs/coming-from have a row for each name of a package that has a page,
 from __future__ import annotations
 
 import sys
+from inspect import getattr_static
 from typing import NoReturn, TypeVar
 
 __all__ = ["HINTS", "absent", "hinted", "public_names"]
@@ -23,10 +24,11 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "tensor": ("t", "cuda.to_device(host)"),
         "asnumpy": ("c", "x.to_host()"),
         "to_host": ("", "x.to_host()"),
+        "checks": ("", 'cuda.sanitizer("error")'),
         "ones": ("cty", "cuda.full(n, 1.0)"),
         "device_array": ("n", "cuda.empty(n, np.float32)"),
         "device_array_like": ("n", "cuda.empty_like(x)"),
-        "mem_alloc": ("p", "cuda.empty(n, np.float32)"),
+        "mem_alloc": ("", "cuda.empty(nbytes, np.uint8)"),
         "pinned_array": ("n", "cuda.pinned_empty(n, np.float32)"),
         "mapped_array": ("n", "cuda.pinned_empty(n, np.float32, mapped=True)"),
         "managed_array": ("n", "cuda.managed_empty(n, np.float32)"),
@@ -37,7 +39,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "synchronize": ("nt", "cuda.current_device().synchronize()"),
         "select_device": ("n", "cuda.Device(0).set_current()"),
         "get_current_device": ("n", "cuda.current_device()"),
-        "stream": ("nt", "cuda.Stream()"),
+        "stream": ("n", "cuda.Stream()"),
         "event": ("n", "cuda.Event()"),
         "default_stream": ("nt", "cuda.legacy_default"),
         "external_stream": ("n", "cuda.Stream.borrow(stream.handle)"),
@@ -121,7 +123,7 @@ def hinted(cls: type[T]) -> type[T]:
         setattr(cls, name, _Hint(cls.__name__, name))
 
     def listed(self: T) -> list[str]:
-        return [name for name in object.__dir__(self) if name not in names]
+        return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), _Hint)]
 
     cls.__dir__ = listed  # type: ignore[assignment]  # of the class that it is defined for
     return cls
@@ -133,5 +135,6 @@ def absent(name: str) -> NoReturn:
 
 
 def public_names() -> list[str]:
-    """Return the package's public names, as its `__dir__`."""
-    return list(sys.modules[__package__].__all__)
+    """Return the package's public names and the public submodules that are imported, as its `__dir__`."""
+    package = sys.modules[__package__]
+    return [*package.__all__, *(name for name in ("benchmark", "libraries") if name in vars(package))]

@@ -168,6 +168,8 @@ class Handle:
             return
         if seam.in_a_call():  # by the `__del__` of something that the garbage collector has found there
             finalize(functools.partial(self._release, value))
+        elif captures:  # no captured work depends on it
+            _call_relaxed(functools.partial(self._release, value))
         else:
             self._release(value)
 

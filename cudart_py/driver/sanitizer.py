@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from typing import Literal
 
 from .. import arguments
@@ -12,46 +14,87 @@ from . import seam
 __all__ = ["sanitizer"]
 
 
-class _Choice:
-    """A chosen mode: that of the process until another is chosen, or, as a `with` block, until its end."""
+class _Modes:
+    """The modes that were chosen for the process, or inside one block, of which the latest holds.
 
-    def __init__(self, mode: str) -> None:
-        self._mode = mode
-        self._is_block = False
-        # A choice takes the place of the one before, unless that is the mode of an open block.
-        self._replaced = [choice for choice in _choices if not choice._is_block]
-        _choices[:] = [*(choice for choice in _choices if choice._is_block), self]
-        _apply()
+    A choice that is entered as a block is taken out again. One that is gone can't be entered any more, so that of those
+    the latest is enough.
+    """
 
-    def __enter__(self) -> None:
-        self._is_block = True
-        # What it replaced holds again after the block. Other threads may have chosen between the call and here.
-        before = [choice for choice in self._replaced if not choice._is_block]
-        _choices[:] = [*before, *(choice for choice in _choices if choice not in (*before, self)), self]
-        _apply()
+    def __init__(self, mode: str | None) -> None:
+        self._chosen: list[tuple[weakref.ref[_Choice] | None, str]] = [] if mode is None else [(None, mode)]
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        _choices.remove(self)
-        _apply()
-        if isinstance(error, SimulatorWarning):
-            end_at_caller(error)
+    @property
+    def mode(self) -> str | None:
+        return self._chosen[-1][1] if self._chosen else None
+
+    def choose(self, choice: _Choice, mode: str) -> None:
+        kept: list[tuple[weakref.ref[_Choice] | None, str]] = []
+        for one in self._chosen:
+            if kept and _is_gone(kept[-1][0]) and _is_gone(one[0]):
+                kept.pop()
+            kept.append(one)
+        self._chosen = [*kept, (weakref.ref(choice), mode)]
+
+    def take_out(self, choice: _Choice) -> None:
+        self._chosen = [(who, mode) for who, mode in self._chosen if who is None or who() is not choice]
 
 
-# The latest one decides. Those of several threads may end in any order.
-_choices: list[_Choice] = []
+def _is_gone(who: weakref.ref[_Choice] | None) -> bool:
+    return who is None or who() is None
+
+
+# Guards what follows; a signal's handler may choose a mode while its thread does.
+_lock = threading.RLock()
+_of_process = _Modes(None)
+# Those of the open blocks, the latest last. The blocks of several threads may end in any order.
+_blocks: list[_Modes] = []
 
 
 def _apply() -> None:
-    seam.set_sanitizer(_choices[-1]._mode if _choices else None)
+    seam.set_sanitizer((_blocks[-1] if _blocks else _of_process).mode)
+
+
+class _Choice:
+    """A chosen mode, which holds at once, or, as a `with` block, until its end."""
+
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._block: _Modes | None = None
+        with _lock:
+            self._outside = _blocks[-1] if _blocks else _of_process
+            self._outside.choose(self, mode)
+            _apply()
+
+    def __enter__(self) -> None:
+        with _lock:
+            if self._block is not None:
+                raise ValueError("sanitizer: this block is open already; call sanitizer again for one inside")
+            self._outside.take_out(self)
+            self._block = _Modes(self._mode)
+            _blocks.append(self._block)
+            _apply()
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        with _lock:
+            if self._block is not None:
+                _blocks.remove(self._block)
+                self._block = None
+                _apply()
+        if isinstance(error, SimulatorWarning):
+            end_at_caller(error)
+
+    def __repr__(self) -> str:
+        return f"<sanitizer {self._mode!r}>"
 
 
 def sanitizer(mode: Literal["off", "warn", "error"]) -> _Choice:
     """Choose what becomes of the mistakes that the simulator finds in launches: `cuda.sanitizer("error")`.
 
     "warn" makes each a SimulatorWarning, which is the default, "error" raises it from the call that ran the kernel,
-    "off" looks for nothing. The mode is that of the whole process, until another one is chosen, or until the end of
-    `with cuda.sanitizer("error"):`, after which the mode is what it was. Of the blocks that are open in any thread the
-    latest one decides. At the start the environment variable CUDART_PY_SANITIZER does.
+    "off" looks for nothing. The mode is that of the whole process, or, inside a block, until the block's end:
+    `with cuda.sanitizer("error"):`. After a block the mode is what it was. Of the blocks that are open in any thread
+    the latest one decides. At the start the environment variable CUDART_PY_SANITIZER does.
 
     Launches run when something waits for them, so synchronise inside. The traceback of what a block raises ends at the
     program's line, since what the call did inside explains nothing. On a GPU this changes nothing, and

@@ -17,6 +17,7 @@ from ..arguments import describe
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
+from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..memory.interop import is_foreign, wrap
@@ -199,8 +200,7 @@ def _pointer(place: _Place, argument: Any) -> int:
     if isinstance(argument, DeviceArray):
         if argument.closed:
             raise ValueError(f"{place}: the array is closed")
-        if isinstance(argument.base, DeviceArray):  # memory that was allocated with a pitch is no view
-            _check_order(place, argument, argument.is_contiguous)
+        _check_order(place, argument, argument.is_contiguous or _has_pitch(argument))
         _check_dtype(place, argument.dtype)
         _check_access(place, argument.device)
         return argument.pointer
@@ -229,12 +229,24 @@ def _pointer(place: _Place, argument: Any) -> int:
     raise TypeError(f"{place} takes a device array, not {_what(argument)}")
 
 
+def _has_pitch(array: DeviceArray) -> bool:
+    """Return whether an array is whole rows of memory that was allocated with a pitch, which kernels take beside it."""
+    whole = array.base if isinstance(array.base, DeviceArray) else array
+    return (
+        isinstance(whole.base, PitchedAllocation)
+        and array.strides == whole.strides
+        and array.shape[1:] == whole.shape[1:]
+    )
+
+
 def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], is_contiguous: bool) -> None:
     """Refuse a view of which a kernel, which gets its address alone, would read other elements."""
     if not is_contiguous:
+        copied = "" if place.parameter.constant else " and copy that back"
         raise ValueError(
             f"{place} takes an array in C order, not a view of shape {array.shape} with strides of {array.strides} "
-            "bytes, which a pointer does not tell; pass a copy of it, or its address as a cudart_py.Pointer"
+            f"bytes, which a pointer does not tell; pass a copy of it{copied}, or its address: "
+            "cudart_py.Pointer(view.pointer, owner=view)"
         )
 
 

@@ -14,7 +14,7 @@ from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.seam import api
 from ..hints import hinted
 from ..streams.stream import Stream, legacy_default
-from .attributes import LaunchOptions, active_clusters, largest_cluster, make_config
+from .attributes import NAMES, LaunchOptions, active_clusters, largest_cluster, make_config
 from .function import Function
 from .launch import Launch, Prepared
 from .shape import LaunchShape
@@ -88,6 +88,12 @@ class Kernel(Function):
 
         Returns at once, and raises what `configure` and the launch raise (cuLaunchKernel, cuLaunchKernelEx).
         """
+        if not NAMES.issuperset(options):
+            strange = ", ".join(repr(name) for name in options if name not in NAMES)
+            raise TypeError(
+                f"{self.name}: launch takes the options {', '.join(sorted(NAMES))}, and {strange} came; pass the "
+                "kernel's arguments in the order of its parameters"
+            )
         self.configure(grid, block, shared_bytes, stream, **options)(*arguments)
 
     def configure(
@@ -134,7 +140,7 @@ class Kernel(Function):
                 f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
                 f"device {stream.device.ordinal}"
             )
-        stream._used, handle = True, stream._value
+        handle = stream._value
         plain = _is_plain(grid) and _is_plain(block) and _is_plain(shared_bytes)
         options = None
         if (

@@ -142,6 +142,7 @@ class Launch:
         self._prepared = prepared
         # It is open now, so that a check of another launch holds for this one until something is closed.
         self._stream = stream
+        stream._used = True
         self._mark = prepared.mark
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
@@ -168,10 +169,10 @@ class Launch:
     def _by_keyword(self, named: dict[str, Any]) -> TypeError:
         """Return the error of a call with keywords, which says where their values belong."""
         name = self.kernel.name
-        if NAMES.issuperset(named):
-            remedy = f"write {name}.launch(grid, block, ..., {', '.join(f'{option}=...' for option in named)})"
-        else:
-            remedy = "pass the arguments in the order of its parameters"
+        options = ", ".join(f"{option}=..." for option in named if option in NAMES)
+        remedy = f"write {name}.launch(grid, block, ..., {options})" if options else ""
+        if not NAMES.issuperset(named):
+            remedy = f"pass the arguments in the order of its parameters{remedy and f', and {remedy}'}"
         return TypeError(f"{name}: a launch takes no keyword, and {', '.join(map(repr, named))} came; {remedy}")
 
     @property

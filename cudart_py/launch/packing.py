@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
+from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..streams.stream import Stream
 from .conversion import convert_all, integer_range
@@ -69,6 +70,7 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
 
     space: dict[str, Any] = {
         "DeviceArray": DeviceArray,
+        "PitchedAllocation": PitchedAllocation,
         "convert": convert,
         "device": device,
         "pack_into": _layout(signature).pack_into,
@@ -87,7 +89,7 @@ def _plain(index: int, parameter: Parameter) -> str:
     if kind == "pointer" and parameter.dtype != "bfloat16":
         dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
         # Written out for arrays that own their memory, which most are: the property takes as long as all other tests.
-        out_of_order = f"type({name}.base) is DeviceArray and not {name}.is_contiguous"
+        out_of_order = f"not {name}.is_contiguous and type({name}.base) is not PitchedAllocation"
         unusable = f"({name}._value is None or {name}.base is not None and ({name}.base.closed or {out_of_order}))"
         return f"type({name}) is DeviceArray{dtype} and {name}.device is device and not {unusable}"
     if kind == "integer":

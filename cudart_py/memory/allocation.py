@@ -90,21 +90,23 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
         source = pool.handle
         status, address = with_room(lambda: raw.cuMemAllocFromPoolAsync(nbytes, source, stream.native))
     if status:
-        # The pool may have grown before it failed, and would keep that from everybody else.
-        api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
+        # The pool may have grown before it failed, and would keep that from everybody else. What this call answers is
+        # of no interest beside that.
+        raw.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
         raise allocation_error(status, call, nbytes, pool=pool)
     return address
 
 
 def free(address: Any, origin: Origin | None, device: Device, stream: Stream) -> None:
     """Free memory in the order of a stream (cuMemFreeAsync), which may be closed, whatever is current or captured."""
-    # A captured free would free again at every launch of the graph.
-    if captures and defer(0 if stream.closed else stream.handle, lambda: free(address, origin, device, stream)):
+    thread = None if origin is None else origin.thread
+    # Whether the stream that would order this free is gone or out of reach. Then it waits for everything instead.
+    unordered = stream.closed or (stream.handle == _PER_THREAD and thread not in (None, threading.get_ident()))
+    # A captured free would free again at every launch of the graph, and nothing can wait for everything in a capture.
+    if captures and defer(0 if unordered else stream.handle, lambda: free(address, origin, device, stream)):
         return
     with activated(device):
-        thread = None if origin is None else origin.thread
-        if stream.closed or (stream.handle == _PER_THREAD and thread not in (None, threading.get_ident())):
-            # The stream that would order this free is gone or out of reach: wait for everything instead.
+        if unordered:
             api.cuCtxSynchronize()
             stream = legacy_default
         api.cuMemFreeAsync(address, stream.native)

@@ -99,7 +99,7 @@ class Stream(StreamBase):
     def priority(self) -> int:
         """The priority; lower numbers come first (cuStreamGetPriority)."""
         with activated(self.device):
-            return int(api.cuStreamGetPriority(self.handle))
+            return int(api.cuStreamGetPriority(self._open_handle()))
 
     @property
     def done(self) -> bool:
@@ -113,7 +113,7 @@ class Stream(StreamBase):
         Raises CaptureError where that capture was spoiled, whose end raises too.
         """
         with activated(self.device):
-            status = api.cuStreamIsCapturing(self.handle)
+            status = api.cuStreamIsCapturing(self._open_handle())
         kind = enums.CUstreamCaptureStatus
         if status == kind.CU_STREAM_CAPTURE_STATUS_INVALIDATED:
             raise errors.CaptureError("a call that a capture does not allow has spoiled the stream's capture")
@@ -280,6 +280,7 @@ class Stream(StreamBase):
         return AccessPolicy(self, array, hit_ratio, hit, miss)
 
     def __enter__(self) -> Self:
+        self._open_handle()  # ValueError for a closed stream
         if self._owned and self._used:
             raise ValueError(
                 "Stream: at its end the block would close a stream that was used before it; no stream is ever current: "

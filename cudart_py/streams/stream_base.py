@@ -34,6 +34,10 @@ class StreamBase(ComparedHandle):
     def handle(self) -> int:
         """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
         self._used = True
+        return self._open_handle()
+
+    def _open_handle(self) -> int:
+        """Return the handle for a question that gives the stream no work."""
         return super().handle
 
     @property

@@ -105,6 +105,11 @@ class Foreign:
         self.owner, self.__cuda_array_interface__ = array, {**facts, "data": (array.pointer, False)}
 
 
+def borrowed_view():
+    memory = cuda.zeros(8, np.float32)
+    return cuda.DeviceArray.borrow(memory.pointer, 4, np.float32, strides=(8,), owner=memory)
+
+
 def closed_array(*, view=False):
     array = cuda.zeros(4, np.float32)
     found = array[1:] if view else array
@@ -145,6 +150,9 @@ BAD_ARGUMENTS = [
     (lambda: arguments(x=cuda.zeros((4, 4), np.float32)[:, 1]), ValueError, r"shape \(4,\) with strides of \(16,\)"),
     (lambda: arguments(x=cuda.zeros((2, 3), np.float32).T), ValueError, "C order"),
     (lambda: arguments(x=cuda.pinned_empty(8, np.float32, mapped=True)[::2]), ValueError, "C order"),
+    (lambda: arguments(x=borrowed_view()), ValueError, r"strides of \(8,\)"),
+    (lambda: arguments(y=cuda.zeros(8, np.float32)[::2]), ValueError, "pass a copy of it and copy that back"),
+    (lambda: arguments(x=cuda.empty_pitched((4, 4), np.float32)[:, :2]), ValueError, "C order"),
     (lambda: arguments(x=Foreign(cuda.zeros(8, np.float32)[::2])), ValueError, "C order"),
 ]
 
@@ -203,6 +211,8 @@ def test_launch_launches_at_once_and_configure_waits_for_the_call(device, module
         assert y.to_host(stream=stream).tolist() == [18] * 4
     with pytest.raises(TypeError, match="takes 4 arguments, and 0 were given"):
         module["saxpy"].launch(1, 4)
+    with pytest.raises(TypeError, match="saxpy: launch takes the options .*, and 'shared' came; pass the kernel's"):
+        module["saxpy"].launch(1, 4, 2.0, x, y, 4, shared=4)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +220,7 @@ def test_launch_launches_at_once_and_configure_waits_for_the_call(device, module
     [
         ({"stream": None}, r"'stream' came; write saxpy\.launch\(grid, block, \.\.\., stream=\.\.\.\)"),
         ({"cooperative": True, "shared_bytes": 4}, r"cooperative=\.\.\., shared_bytes=\.\.\.\)"),
+        ({"stream": None, "n": 4}, r"in the order of its parameters, and write .*stream=\.\.\."),
         ({"n": 4}, "'n' came; pass the arguments in the order of its parameters"),
     ],
 )
@@ -221,7 +232,9 @@ def test_keywords_of_a_launch_are_refused_with_what_to_write(device, module, nam
 def test_views_in_c_order_and_arrays_with_a_pitch_are_passed_as_their_first_element(device, module):
     pitched = cuda.empty_pitched((2, 4), np.float32).copy_from(np.full((2, 4), 3, np.float32))
     x, y = cuda.full((3, 4), 5, np.float32), cuda.zeros(8, np.float32)
-    module["saxpy"][1, 4](1.0, pitched, y[4:], 4)
+    for rows in (pitched, pitched[:1], pitched[1:].view(np.float32)):
+        y.fill(0)
+        module["saxpy"][1, 4](1.0, rows, y[4:], 4)
     module["saxpy"][1, 4](1.0, x[1], y[:4], 4)
     module["saxpy"][1, 4](1.0, cuda.Pointer(x[:, ::2].pointer), y[:4], 4)
     assert y.to_host().tolist() == [10] * 4 + [3] * 4

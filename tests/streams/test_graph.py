@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -228,6 +229,31 @@ def test_what_is_dropped_inside_is_freed_after_the_capture(device, add, stream, 
     assert graph.node_count == 1
     graph.instantiate().launch(stream)
     stream.synchronize()
+
+
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_what_is_closed_or_dropped_during_a_capture_is_given_back_and_spoils_nothing(device, add, stream, arrays, mode):
+    with cuda.Stream(non_blocking=True) as other:
+        pool = device.memory_pool
+        ours = [cuda.empty(1 << 20, stream=other), cuda.empty(1 << 20, stream=cuda.per_thread_default)]
+        theirs = [cuda.empty(1 << 20, stream=cuda.per_thread_default)]
+        rows, module = cuda.empty_pitched((3, 5)), cuda.compile('extern "C" __global__ void k() {}')
+        pinned, used = cuda.register_host(np.zeros(5)), pool.used
+        with stream.capture() as empty:
+            add(stream, 2.0, *arrays)
+        executable = empty.instantiate()
+        with stream.capture(mode) as graph:
+            add(stream, 2.0, *arrays)
+            for thing in (*ours, rows, module, pinned, executable):
+                thing.close()
+            thread = threading.Thread(target=theirs.clear)
+            thread.start()
+            thread.join()
+            add(stream, 2.0, *arrays)
+        assert graph.node_count == 2
+        for one in (other, cuda.per_thread_default, cuda.legacy_default):
+            one.synchronize()
+        assert pool.used <= used - 3 * (8 << 20)
 
 
 @pytest.mark.unsanitized("the capture fails on purpose")

@@ -83,6 +83,12 @@ def test_a_with_block_of_a_stream_that_was_used_before_is_refused(device, use):
     with pytest.raises(ValueError, match="would close a stream that was used before it"):
         stream.__enter__()
     assert not stream.closed
+    asked = cuda.Stream(priority=-1)
+    assert (asked.priority, asked.is_capturing) == (-1, False)
+    with asked:
+        pass
+    with pytest.raises(ValueError, match="this Stream is closed"):
+        asked.__enter__()
     with cuda.legacy_default, cuda.Stream.borrow(stream) as borrowed:
         borrowed.synchronize()
     assert not stream.closed

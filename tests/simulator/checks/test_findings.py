@@ -5,7 +5,9 @@ Reports have the line's text, the line that compiled it, and the user's line of 
 
 from __future__ import annotations
 
+import concurrent.futures
 import re
+import sys
 import traceback
 
 import numpy as np
@@ -138,7 +140,25 @@ with cuda.sanitizer("warn"):
 print(*seen, mode())
 """
     modes = python(program, CUDART_PY_SANITIZER="warn", CUDART_PY_DRIVER="simulator").stdout.split()
-    assert modes == ["warn", "off", "warn", "error", "off", "error", "off", "off"]
+    assert modes == ["warn", "off", "warn", "error", "off", "error", "off", "error"]
+
+
+def test_blocks_of_many_threads_leave_the_mode_as_it_was():
+    outside, interval = mode(), sys.getswitchinterval()
+
+    def enter_and_leave():
+        for _ in range(300):
+            with cuda.sanitizer("error"), cuda.sanitizer("off"):
+                pass
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(enter_and_leave) for _ in range(8)]:
+                done.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert mode() == outside
 
 
 UNWRITTEN = """extern "C" __global__ void k(int* out, const int* in) {
