@@ -67,10 +67,16 @@ _QUEUE_TESTS = (
     "tests/simulator/state/test_interrupts.py",
     "tests/simulator/checks/test_streams.py",
 )
-_STREAM_TESTS = ("tests/simulator/state/test_queue.py", "tests/simulator/calls/test_contexts.py")
+_STREAM_TESTS = (
+    "tests/simulator/state/test_queue.py",
+    "tests/simulator/calls/test_contexts.py",
+    "tests/streams/test_stream.py",
+    "tests/streams/test_calls_in_captures.py",
+)
 # Each module with its own tests. Those of all modules are learnt about, since one often executes another.
 MODULES = {
     "cudart_py/memory/copies.py": (
+        "tests/memory/test_cuda_array.py",
         "tests/memory/test_copies.py",
         "tests/memory/test_copies_3d.py",
         "tests/memory/test_copy_ways.py",
@@ -86,6 +92,7 @@ MODULES = {
         "tests/launch/test_launch.py",
         "tests/launch/test_attributes.py",
         "tests/launch/test_conversion.py",
+        "tests/launch/test_module.py",
         "tests/streams/test_graph_nodes.py",
     ),
     "cudart_py/compilation/cache.py": ("tests/compilation/test_cache.py", "tests/compilation/test_cache_folder.py"),
@@ -101,9 +108,9 @@ MODULES = {
     "cudart_py/simulator/state/streams.py": _STREAM_TESTS,
     "cudart_py/simulator/ptx/compiling/emitters/operators.py": (_OPERATION_TESTS + "test_integers.py",),
     _OPERATIONS + "bits.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),
-    _OPERATIONS + "carry.py": (_RECORDED,),
+    _OPERATIONS + "carry.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),
     _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
-    _OPERATIONS + "floats/comparisons.py": (_RECORDED,),
+    _OPERATIONS + "floats/comparisons.py": (_OPERATION_TESTS + "test_floating.py", _RECORDED),
     _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
     _OPERATIONS + "floats/single.py": (_OPERATION_TESTS + "test_floating.py", _RECORDED),
     _OPERATIONS + "integers.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),

@@ -60,6 +60,20 @@ def test_a_state_tells_whether_its_phase_has_ended() -> None:
             assert apply("test_wait", word, np.zeros(1, np.int64), [state], parity=False)[0]
 
 
+def test_lanes_of_several_barriers_are_counted_apart() -> None:
+    words = np.concatenate([barrier(3), barrier(2), barrier(2)])
+    index = np.array([1, 0, 1, 2, 0, 0], np.int64)
+    before = apply("arrive", words, index, [], parity=False, warps=np.arange(6))
+    assert pending_count(before).tolist() == [2, 3, 1, 2, 2, 1]
+    assert [bool(word >> np.uint64(63)) for word in words] == [True, True, False]
+
+
+def test_states_of_several_phases_count_down_from_the_needed_arrivals() -> None:
+    word = barrier(4)
+    states = apply("arrive", word, np.zeros(10, np.int64), [], parity=False, warps=np.arange(10) // 2)
+    assert pending_count(states).tolist() == [4, 4, 2, 2, 4, 4, 2, 2, 4, 4]
+
+
 # What an H200 (sm_90) does: the arrivals that a phase needs, those before, the lanes and the arrivals of each.
 MEASURED = [
     (1, 0, 1, 1, True), (1, 0, 2, 1, False), (2, 0, 3, 1, False), (8, 0, 9, 1, False), (8, 0, 16, 1, False),
