@@ -1,4 +1,4 @@
-"""What to write here in place of the names that people bring from CuPy, numba, PyCUDA, PyTorch and NumPy.
+"""Hints for people who type a name from CuPy, numba, PyCUDA, PyTorch or NumPy: what to write here instead.
 
 `HINTS` has, for each thing that is asked for such a name, the name, the packages that have it, and what to write. The
 pages in docs/coming-from have a row for each name of a package that has a page, with the same text.

@@ -243,7 +243,7 @@ def record(folder: Path) -> int:
 
 
 class Record:
-    """Which statements each test of a commit executes, and how long it takes; the tests run once to find out."""
+    """The statements that each test executes and the time it takes, found by running a commit's tests once."""
 
     def __init__(self, folder: Path, clone: Path) -> None:
         if not (folder / "seconds.json").exists():

@@ -25,7 +25,7 @@ _DOMAINS = ("default", "remote")
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What `Kernel.configure` takes beside the shape and the stream, as it came."""
+    """The options of `Kernel.configure` besides the shape and the stream, not yet checked."""
 
     cooperative: Any = False
     cluster: Any = None

@@ -1,4 +1,4 @@
-"""Which calls the driver refuses while a stream is captured, as the driver 580.159 of an H200 refuses them."""
+"""The driver refuses the same calls during a capture as driver 580.159 does on an H200."""
 
 from __future__ import annotations
 

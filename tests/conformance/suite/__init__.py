@@ -1,1 +1,1 @@
-"""What the conformance tests share: cases, their inputs, recording and comparing."""
+"""Shared parts of the conformance tests: cases, their inputs, recording and comparing."""
