@@ -84,7 +84,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "wait_stream": ("t", "stream.wait(other)"),
         "query": ("t", "stream.done"),
         "is_done": ("p", "stream.done"),
-        "launch_host_func": ("c", "stream.add_callback(lambda: None)"),
+        "add_callback": ("n", "stream.launch_host_function(lambda: None)"),
+        "launch_host_func": ("c", "stream.launch_host_function(lambda: None)"),
         "auto_synchronize": ("n", "stream.synchronize()"),
     },
     "Event": {

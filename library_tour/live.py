@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudart_py import NotSupportedError
+from cudart_py.errors import NotSupportedError
 from cudart_py.context.nvml import nvml
 
 from .stop import Row, Value

@@ -70,7 +70,7 @@ def run_stop(name: str, device: cuda.Device, requested: int | None = None) -> Ou
         with device:
             result = stop.run(device, size or 0)
         state = "passed" if all(check.holds for check in result.all_checks) else "failed"
-    except cuda.NotSupportedError as error:
+    except cuda.errors.NotSupportedError as error:
         state, message = "unsupported", f"This driver cannot run the stop: {error}"
     except Exception as error:  # the other stops go on
         state, message, trace = "error", f"{type(error).__name__}: {error}", traceback.format_exc()

@@ -71,7 +71,7 @@ def _check(variant: Variant, explained_by: Sequence[str], quick: bool) -> Row:
         else:
             variant.launch()
         got = on_host(variant.output)
-    except (cuda.NotSupportedError, cuda.NotFoundError) as error:
+    except (cuda.errors.NotSupportedError, cuda.errors.NotFoundError) as error:
         return Row(variant.name, note=f"not run here: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
     values = {**variant.columns, **counters.values(metrics, explained_by)}

@@ -49,7 +49,7 @@ def count(name: str) -> Figures:
     """Run a stop and return the figures of each of its kernels, by the stop's and the kernel's name."""
     seeded = np.random.PCG64(SEED)
     np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
-    resources: list[tuple[str, cuda.Resources]] = []
+    resources: list[tuple[str, cuda.images.Resources]] = []
     compile_source = cuda.compile
 
     def compile_and_note(*arguments: Any, **named: Any) -> cuda.Module:

@@ -75,7 +75,7 @@ _STREAM_TESTS = (
 )
 # Each module with its own tests. Those of all modules are learnt about, since one often executes another.
 MODULES = {
-    "cudart_py/memory/copies.py": (
+    "cudart_py/copies.py": (
         "tests/memory/test_cuda_array.py",
         "tests/memory/test_copies.py",
         "tests/memory/test_copies_3d.py",

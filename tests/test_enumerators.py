@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import operator
 import re
 from pathlib import Path
 
@@ -35,11 +37,11 @@ def test_every_enumerator_exists_and_none_of_these_kinds_is_missing():
 
 def exists(text):
     """Tell whether a name is ours, such as `Stream.capture`, or a limit, or a keyword argument, such as `hit=`."""
-    first, _, second = re.match(r"[\w.]+", text)[0].partition(".")
-    owner = getattr(cuda, first, None)
-    if owner is None:
+    *owners, last = re.match(r"[\w.]+", text)[0].split(".")
+    owner = functools.reduce(lambda thing, part: getattr(thing, part, None), owners, cuda)
+    if owner is None or not (hasattr(owner, last) or last in getattr(owner, "__annotations__", {})):
         return text.endswith("=") or hasattr(cuda.Device(0).limits, text.removeprefix("device.limits."))
-    return not second or hasattr(owner, second) or second in owner.__annotations__
+    return True
 
 
 def test_every_name_of_ours_exists():
@@ -55,7 +57,7 @@ def test_an_error_raises_the_class_beside_it():
             *map(runtime.cudaError_t.__members__.get, runtimes),
             *map(driver.CUresult.__members__.get, drivers),
         ]:
-            with pytest.raises(getattr(cuda, ours[0])):
+            with pytest.raises(operator.attrgetter(ours[0])(cuda)):
                 cuda.check((code,))
 
 

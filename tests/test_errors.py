@@ -15,9 +15,9 @@ from cudart_py import errors
 
 def test_errors_are_builtins_where_natural():
     assert issubclass(cuda.OutOfMemoryError, MemoryError)
-    assert issubclass(cuda.InvalidValueError, ValueError)
-    assert issubclass(cuda.NotFoundError, LookupError)
-    assert issubclass(cuda.NotSupportedError, NotImplementedError)
+    assert issubclass(cuda.errors.InvalidValueError, ValueError)
+    assert issubclass(cuda.errors.NotFoundError, LookupError)
+    assert issubclass(cuda.errors.NotSupportedError, NotImplementedError)
 
 
 def test_the_tree_drawn_in_the_module_is_the_tree():

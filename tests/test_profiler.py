@@ -12,20 +12,20 @@ from cudart_py import nvtx
 
 
 def test_a_profiler_is_started_and_stopped_any_number_of_times_and_behind_an_error(device, monkeypatch):
-    cuda.profiler_start()
-    cuda.profiler_start()
-    cuda.profiler_stop()
-    cuda.profiler_stop()
+    cuda.profiling.profiler_start()
+    cuda.profiling.profiler_start()
+    cuda.profiling.profiler_stop()
+    cuda.profiling.profiler_stop()
     calls = []
     monkeypatch.setattr("cudart_py.profiling.profiler.profiler_start", lambda: calls.append("start"))
     monkeypatch.setattr("cudart_py.profiling.profiler.profiler_stop", lambda: calls.append("stop"))
-    with pytest.raises(KeyError), cuda.profiler_range():
+    with pytest.raises(KeyError), cuda.profiling.profiler_range():
         raise KeyError
     assert calls == ["start", "stop"]
 
 
 def test_the_first_call_of_a_process_may_start_the_profiler(python):
-    program = "import cudart_py as cuda\nwith cuda.profiler_range():\n    print(cuda.zeros(3).to_host())"
+    program = "import cudart_py as cuda\nwith cuda.profiling.profiler_range():\n    print(cuda.zeros(3).to_host())"
     assert python(program).stdout == "[0. 0. 0.]\n"
 
 

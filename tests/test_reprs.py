@@ -99,7 +99,7 @@ METRICS = {"smsp__inst_executed.sum": 8.0, "smsp__thread_inst_executed.sum": 256
 
 
 def launch(kernel="scale", lines=(), metrics=METRICS, sources=None):
-    return cuda.LaunchProfile(kernel, (2, 1, 1), (32, 1, 1), metrics, tuple(lines), sources or {})
+    return cuda.profiling.LaunchProfile(kernel, (2, 1, 1), (32, 1, 1), metrics, tuple(lines), sources or {})
 
 
 def profile_of(*launches):
@@ -109,7 +109,7 @@ def profile_of(*launches):
 
 
 def test_profiles_and_measurements_are_short():
-    line = cuda.LineProfile("scale.cu", 3, METRICS)
+    line = cuda.profiling.LineProfile("scale.cu", 3, METRICS)
     assert repr(line) == "<LineProfile scale.cu:3, 2 metrics>"
     assert repr(launch(lines=[line])) == "<LaunchProfile scale[2, 32], 1 lines>"
     assert repr(profile_of(launch(), launch(), launch("add"))) == "<Profile of 3 launches: 2 x scale, add>"
@@ -181,7 +181,7 @@ def test_a_profile_shows_launches_lines_and_advice():
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 256.0,
         "smsp__sass_data_bytes_mem_global_op_st.sum": 1024.0,
     }
-    line = cuda.LineProfile("scale.cu", 1, metrics)
+    line = cuda.profiling.LineProfile("scale.cu", 1, metrics)
     found = launch(EVIL, [line], metrics, {"scale.cu": f"// {EVIL}"})
     for thing in (profile_of(found), found):
         html = thing._repr_html_()

@@ -17,11 +17,11 @@ import numpy as np
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
+from ..copies import memcpy, memset
 from ..errors import NotSupportedError
 from ..launch.loading import compile
 from ..launch.module import Module
 from ..memory.array import DeviceArray
-from ..memory.copies import memcpy, memset
 from ..memory.creation import empty
 from ..memory.pools import MemoryPool
 from ..streams.stream import legacy_default

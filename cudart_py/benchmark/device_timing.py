@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..memory.copies import memset
+from ..copies import memset
 from ..memory.creation import empty
 from ..streams.event import Event
 from ..streams.graph import ExecutableGraph

@@ -298,7 +298,7 @@ def capabilities() -> frozenset[str]:
     | `gpu_timing` | event times are the device's times |
     | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
     | `interop` | other GPU libraries can use our addresses, and we theirs |
-    | `ipc` | other processes can open our events and memory made for that (`cuda.ipc_handle`) |
+    | `ipc` | other processes can open our events and memory made for that (`cuda.ipc.handle`) |
     | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
     | `peer` | at least one pair of devices can access each other's memory |
     | `profile` | `cuda.profile()` counts what a launch does |

@@ -17,15 +17,15 @@ from ..arguments import describe
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
+from ..interop.wrapping import is_foreign, wrap
 from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
-from ..memory.interop import is_foreign, wrap
-from ..memory.textures.surface import Surface
-from ..memory.textures.texture import Texture
 from ..pointer import Pointer
 from ..streams.conditionals import Condition
 from ..streams.stream import Stream
+from ..textures.surface import Surface
+from ..textures.texture import Texture
 
 __all__ = ["convert_all", "integer_range"]
 

@@ -80,7 +80,7 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
         refuse(
             stream.handle,
             "an allocation",
-            "allocate before the capture begins, or by graph_empty",
+            "allocate before the capture begins, or by graphs.empty",
         )
     if nbytes > MOST_BYTES:
         raise too_many_bytes(call, nbytes)

@@ -16,12 +16,12 @@ from ..context.lifetimes import Handle
 from ..driver.seam import raw
 from ..driver.unwrap import failure
 from ..hints import hinted
+from ..pages.preview import ArrayPreview
 from ..pages.tables import facts
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
-from .preview import ArrayPreview
 from .protocols import ArrayProtocols
 from .transfers import Side, host_side, raw_bytes, transfer
 

@@ -1,4 +1,7 @@
-"""What NumPy, Python's operators and other GPU libraries ask of a device array."""
+"""What NumPy, Python's operators and other GPU libraries ask of a device array.
+
+The capsules of DLPack are left to cuda.core.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,20 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from .. import shapes
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver.seam import api
 from ..driver.sharing import require_interop
 from ..streams.stream import Stream, legacy_default
-from .dlpack import check_capsule, dlpack_device, make_capsule
 from .transfers import Side
 
-__all__ = ["ArrayProtocols"]
+__all__ = ["DLPACK_CPU", "ArrayProtocols"]
+
+# DLDeviceType of dlpack.h.
+DLPACK_CPU = 1
+_CUDA = 2
 
 
 class ArrayProtocols(Handle):
@@ -138,7 +145,7 @@ class ArrayProtocols(Handle):
         for another device and for dtypes and strides that DLPack does not know.
         """
         side = self.side
-        check_capsule(side, self.device, stream, dl_device)
+        _check_capsule(side, self.device, stream, dl_device)
         with activated(self.device):
             producer = self.stream
             if producer.closed:
@@ -153,7 +160,7 @@ class ArrayProtocols(Handle):
                     consumer.wait(producer)
             # An array without elements has no address by which the driver could tell the device.
             anchor = side if self.nbytes else self._one_byte(producer)
-            return make_capsule(side, anchor, max_version)
+            return _make_capsule(side, anchor, max_version)
 
     def _one_byte(self, stream: Stream) -> Side:
         """Return a new array of one byte on the same device."""
@@ -163,4 +170,37 @@ class ArrayProtocols(Handle):
     def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
         """DLPack's (device type, ordinal)."""
         require_interop(self, "__dlpack_device__")
-        return lambda: dlpack_device(self.device)
+        return lambda: _dlpack_device(self.device)
+
+
+def _dlpack_device(device: Device) -> tuple[int, int]:
+    """Return DLPack's (device type, ordinal) of a device."""
+    return _CUDA, device.ordinal
+
+
+def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
+    """Raise BufferError for arrays that DLPack has no words for, another device and what is no stream."""
+    if dl_device is not None and tuple(dl_device) != _dlpack_device(device):
+        raise BufferError(f"the array is on device {device.ordinal} and cannot be given as {dl_device}")
+    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < -1):
+        raise BufferError(f"stream is the handle of a stream or -1, not {stream!r}")
+    if array.dtype.kind not in "biufc":
+        raise BufferError(f"DLPack has no type for {array.dtype}")
+    if any(step % array.dtype.itemsize for step in array.strides):
+        raise BufferError(
+            f"DLPack counts strides in elements, and {array.strides} bytes are no multiples of a {array.dtype}"
+        )
+
+
+def _make_capsule(array: Side, anchor: Side, max_version: tuple[int, int] | None) -> Any:
+    """Return the capsule of an array; `anchor` is what it keeps alive, and where the memory is."""
+    # These take long to import, and few programs need them.
+    from cuda.core import Buffer
+    from cuda.core.utils import StridedMemoryView
+
+    itemsize = array.dtype.itemsize
+    nbytes = shapes.span(array.shape, array.strides, itemsize)
+    buffer = Buffer.from_handle(anchor.address, max(nbytes, 1), owner=anchor.array)
+    counts = tuple(step // itemsize for step in array.strides)
+    view = StridedMemoryView.from_buffer(buffer, array.shape, counts, dtype=array.dtype)
+    return view.__dlpack__(max_version=max_version)

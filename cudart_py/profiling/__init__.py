@@ -1,1 +1,6 @@
-"""The profile of launches, and the source annotated with its metrics."""
+"""Profiles, `cuda.profiling`: what the simulator counts of launches, and what an external profiler records."""
+
+from .profiler import profiler_range, profiler_start, profiler_stop
+from .profiles import LaunchProfile, LineProfile, Profile
+
+__all__ = ["LaunchProfile", "LineProfile", "Profile", "profiler_range", "profiler_start", "profiler_stop"]

@@ -38,7 +38,7 @@ def profiler_range() -> Iterator[None]:
 
     A launch returns before its kernel has run, so wait inside the block:
 
-        with cuda.profiler_range():
+        with cuda.profiling.profiler_range():
             kernel[grid, block](x, y)
             device.synchronize()
     """

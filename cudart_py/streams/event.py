@@ -31,7 +31,7 @@ class Event(ComparedHandle):
 
     - `timing`: whether `end - start` can be asked; without it an event is cheaper.
     - `blocking`: let a host thread that waits sleep instead of spin.
-    - `interprocess`: let other processes open the event by what `ipc_handle` returns, which needs timing=False.
+    - `interprocess`: let other processes open the event by what `ipc.handle` returns, which needs timing=False.
 
     Raises NotSupportedError for `interprocess` where the driver lacks the capability `ipc`.
     """
@@ -75,7 +75,7 @@ class Event(ComparedHandle):
 
     @property
     def interprocess(self) -> bool:
-        """Whether the event was made for other processes too, which open what `ipc_handle` returns."""
+        """Whether the event was made for other processes too, which open what `ipc.handle` returns."""
         return self._interprocess
 
     @property

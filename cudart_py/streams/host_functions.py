@@ -91,14 +91,14 @@ _address: int = ctypes.cast(_callback, ctypes.c_void_p).value or 0
 
 
 def launch_host_function(stream: Stream, function: Callable[[], object]) -> None:
-    """Put a call of a function without arguments into a stream (cuLaunchHostFunc), as `Stream.add_callback` says."""
-    arguments.function("Stream.add_callback", "function", function)
+    """Put a call of a function into a stream (cuLaunchHostFunc), as `Stream.launch_host_function` says."""
+    arguments.function("Stream.launch_host_function", "function", function)
     _finished.clear()
     device = stream.device
     waiting = _Waiting(function, device)
     capture = find(stream.handle) if captures else None
     if capture is not None:
-        capture.refuse_in_body("Stream.add_callback")
+        capture.refuse_in_body("Stream.launch_host_function")
     kept = _once if capture is None else _repeated
     kept[waiting.key] = waiting
     try:

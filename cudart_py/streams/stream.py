@@ -167,7 +167,7 @@ class Stream(StreamBase):
         if captures:
             note_wait(event.handle, self.handle)
 
-    def add_callback(self, function: Callable[[], object]) -> None:
+    def launch_host_function(self, function: Callable[[], object]) -> None:
         """Call a function of the host, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
 
         It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not
@@ -186,7 +186,7 @@ class Stream(StreamBase):
 
         Streams that wait for an event of this one record into the same graph, and this one must wait for
         them again before the block ends. What cannot be captured raises CaptureError: synchronising, queries,
-        copies of pageable memory, allocations but those of `graph_empty`. `mode` says whose calls that may be
+        copies of pageable memory, allocations but those of `graphs.empty`. `mode` says whose calls that may be
         unsafe during a capture fail: those of every thread, of this one, or none. If the block raises, there is
         no graph.
         However the block is left, the capture ends; to close the stream inside ends it too.

@@ -176,7 +176,9 @@ def four_variants(
 def accesses_in_ptx(device: cuda.Device) -> dict[str, dict[str, int]]:
     """Return how many loads from and stores to global memory each kernel has in the PTX, as columns of its row."""
     major, minor = device.compute_capability
-    with cuda.Program(find("aliasing").read_text(), options=[f"--gpu-architecture=compute_{major}{minor}"]) as program:
+    with cuda.images.Program(
+        find("aliasing").read_text(), options=[f"--gpu-architecture=compute_{major}{minor}"]
+    ) as program:
         program.compile()
         entries = re.findall(r"\.entry (\w+)\((.*?)\n}", program.ptx.decode(), re.DOTALL)
     return {

@@ -269,7 +269,7 @@ def as_graph(team: Team, work: Work) -> Work:
     return partial(launch_graph, executable, first, team, work)
 
 
-def launch_graph(graph: cuda.ExecutableGraph, stream: cuda.Stream, *_kept: object) -> None:
+def launch_graph(graph: cuda.graphs.ExecutableGraph, stream: cuda.Stream, *_kept: object) -> None:
     """Launch a graph; what it cannot know to be its own, NCCL's communicators and arrays, is kept by the arguments."""
     graph.launch(stream)
 

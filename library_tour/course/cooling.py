@@ -226,7 +226,7 @@ def examples(module: cuda.Module) -> list[Row]:
         out = cuda.empty_like(expected)
         try:
             module[kernel][1, 32](*(cuda.to_device(each) for each in inputs), out, expected.size)
-        except cuda.NotFoundError as error:
+        except cuda.errors.NotFoundError as error:
             rows.append(Row(name, note=f"not run here: {error}"))
             continue
         values = {"given": "; ".join(map(in_words, inputs)), "result": in_words(out.to_host())}

@@ -179,7 +179,7 @@ class Library:
 
     def __init__(self, module: cuda.Module, systems: Systems) -> None:
         self.systems, self.kernel = systems, module["advance<float>"]
-        self.graph: cuda.ExecutableGraph | None = None
+        self.graph: cuda.graphs.ExecutableGraph | None = None
         rows, unknowns = systems.matrices.to_host(), systems.cells - 1
         lower, middle, upper = (np.repeat(rows[:, k, None], unknowns, axis=1) for k in range(3))
         lower[:, 0] = upper[:, -1] = 0

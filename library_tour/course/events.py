@@ -87,8 +87,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "wait in another stream": ordered,
         "done after the wait": Check("the event waited for is done", arrived.done),
         "time between events": Check("time does not run backward", arrived - start >= 0),
-        "time of timing=False": refusal("no time", cuda.EventTimingError, lambda: arrived - untimed),
-        "time before record()": refusal("no time", cuda.EventNotRecordedError, lambda: arrived - unrecorded),
+        "time of timing=False": refusal("no time", cuda.errors.EventTimingError, lambda: arrived - untimed),
+        "time before record()": refusal("no time", cuda.errors.EventNotRecordedError, lambda: arrived - unrecorded),
     }
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]

@@ -242,15 +242,17 @@ def facts() -> list[Row]:
     checks["update to another shape"] = refusal(
         "an update keeps the shape", cuda.CudaError, lambda: cooling.graph.update(branched(cooling, other))
     )
-    checks["wait in a capture"] = refusal("no wait", cuda.CaptureError, lambda: waited_for(cooling))
-    checks["pageable copy in a capture"] = refusal("pinned only", cuda.CaptureError, lambda: copied_to(cooling, host))
+    checks["wait in a capture"] = refusal("no wait", cuda.errors.CaptureError, lambda: waited_for(cooling))
+    checks["pageable copy in a capture"] = refusal(
+        "pinned only", cuda.errors.CaptureError, lambda: copied_to(cooling, host)
+    )
     for name in ("update to another shape", "wait in a capture", "pageable copy in a capture"):
         checks[name] = replace(checks[name], word="refused")
     nodes = {"capture": cooling.captured.node_count, "two streams": branched(cooling, other).node_count}
     return [Row(name, {"nodes": nodes[name]} if name in nodes else {}, check) for name, check in checks.items()]
 
 
-def branched(first: Cooling, second: Cooling) -> cuda.Graph:
+def branched(first: Cooling, second: Cooling) -> cuda.graphs.Graph:
     """Return a graph with two branches: the second stream joins the capture by a wait, and the first waits for it."""
     with first.stream.capture() as graph:
         second.stream.wait(first.stream)

@@ -305,7 +305,7 @@ def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
     here = refusal(f"{shape} is refused", ValueError, partial(kernel.configure, *shape))
     by_driver = refusal(
         f"{shape} is refused by the driver",
-        cuda.InvalidValueError,
+        cuda.errors.InvalidValueError,
         lambda: cuda.check(cuda.raw.cuLaunchKernel(kernel.handle, *xyz(shape.grid), *xyz(shape.block), 0, 0, 0, 0)),
     )
     failed = next((check for check in (here, by_driver) if not check.holds), None)

@@ -182,7 +182,7 @@ def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tu
     found = kernel.occupancy(block)
     most = found.blocks * device.sm_count
     held = Counter(meeting(kernel, most, block))
-    refused = refusal("refused", cuda.LaunchError, lambda: kernel.configure(most + 1, block, cooperative=True))
+    refused = refusal("refused", cuda.errors.LaunchError, lambda: kernel.configure(most + 1, block, cooperative=True))
     holds = held == {found.blocks: device.sm_count} and refused.holds
     detail = f"calculated: {found.blocks}; multiprocessors by the blocks that met: {dict(held)}; {refused.detail}"
     return found, Check(f"{kernel.name} in blocks of {block}: as many meet as calculated, and no more", holds, detail)

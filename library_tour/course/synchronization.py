@@ -230,7 +230,7 @@ def too_many(module: cuda.Module) -> Row:
     """Ask for a cooperative launch of more blocks than the device holds at once, which is refused."""
     kernel = module[STEPS_NAMES[0]]
     check = refusal(
-        "too many cooperative blocks", cuda.LaunchError, lambda: kernel.configure(2**20, BLOCK, cooperative=True)
+        "too many cooperative blocks", cuda.errors.LaunchError, lambda: kernel.configure(2**20, BLOCK, cooperative=True)
     )
     return Row("more blocks than fit", check=replace(check, word="refused"), note=check.detail)
 

@@ -152,7 +152,7 @@ class Image:
         self._shape = np.array((band.shape[1], rows, self._source.strides[0] // 4), SHAPE)[()]
         # What lies outside is 0, as the border is unless it is given.
         self._textures = {
-            linear: cuda.Texture(self._source, address="border", filter="linear" if linear else "point")
+            linear: cuda.textures.Texture(self._source, address="border", filter="linear" if linear else "point")
             for linear in (False, True)
         }
 

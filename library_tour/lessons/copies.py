@@ -39,7 +39,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         cuda.legacy_default.synchronize()
         begun: list[bool] = []
         with CountedStream(non_blocking=True) as stream:
-            stream.add_callback(partial(begun.append, True))
+            stream.launch_host_function(partial(begun.append, True))
             answer.upload(target, source, buffers, stream)
             if size == 2 * PIECE:
                 yield Check("two pieces are queued without any wait", not begun)

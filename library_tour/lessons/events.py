@@ -31,11 +31,11 @@ class Steps:
         def step(number: int) -> None:
             if self.begun:
                 self.early.append(number)
-            stream.add_callback(partial(self.begun.append, number))
+            stream.launch_host_function(partial(self.begun.append, number))
             # A fill, since the first launches of a kernel take longer: the code is loaded, or made for a processor.
             cuda.memset(temperatures, 20.0, stream=stream)
             if number == long:
-                stream.add_callback(partial(time.sleep, LONGER))
+                stream.launch_host_function(partial(time.sleep, LONGER))
 
         self.calls: list[Callable[[], object]] = [partial(step, number) for number in range(count)]
 
@@ -45,7 +45,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
     for count, long in ((4, 1), (3, 0), (1, 0)):
         with cuda.Stream(non_blocking=True) as stream:
             # Work of the stream that comes before the steps is no part of their time.
-            stream.add_callback(partial(time.sleep, 10 * LONGER))
+            stream.launch_host_function(partial(time.sleep, 10 * LONGER))
             steps = Steps(stream, count, long)
             times = answer.step_times(steps.calls, stream)
             named = f"{count} step{'s' if count > 1 else ''}"

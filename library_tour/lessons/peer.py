@@ -38,7 +38,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
                 device.synchronize()
         begun: list[bool] = []
         for kernel, source, array, stream in zip(kernels, sources, arrays, streams, strict=True):
-            stream.add_callback(partial(begun.append, True))
+            stream.launch_host_function(partial(begun.append, True))
             with stream.device:
                 kernel[blocks_for(size, BLOCK), BLOCK, 0, stream](source, array, size)
         for _ in range(times):

@@ -29,7 +29,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
             cuda.Stream(non_blocking=True) as reading,
             cuda.MemoryPool() as pool,
         ):
-            working.add_callback(partial(begun.append, True))
+            working.launch_host_function(partial(begun.append, True))
             answer.add_product(total, on_device, FACTORS, working, reading, pool)
             yield Check(f"{size:,} numbers: the host waits for nothing", not begun, "The work has begun.")
             most = pool.used_high // x.nbytes

@@ -20,7 +20,7 @@ PIECES, STAGES = 8, 3
 A, C, STEPS = 1664525, 1013904223, 4
 
 
-def longest_chain(graph: cuda.Graph) -> int:
+def longest_chain(graph: cuda.graphs.Graph) -> int:
     """Return the number of nodes on the longest way through a graph, whose nodes stand behind those they wait for."""
     reached: list[int] = []
     nodes = graph.nodes
@@ -47,11 +47,11 @@ def check(answer: ModuleType) -> Iterator[Check]:
         begun: list[bool] = []
         found = np.zeros_like(numbers)
 
-        streams[0].add_callback(partial(begun.append, True))
-        streams[0].add_callback(partial(np.copyto, source, numbers))
+        streams[0].launch_host_function(partial(begun.append, True))
+        streams[0].launch_host_function(partial(np.copyto, source, numbers))
         answer.transform(kernel, source, target, on_device, streams)
         yield Check(f"{count} streams: the host waits for nothing", not begun)
-        streams[0].add_callback(partial(np.copyto, found, target))
+        streams[0].launch_host_function(partial(np.copyto, found, target))
         streams[0].synchronize()
         fact = f"{count} streams: the pieces come after the first stream's earlier work and before its later work"
         yield compare(fact, found, expected)

@@ -25,7 +25,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         texels = np.random.default_rng(5).integers(0, 256, (height, width)).astype(np.float32)
         image = cuda.empty_pitched((height, width), np.float32)
         image.copy_from(texels)
-        texture = cuda.Texture(image, address="clamp", filter="linear")
+        texture = cuda.textures.Texture(image, address="clamp", filter="linear")
         blurred = poisoned((height, width), np.float32)
         grid = (blocks_for(width, BLOCK[0]), blocks_for(height, BLOCK[1]))
         metrics = counters.counted(answer["blur"][grid, BLOCK].bind(texture, blurred, width, height))

@@ -150,7 +150,7 @@ def compiled() -> tuple[cuda.Module, Exception | None]:
     names = [name for kind, found in DEVICE.items() if kind != "philox" for name in (found.bits, found.uniform)]
     try:
         return load("rand", names=names), None
-    except (cuda.CompileError, cuda.NotFoundError, cuda.NotSupportedError) as error:
+    except (cuda.CompileError, cuda.errors.NotFoundError, cuda.errors.NotSupportedError) as error:
         return load("rand"), error
 
 

@@ -76,7 +76,7 @@ def test_a_buffer_divides_into_every_tile(limit):
 def test_without_device_times_there_are_no_peaks_and_an_unknown_kind_is_refused(device, monkeypatch):
     monkeypatch.setattr(module_under_test, "has_capability", lambda name: False)
     measured_ceiling.cache_clear()
-    with pytest.raises(cuda.NotSupportedError, match="no peak can be measured"):
+    with pytest.raises(cuda.errors.NotSupportedError, match="no peak can be measured"):
         ceilings(device)
     with pytest.raises(ValueError, match="'ceiling' must be one of"):
         measured_ceiling(device, "tensor")

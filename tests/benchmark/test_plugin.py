@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cudart_py import NotSupportedError
+from cudart_py.errors import NotSupportedError
 from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
 
 pytest_plugins = ["pytester"]
@@ -251,7 +251,7 @@ def wild():
 
 def fault():
     wild()
-    with pytest.raises(cuda.IllegalAddressError):
+    with pytest.raises(cuda.errors.IllegalAddressError):
         cuda.current_device().synchronize()
 
 def works():

@@ -157,6 +157,6 @@ def test_the_clock_is_that_of_the_multiprocessors_in_megahertz_where_it_can_be_r
 
 def test_without_nvml_no_clock_is_known_and_the_reason_is_kept(monkeypatch):
     monkeypatch.setattr("cuda.bindings.nvml", SimpleNamespace(init_v2=raising(NvmlError("no library"))), raising=False)
-    with pytest.raises(cuda.NotSupportedError, match="^no library$"):
+    with pytest.raises(cuda.errors.NotSupportedError, match="^no library$"):
         nvml()
     assert clocks.clock_reader.__wrapped__(None)() is None

@@ -36,7 +36,7 @@ def test_nothing_is_kept_that_was_compiled_behind_a_compile_for_the_debugger(bui
 
 
 def test_nothing_is_kept_behind_a_program_for_the_debugger(place):
-    with cuda.Program(SOURCE, arch=90, options=["-G"]) as program:
+    with cuda.images.Program(SOURCE, arch=90, options=["-G"]) as program:
         program.compile()
     compile_image(SOURCE, arch=90)
     assert not place.exists()

@@ -270,7 +270,7 @@ def test_the_architecture_is_the_current_devices_unless_given(device):
 def test_a_program_with_an_architecture_needs_no_driver(python):
     program = """
 import cudart_py as cuda
-with cuda.Program("__global__ void k() {}", arch=90) as program:
+with cuda.images.Program("__global__ void k() {}", arch=90) as program:
     program.compile()
     print(program.cubin[:4])
 """

@@ -22,9 +22,9 @@ def test_a_source_may_have_an_odd_name_in_kernels_logs_and_ptx(device, name):
     cuda.compile(KERNEL, name=name, cache=False)["k"][1, 1](x)
     assert x.to_host()[0] == 1
     with pytest.raises(cuda.CompileError, match="wrong") as caught:  # the line of the source is quoted
-        cuda.Program(KERNEL + "wrong", name=name, arch=90).compile()
+        cuda.images.Program(KERNEL + "wrong", name=name, arch=90).compile()
     assert f"{name}(4): error" in caught.value.log
-    with cuda.Program(KERNEL, name=name, arch=90, options=["--generate-line-info"]) as program:
+    with cuda.images.Program(KERNEL, name=name, arch=90, options=["--generate-line-info"]) as program:
         program.compile()
         assert link_images([program.ptx], arch=90)
 
@@ -37,13 +37,13 @@ import cudart_py as cuda
 cuda.compile({KERNEL!r}, name={name!r})["k"][1, 1](None)
 try:
     cuda.Device(0).synchronize()
-except cuda.IllegalAddressError as error:
+except cuda.errors.IllegalAddressError as error:
     print(ascii(str(error)))
 """
     assert f"k at {name}:2:" in eval(python(program).stdout)
 
 
-CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.images.Program])
 
 
 @CALLS
@@ -84,7 +84,7 @@ def compiled(call, source: str, folder, define=None):
     if call is cuda.compile:
         return cuda.compile(source, include=folder, define=define, cache=False)
     options = ["-lineinfo", f"-I{folder}", *(f"-D{name}={value}" for name, value in (define or {}).items())]
-    program = cuda.Program(source, arch=75, options=options)
+    program = cuda.images.Program(source, arch=75, options=options)
     program.compile()
     return program
 

@@ -72,7 +72,7 @@ def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking, 
             closed.close()
             assert_nothing_is_captured(device)
 
-    with pytest.raises(cuda.CaptureError, match="the stream was closed while it was captured"):
+    with pytest.raises(cuda.errors.CaptureError, match="the stream was closed while it was captured"):
         capture()
     assert in_a_thread(lambda: assert_nothing_is_captured(device)) is None
     assert_nothing_is_captured(device)
@@ -181,13 +181,13 @@ def test_what_the_block_raises_ends_the_capture_also_behind_the_close_of_its_str
 def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
     """The capture ends in another one, and its own finds it ended."""
     capturing = stream.capture()
-    with pytest.raises(cuda.CaptureError, match="has not begun"):
+    with pytest.raises(cuda.errors.CaptureError, match="has not begun"):
         capturing.__exit__(None, None, None)
     graph = capturing.__enter__()
     failure = in_a_thread(lambda: capturing.__exit__(None, None, None))
-    assert isinstance(failure, cuda.CaptureError)
+    assert isinstance(failure, cuda.errors.CaptureError)
     assert "STREAM_CAPTURE_WRONG_THREAD" in str(failure)
-    with pytest.raises(cuda.CaptureError, match="has not begun, or has ended"):
+    with pytest.raises(cuda.errors.CaptureError, match="has not begun, or has ended"):
         capturing.__exit__(None, None, None)
     with pytest.raises(ValueError, match="closed"):
         graph.node_count  # noqa: B018  # to read it raises
@@ -198,7 +198,7 @@ def test_a_capture_of_a_thread_that_has_ended_ends_with_its_stream(device):
     closed = cuda.Stream()
     capturing = closed.capture()
     assert in_a_thread(capturing.__enter__) is None
-    with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_WRONG_THREAD"):
+    with pytest.raises(cuda.errors.CaptureError, match="STREAM_CAPTURE_WRONG_THREAD"):
         capturing.__exit__(None, None, None)
     closed.close()
     assert_nothing_is_captured(device)

@@ -45,7 +45,7 @@ def test_a_capture_that_cannot_begin_leaves_nothing(stream, driver_calls):
 
 def test_a_callback_is_forgotten_with_its_graph_and_at_once_where_it_fails(stream, driver_calls):
     with stream.capture() as graph:
-        stream.add_callback(lambda: None)
+        stream.launch_host_function(lambda: None)
     assert len(host_functions._repeated) == 1
     executable = graph.instantiate()
     del graph
@@ -56,7 +56,7 @@ def test_a_callback_is_forgotten_with_its_graph_and_at_once_where_it_fails(strea
     assert not host_functions._repeated
     driver_calls.fails = "cuLaunchHostFunc".__eq__
     with pytest.raises(cuda.CudaError, match="cuLaunchHostFunc"):
-        stream.add_callback(lambda: None)
+        stream.launch_host_function(lambda: None)
     assert not host_functions._once
 
 

@@ -90,7 +90,7 @@ def test_a_thread_without_a_context_gets_device_0(device):
 def test_a_context_of_another_librarys_that_is_not_the_primary_one_is_refused(device, monkeypatch):
     monkeypatch.setitem(vars(seam.api), "cuCtxGetCurrent", lambda: 0x1234)
     monkeypatch.setitem(vars(seam.api), "cuCtxGetDevice", lambda: 0)
-    with pytest.raises(cuda.InvalidContextError, match="not the primary context of device 0; enter `with"):
+    with pytest.raises(cuda.errors.InvalidContextError, match="not the primary context of device 0; enter `with"):
         in_a_thread(cuda.current_device)
 
 

@@ -50,7 +50,7 @@ def capture(module):
     with cuda.Stream(non_blocking=True) as stream, stream.capture() as graph:
         cuda.memset(x, 1, stream=stream)
         module["saxpy"][1, 4, 0, stream](1.0, x, x, 4)
-        stream.add_callback(int)
+        stream.launch_host_function(int)
     return graph
 
 
@@ -69,8 +69,8 @@ def stage(module):
 
 
 def read_surface(module):
-    array = cuda.CudaArray((4, 8), np.float32, surface=True)
-    with cuda.Surface(array), cuda.Texture(array):
+    array = cuda.textures.CudaArray((4, 8), np.float32, surface=True)
+    with cuda.textures.Surface(array), cuda.textures.Texture(array):
         return array.copy_from(np.zeros((4, 8), np.float32)).to_host()
 
 
@@ -97,9 +97,9 @@ MAKERS = {
     "pool": lambda module: cuda.MemoryPool(),
     "array of a pool": lambda module: cuda.empty(9, pool=cuda.MemoryPool()),
     "borrowed array": lambda module: cuda.DeviceArray.borrow((owner := cuda.empty(9)).pointer, 9, "f8", owner=owner),
-    "CUDA array": lambda module: cuda.CudaArray((8, 8), np.float32),
+    "CUDA array": lambda module: cuda.textures.CudaArray((8, 8), np.float32),
     "surface": read_surface,
-    "texture": lambda module: cuda.Texture(cuda.empty_pitched((8, 8), np.float32)),
+    "texture": lambda module: cuda.textures.Texture(cuda.empty_pitched((8, 8), np.float32)),
     "staged copy": stage,
     "peer copy": lambda module: cuda.memcpy_peer(cuda.zeros(10), cuda.zeros(10)),
     "event": lambda module: cuda.Event(),
@@ -200,13 +200,13 @@ device.memory_pool = cuda.MemoryPool()
 other = cuda.zeros(5)
 large = cuda.to_device(np.zeros(2_000_000))
 assert staging._rings
-borrowed, texture = cuda.Stream.borrow(cuda.Stream()), cuda.Texture(pitched)
+borrowed, texture = cuda.Stream.borrow(cuda.Stream()), cuda.textures.Texture(pitched)
 module = cuda.compile('extern "C" __global__ void k(float *p) { *p = 1; }')
 bound = module["k"][1, 1, 0, stream].bind(array)
 bound(); event.record(stream); event.synchronize()
 with stream.capture() as graph:
     cuda.memset(array, 1, stream=stream)
-    stream.add_callback(lambda: None)
+    stream.launch_host_function(lambda: None)
 executable = graph.instantiate()
 executable.launch(stream)
 class Cycle: pass
@@ -259,7 +259,7 @@ def test_a_forked_child_that_touches_cuda_gets_a_clear_error_unless_no_call_came
         "if not pid:\n"
         "    for use in (lambda: cuda.zeros(3), x.to_host, cuda.devices, cuda.Event):\n"
         "        try: use()\n"
-        "        except cuda.InvalidContextError as e: assert 'spawn' in str(e)\n"
+        "        except cuda.errors.InvalidContextError as e: assert 'spawn' in str(e)\n"
         "        else: os._exit(1)\n"
         "    del x\n"
         "    os._exit(7)\n"

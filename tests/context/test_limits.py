@@ -24,7 +24,7 @@ for limit, (functions, body) in cases.items():
     device.synchronize()
     try:
         setattr(device.limits, limit, 32 << 20)
-    except cuda.InvalidValueError as error:
+    except cuda.errors.InvalidValueError as error:
         assert f"'{limit}'" in str(error)
         assert f"only until a kernel that uses {functions} was launched" in str(error)
     else:

@@ -22,7 +22,7 @@ def fault():
     module["wild"][1, 1](None)
     try:
         device.synchronize()
-    except cuda.IllegalAddressError:
+    except cuda.errors.IllegalAddressError:
         return
     raise AssertionError("no fault")
 
@@ -54,8 +54,8 @@ for _ in range(3):
         """
 import gc
 stream, event, pinned = cuda.Stream(), cuda.Event(), cuda.pinned_empty(8)
-surface = cuda.Surface(cuda.CudaArray((5, 7), np.float32, surface=True))
-texture = cuda.Texture(surface.array)
+surface = cuda.textures.Surface(cuda.textures.CudaArray((5, 7), np.float32, surface=True))
+texture = cuda.textures.Texture(surface.array)
 with stream.capture() as graph:
     cuda.memset(x, 0, stream=stream)
 cuda.reset()
@@ -96,13 +96,13 @@ async def main():
     stream = cuda.Stream()
     for _ in range(3):
         module["count"][1, 32, 0, stream](x)
-    stream.add_callback(lambda: None)
+    stream.launch_host_function(lambda: None)
     cuda.reset()
     await asyncio.sleep(0.05)
 
 asyncio.run(main())
 module, stream = cuda.compile(SOURCE), cuda.Stream()
-stream.add_callback(lambda: print("called"))
+stream.launch_host_function(lambda: print("called"))
 module["wild"][1, 1, 0, stream](None)
 cuda.reset()
 device.synchronize()
@@ -118,11 +118,11 @@ module = cuda.compile(SOURCE.replace("wild", "wilder"))
 module["wilder"][1, 1](None)
 try:
     device.synchronize()
-except cuda.IllegalAddressError:
+except cuda.errors.IllegalAddressError:
     pass
 try:
     cuda.zeros(3)
-except cuda.IllegalAddressError as error:
+except cuda.errors.IllegalAddressError as error:
     print(str(error).count("wilder["), str(error).count("wild["), "call cuda.reset()" in str(error))
 cuda.reset()
 print(cuda.raw.cuMemFree(1)[0].name, works())
@@ -134,17 +134,17 @@ print(cuda.raw.cuMemFree(1)[0].name, works())
 def call():
     try:
         cuda.reset()
-    except cuda.NotSupportedError as error:
+    except cuda.errors.NotSupportedError as error:
         print("NOT_PERMITTED" in str(error))
 stream = cuda.Stream()
-stream.add_callback(call)
+stream.launch_host_function(call)
 stream.synchronize()
 print(x.to_host().sum(), works())
 with stream.capture() as graph:
     module["count"][1, 32, 0, stream](x)
     try:
         cuda.reset()
-    except cuda.CaptureError as error:
+    except cuda.errors.CaptureError as error:
         print("reset: a stream is being captured" in str(error))
 graph.instantiate().launch(stream)
 stream.synchronize()
@@ -180,7 +180,7 @@ errors = []
 
 class Circle:
     def __init__(self):
-        self.all = [self, cuda.zeros(10), cuda.Event(), cuda.Stream(), cuda.Texture(cuda.zeros(8, np.float32))]
+        self.all = [self, cuda.zeros(10), cuda.Event(), cuda.Stream(), cuda.textures.Texture(cuda.zeros(8, np.float32))]
 
 def race():
     for _ in range(5):
@@ -278,8 +278,8 @@ launch = module["count"][1, 32, 0, stream]
 with stream.capture() as graph:
     launch(x)
 executable, bound = graph.instantiate(), module["count"][1, 32].bind(x)
-surface = cuda.Surface(cuda.CudaArray((5, 7), np.float32, surface=True))
-texture, own = cuda.Texture(surface.array), np.arange(4)
+surface = cuda.textures.Surface(cuda.textures.CudaArray((5, 7), np.float32, surface=True))
+texture, own = cuda.textures.Texture(surface.array), np.arange(4)
 arrays = [cuda.pinned_empty(4, np.int32, mapped=True), cuda.managed_empty(4, np.int32)]
 registered = cuda.register_host(own)
 for array in arrays:
@@ -324,6 +324,6 @@ if other is not device:
 def test_a_driver_without_the_capability_names_it_and_changes_nothing(device, monkeypatch):
     array = cuda.zeros(3)
     monkeypatch.setattr(resetting, "capabilities", frozenset)
-    with pytest.raises(cuda.NotSupportedError, match="lacks the capability 'reset'"):
+    with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'reset'"):
         cuda.reset()
     assert array.to_host().sum() == 0

@@ -179,7 +179,7 @@ NEEDS = {
     "as_device_array": "interop",
     "from_dlpack": "interop",
     "libraries.": "libraries",
-    "ipc_": "ipc",
+    "cuda.ipc.": "ipc",
     "cuda.profile()": "profile",
     "other": "peer",
 }
@@ -201,14 +201,14 @@ def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> 
     if all(needed in capabilities for text, needed in NEEDS.items() if text in cell):
         for code in quoted(cell):
             if cell.startswith("in the kernel:"):
-                cuda.compile_image(AROUND % code)
+                cuda.images.compile_image(AROUND % code)
             else:
                 exec(code, names)
 
 
 def run_table(page: Path) -> None:
     """Run a page and its table; raise what a row raises, with the row as a note."""
-    warnings.simplefilter("error", cuda.SimulatorWarning)
+    warnings.simplefilter("error", cuda.errors.SimulatorWarning)
     names = run_page(page)
     capabilities = cuda.capabilities()
     for row in rows_of(page):

@@ -34,5 +34,5 @@ def answered(monkeypatch):
 def test_the_drivers_own_answer_is_returned_and_an_unknown_address_is_an_error(answered):
     assert pointer_device.ordinal(0x7F0000000000) == 5
     assert answered == [(DEVICE_ORDINAL, 0x7F0000000000)]
-    with pytest.raises(cuda.InvalidValueError, match="cuPointerGetAttribute"):
+    with pytest.raises(cuda.errors.InvalidValueError, match="cuPointerGetAttribute"):
         pointer_device.ordinal(0)

@@ -89,7 +89,7 @@ def test_raw_calls_return_the_drivers_tuples_which_check_unwraps(device):
     status, version = cuda.raw.cuDriverGetVersion()
     assert not status
     assert version == cuda.check(cuda.raw.cuDriverGetVersion())
-    with pytest.raises(cuda.InvalidValueError, match="CUDA_ERROR_INVALID_VALUE"):
+    with pytest.raises(cuda.errors.InvalidValueError, match="CUDA_ERROR_INVALID_VALUE"):
         cuda.check(cuda.raw.cuMemFree(1))
     with pytest.raises(AttributeError):
         cuda.raw.cuNothing  # noqa: B018  # the access is what fails
@@ -102,7 +102,7 @@ import sys, cudart_py as cuda
 sys.platform = {platform!r}
 try:
     cuda.zeros(3)
-except cuda.NotSupportedError as error:
+except cuda.errors.NotSupportedError as error:
     print(error)
 """
     said = python(program, CUDART_PY_DRIVER="simulator").stdout
@@ -115,7 +115,7 @@ import cudart_py as cuda
 for ask in (cuda.devices, cuda.Stream):
     try:
         ask()
-    except cuda.NoDeviceError as error:
+    except cuda.errors.NoDeviceError as error:
         print(error)
 """
     said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
@@ -143,7 +143,7 @@ def ask():
 
 thread = threading.Thread(target=ask)
 thread.start()
-stream.add_callback(host_function)
+stream.launch_host_function(host_function)
 stream.synchronize()
 thread.join()
 """

@@ -91,7 +91,7 @@ def test_check_takes_the_runtime_and_nvrtc():
         cuda.check((runtime.cudaError_t.cudaErrorMemoryAllocation,))
     with pytest.raises(cuda.CudaError, match="cudaErrorMissingConfiguration"):
         cuda.check((runtime.cudaError_t.cudaErrorMissingConfiguration,))
-    with pytest.raises(cuda.NvrtcError, match="NVRTC_ERROR_INVALID_INPUT"):
+    with pytest.raises(cuda.errors.NvrtcError, match="NVRTC_ERROR_INVALID_INPUT"):
         cuda.check((nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_INPUT,))
 
 

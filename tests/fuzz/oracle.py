@@ -115,7 +115,7 @@ class Runs:
                         if engine:
                             patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
                         got, counters[engine, mode] = self._run(kernel, mode)
-                except cuda.SimulatorWarning as finding:
+                except cuda.errors.SimulatorWarning as finding:
                     yield f"{place}: {finding}"
                 except cuda.CudaError as error:
                     yield f"{place}: {type(error).__name__}: {error}"

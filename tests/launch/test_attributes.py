@@ -72,7 +72,7 @@ def test_a_cooperative_grid_that_is_too_large_names_the_most_blocks(device, kern
     most = kernel.occupancy(256).blocks * device.sm_count
     kernel.configure(most, 256, cooperative=True)
     words = rf"grid_sum: a cooperative grid of \({most + 1}, 1, 1\) has {most + 1} blocks, and {most} blocks of 256"
-    with pytest.raises(cuda.LaunchError, match=words):
+    with pytest.raises(cuda.errors.LaunchError, match=words):
         kernel.configure(most + 1, 256, cooperative=True)
 
 

@@ -314,7 +314,7 @@ bound = launch.bind(None)
 for call in (bound, cuda.Device(0).synchronize, bound, lambda: launch(None)):
     try:
         call()
-    except cuda.IllegalAddressError as error:
+    except cuda.errors.IllegalAddressError as error:
         print("~~", error)
 """
 

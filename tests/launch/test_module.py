@@ -20,9 +20,11 @@ def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
     assert "saxpy" in module
     assert "nothing" not in module
     assert "saxpy" in list(module)
-    with pytest.raises(cuda.NotFoundError, match=r"no kernel is named 'saxpi'; did you mean 'saxpy'\?.*deep::pair"):
+    with pytest.raises(
+        cuda.errors.NotFoundError, match=r"no kernel is named 'saxpi'; did you mean 'saxpy'\?.*deep::pair"
+    ):
         module["saxpi"]
-    with pytest.raises(cuda.NotFoundError, match=r"ambiguous.*float\*.*_Z10overloadedPf"):
+    with pytest.raises(cuda.errors.NotFoundError, match=r"ambiguous.*float\*.*_Z10overloadedPf"):
         module["overloaded"]
     assert module["_Z10overloadedPf"].signature.parameters[0].dtype == "float32"
 
@@ -49,7 +51,7 @@ def test_a_driver_that_fails_to_tell_an_images_parameters_is_not_believed(device
     lost = enums.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
     with cuda.load(image_of('extern "C" __global__ void add(int *out, int a) {}', device)) as module:
         monkeypatch.setattr(seam.raw, "cuFuncGetParamInfo", lambda *_: (lost, None, None))
-        with pytest.raises(cuda.IllegalAddressError, match="cuFuncGetParamInfo"):
+        with pytest.raises(cuda.errors.IllegalAddressError, match="cuFuncGetParamInfo"):
             module["add"]
         monkeypatch.undo()
         assert len(module["add"].signature.parameters) == 2
@@ -93,7 +95,7 @@ def test_symbols_are_arrays_over_the_variables(device, module):
     out = cuda.empty(4, np.float32)
     module["apply"][1, 4](out)
     np.testing.assert_array_equal(out.to_host(), [0, 10, 20, 30])
-    with pytest.raises(cuda.NotFoundError, match="no variable is named 'nothing'"):
+    with pytest.raises(cuda.errors.NotFoundError, match="no variable is named 'nothing'"):
         module.symbol("nothing")
     with pytest.raises(ValueError, match="coefficients has 16 bytes"):
         module.symbol("coefficients", np.float32, 5)
@@ -158,20 +160,22 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
     module = cuda.compile('extern "C" __global__ void k(int *out) { *out = 7; }')
     assert b".entry k" in module.ptx
     assert module.cubin.startswith(b"\x7fELF")
-    assert isinstance(module.image, cuda.CompiledImage)
+    assert isinstance(module.image, cuda.images.CompiledImage)
     assert module.image.ptx == module.ptx
     loaded = cuda.Module(module.cubin if seam.image_kind() == "cubin" else module.ptx)
     for name in ("ptx", "cubin", "image"):
         with pytest.raises(ValueError, match=f"Module.{name}: this module was loaded from an image"):
             getattr(loaded, name)
-    with cuda.Program('extern "C" __global__ void k() {}') as program:
+    with cuda.images.Program('extern "C" __global__ void k() {}') as program:
         program.compile()
         assert cuda.load(program.ptx)["k"].resources is None
 
 
 def test_code_for_another_architecture_is_refused_by_name(device):
     major, minor = device.compute_capability
-    with pytest.raises(cuda.ImageError, match=rf"The code is for sm_75, and device 0 is sm_{major}{minor}") as raised:
+    with pytest.raises(
+        cuda.errors.ImageError, match=rf"The code is for sm_75, and device 0 is sm_{major}{minor}"
+    ) as raised:
         cuda.compile('extern "C" __global__ void k() {}', arch="sm_75")
     assert raised.value.status.name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
 
@@ -191,7 +195,7 @@ def test_a_kernel_of_an_image_without_source_is_found_by_its_cpp_name(device):
     module["deep::seven"][1, 1](out)
     module["twice(int*)"][1, 1](out)
     assert out.to_host()[0] == 14
-    with pytest.raises(cuda.NotFoundError, match=r"ambiguous: twice\(float\*\) is '_Z5twicePf', twice\(int\*\)"):
+    with pytest.raises(cuda.errors.NotFoundError, match=r"ambiguous: twice\(float\*\) is '_Z5twicePf', twice\(int\*\)"):
         module["twice"]
 
 
@@ -208,7 +212,7 @@ def test_code_compiled_apart_is_linked_and_runs(device):
     __device__ int counter = 20000;
     __device__ int twice(int x) {{ return half(4 * x) + offset; }}
     """
-    images = [cuda.compile_image(source, options=["-rdc=true"]) for source in (caller, called)]
+    images = [cuda.images.compile_image(source, options=["-rdc=true"]) for source in (caller, called)]
     for inputs in (images, [images[0], images[1].ptx]):
         module = cuda.link(inputs)
         out = cuda.zeros(1, np.int32)
@@ -272,7 +276,7 @@ def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(device, b
     with pytest.raises(AttributeError, match=r"no attribute 'sevne'; if it is a kernel, write module\['sevne'\]"):
         lazy.sevne  # noqa: B018  # what raises
     assert builds == []
-    with pytest.raises(cuda.NotFoundError, match="did you mean 'seven'"):
+    with pytest.raises(cuda.errors.NotFoundError, match="did you mean 'seven'"):
         lazy["sevne"]
     for owner in (lazy, lazy.module):
         for name, words in (

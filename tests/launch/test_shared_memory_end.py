@@ -50,7 +50,7 @@ with cuda.Device(0), cuda.sanitizer("off"):
         launch(out, at)
         try:
             print(out.to_host())
-        except cuda.IllegalAddressError:
+        except cuda.errors.IllegalAddressError:
             print("illegal address")
 """
 

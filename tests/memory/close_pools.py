@@ -87,7 +87,7 @@ def captured(streams: Streams, at: int) -> None:
     with streams[1].capture() as graph:
         array.close(stream=streams[1])
         other.fill(7, stream=streams[1])
-        with cuda.graph_empty(SIZE, np.uint8, stream=streams[1]) as scratch:
+        with cuda.graphs.empty(SIZE, np.uint8, stream=streams[1]) as scratch:
             scratch.fill(1, stream=streams[1])
     executable = graph.instantiate()
     for _ in range(3):

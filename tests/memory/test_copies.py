@@ -59,7 +59,7 @@ def test_a_window_outside_an_array_is_named(device, copy, kwargs, words):
 def place(host, where, turned=False):
     """Put an array into pageable or pinned memory, on the device, into pitched rows, or into a CUDA array or layers."""
     if where in "al":
-        return cuda.CudaArray(host.shape, host.dtype, layered=where == "l").copy_from(host)
+        return cuda.textures.CudaArray(host.shape, host.dtype, layered=where == "l").copy_from(host)
     if where == "r" and host.ndim == 2:
         return cuda.empty_pitched(host.shape, host.dtype).copy_from(host)
     if where in "dr":

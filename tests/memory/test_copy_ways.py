@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.memory import copies, transfers
+from cudart_py import copies
+from cudart_py.memory import transfers
 
 
 @pytest.fixture

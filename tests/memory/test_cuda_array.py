@@ -37,7 +37,7 @@ def numbers(shape, dtype, channels=1):
 def test_arrays_come_back_as_they_were_from_the_host_from_arrays_and_from_devices(device, kind, dtype, channels):
     shape, layered = kind
     host = numbers(shape, dtype, channels)
-    first, second, third = (cuda.CudaArray(shape, dtype, channels=channels, layered=layered) for _ in range(3))
+    first, second, third = (cuda.textures.CudaArray(shape, dtype, channels=channels, layered=layered) for _ in range(3))
     np.testing.assert_array_equal(first.copy_from(host).to_host(), host)
     cuda.memcpy(second, first)
     back = cuda.zeros(host.shape, dtype)
@@ -52,7 +52,7 @@ def test_arrays_come_back_as_they_were_from_the_host_from_arrays_and_from_device
 @pytest.mark.parametrize("kind", ["1-D layers", "2-D layers", "3-D"])
 def test_from_layer_to_layer_of_single_rows_device_memory_goes_by_the_pitch(device, kind, on_device):
     shape, layered = KINDS[kind]
-    array, host = cuda.CudaArray(shape, np.uint8, layered=layered), np.arange(100, dtype=np.uint8)
+    array, host = cuda.textures.CudaArray(shape, np.uint8, layered=layered), np.arange(100, dtype=np.uint8)
     array.copy_from(np.zeros(shape, np.uint8))
     source, place = (cuda.to_device(host), "Device") if on_device else (host, "Host")
     memory = struct("CUDA_MEMCPY3D", srcPitch=8, srcHeight=3, WidthInBytes=2, Height=1, Depth=3)
@@ -66,7 +66,7 @@ def test_from_layer_to_layer_of_single_rows_device_memory_goes_by_the_pitch(devi
 
 
 def test_an_array_says_what_it_is(device):
-    array = cuda.CudaArray((4, 5, 7), np.int16, channels=2, layered=True, surface=True)
+    array = cuda.textures.CudaArray((4, 5, 7), np.int16, channels=2, layered=True, surface=True)
     assert (array.shape, array.dtype, array.channels) == ((4, 5, 7), np.dtype(np.int16), 2)
     assert array.layered
     assert array.surface
@@ -90,7 +90,7 @@ def test_rows_with_a_pitch_and_planes_between_others_are_copied(device):
         (memory[::2, 2:, :4], volume[::2, 2:, :4]),
         (between, np.lib.stride_tricks.as_strided(flat, (3, 2, 3), strides)),
     ):
-        array = cuda.CudaArray(view.shape, np.int32).copy_from(view)
+        array = cuda.textures.CudaArray(view.shape, np.int32).copy_from(view)
         np.testing.assert_array_equal(array.to_host(), host)
         for values in (host + 1, host):
             cuda.memcpy(view, array.copy_from(values))
@@ -99,7 +99,7 @@ def test_rows_with_a_pitch_and_planes_between_others_are_copied(device):
 
 def test_host_arrays_of_any_strides_and_bytes_are_taken(device):
     host = numbers((5, 7), np.uint8)
-    array = cuda.CudaArray((5, 7), np.uint8)
+    array = cuda.textures.CudaArray((5, 7), np.uint8)
     np.testing.assert_array_equal(array.copy_from(host[::-1, ::-1]).to_host(), host[::-1, ::-1])
     np.testing.assert_array_equal(array.copy_from(host.tobytes()).to_host(), host)
     cuda.memcpy(array, bytes(35))
@@ -111,7 +111,7 @@ def test_host_arrays_of_any_strides_and_bytes_are_taken(device):
 def test_copies_are_queued_in_a_stream_and_repeated_by_a_graph_which_keeps_the_array(device):
     host, out = (cuda.pinned_empty((3, 5, 7), np.float32) for _ in range(2))
     host[:] = numbers((3, 5, 7), np.float32)
-    array = cuda.CudaArray((3, 5, 7), np.float32)
+    array = cuda.textures.CudaArray((3, 5, 7), np.float32)
     with cuda.Stream(non_blocking=True) as stream:
         array.copy_from(host, stream=stream)
         assert array.to_host(out, stream=stream) is out
@@ -119,7 +119,7 @@ def test_copies_are_queued_in_a_stream_and_repeated_by_a_graph_which_keeps_the_a
         np.testing.assert_array_equal(out, host)
         with stream.capture() as graph:
             array.copy_from(host, stream=stream)
-            with pytest.raises(cuda.CaptureError, match="pageable host memory"):
+            with pytest.raises(cuda.errors.CaptureError, match="pageable host memory"):
                 array.copy_from(np.zeros((3, 5, 7), np.float32), stream=stream)
             array.to_host(out, stream=stream)
         del array
@@ -131,7 +131,7 @@ def test_copies_are_queued_in_a_stream_and_repeated_by_a_graph_which_keeps_the_a
 
 
 def test_a_graph_whose_array_was_closed_names_it(device):
-    array, source = cuda.CudaArray((5,), np.float32), cuda.zeros(5, np.float32)
+    array, source = cuda.textures.CudaArray((5,), np.float32), cuda.zeros(5, np.float32)
     with cuda.Stream(non_blocking=True) as stream:
         with stream.capture() as graph:
             cuda.memcpy(array, source, stream=stream)
@@ -143,7 +143,7 @@ def test_a_graph_whose_array_was_closed_names_it(device):
 
 
 def test_numpy_is_told_how_to_read_an_array(device):
-    array = cuda.CudaArray((5,), np.float32)
+    array = cuda.textures.CudaArray((5,), np.float32)
     with pytest.raises(TypeError, match=r"use array\.to_host\(\)"):
         np.asarray(array)
     with pytest.raises(TypeError, match="argument 'host' must be an array .*, not an object of type CudaArray"):
@@ -164,7 +164,7 @@ BAD = [
 @pytest.mark.parametrize(("arguments", "options", "error", "words"), BAD)
 def test_arrays_that_no_device_has_are_refused(device, arguments, options, error, words):
     with pytest.raises(error, match=words):
-        cuda.CudaArray(*arguments, **options)
+        cuda.textures.CudaArray(*arguments, **options)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,12 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
         (lambda a: a.copy_from(np.zeros((4, 6))), TypeError, "'source' has elements of float64"),
         (lambda a: a.copy_from(cuda.zeros((4, 12), np.float32)[:, ::2]), ValueError, "rows of argument 'source'"),
         (lambda a: a.copy_from(bytes(95)), ValueError, "'source' has 95 bytes, and the array has 96"),
-        (lambda a: a.copy_from(cuda.CudaArray((6, 4), np.float32)), ValueError, "'source' has the shape"),
-        (lambda a: a.copy_from(cuda.CudaArray((4, 6), np.float32, layered=True)), ValueError, "'source'.* is layered"),
+        (lambda a: a.copy_from(cuda.textures.CudaArray((6, 4), np.float32)), ValueError, "'source' has the shape"),
+        (
+            lambda a: a.copy_from(cuda.textures.CudaArray((4, 6), np.float32, layered=True)),
+            ValueError,
+            "'source'.* is layered",
+        ),
         (lambda a: a.to_host(np.zeros((4, 12), np.float32)[:, ::2]), ValueError, "rows of argument 'out'"),
         (lambda a: a.to_host(np.zeros((4, 6), np.int32)), TypeError, "'out' has elements of int32"),
         (lambda a: cuda.memcpy(a, cuda.zeros((4, 5), np.float32)), ValueError, "memcpy: argument 'src' has the shape"),
@@ -183,11 +187,11 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
 )
 def test_copies_of_other_shapes_and_elements_are_refused(device, copy, error, words):
     with pytest.raises(error, match=words):
-        copy(cuda.CudaArray((4, 6), np.float32))
+        copy(cuda.textures.CudaArray((4, 6), np.float32))
 
 
 def test_a_closed_array_is_refused(device):
-    array = cuda.CudaArray((4, 6), np.float32)
+    array = cuda.textures.CudaArray((4, 6), np.float32)
     array.close()
     for use, words in (
         (array.to_host, "this CudaArray is closed"),
@@ -203,7 +207,7 @@ def test_a_closed_array_is_refused(device):
 
 def test_windows_have_all_channels(device):
     host = numbers((4, 7, 2), np.uint8, 1)
-    array = cuda.CudaArray((4, 7), np.uint8, channels=2, layered=True).copy_from(np.zeros_like(host))
+    array = cuda.textures.CudaArray((4, 7), np.uint8, channels=2, layered=True).copy_from(np.zeros_like(host))
     cuda.memcpy2d(array, host, (1, 5), dst_start=(2, 2), src_start=(1, 1))
     expected = np.zeros_like(host)
     expected[2, 2:] = host[1, 1:6]
@@ -211,7 +215,7 @@ def test_windows_have_all_channels(device):
 
 
 def channels(number):
-    return cuda.CudaArray((5, 7), np.float32, channels=number)
+    return cuda.textures.CudaArray((5, 7), np.float32, channels=number)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +231,7 @@ def channels(number):
 )
 def test_windows_that_do_not_fit_are_refused(device, copy, error, words):
     with pytest.raises(error, match=words):
-        copy(cuda.CudaArray((5, 7), np.float32), numbers((5, 7), np.float32))
+        copy(cuda.textures.CudaArray((5, 7), np.float32), numbers((5, 7), np.float32))
 
 
 def test_an_array_belongs_to_the_device_that_was_current(device):
@@ -235,8 +239,8 @@ def test_an_array_belongs_to_the_device_that_was_current(device):
     last = cuda.devices()[-1]
     host = numbers((5, 7), np.float32)
     with last:
-        array = cuda.CudaArray((5, 7), np.float32, surface=True)
+        array = cuda.textures.CudaArray((5, 7), np.float32, surface=True)
     np.testing.assert_array_equal(array.copy_from(host).to_host(), host)
-    with cuda.Texture(array) as texture, cuda.Surface(array) as surface:
+    with cuda.textures.Texture(array) as texture, cuda.textures.Surface(array) as surface:
         assert array.device is texture.device is surface.device is last
     array.close()

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py import ipc
 from cudart_py.driver import enums, sharing
 from cudart_py.driver.seam import api, raw
-from cudart_py.memory import ipc, waiting
+from cudart_py.memory import waiting
 from cudart_py.streams import event as events
 
 PIECE = 2 << 20
@@ -86,8 +87,8 @@ def shared_event():
 
 
 def test_an_array_lives_through_these_calls(calls, sent):
-    x = cuda.ipc_empty((3, 4), np.int32)
-    handle = sent(cuda.ipc_handle(x))
+    x = cuda.ipc.empty((3, 4), np.int32)
+    handle = sent(cuda.ipc.handle(x))
     opened = handle.open()
     address = x.pointer
     opened.close()
@@ -104,7 +105,7 @@ def test_an_array_lives_through_these_calls(calls, sent):
 
 
 def test_the_memory_is_whole_pieces_that_nothing_else_lies_in(calls):
-    cuda.ipc_empty(PIECE // 8 + 1, np.float64).close()
+    cuda.ipc.empty(PIECE // 8 + 1, np.float64).close()
     assert calls[0] == ("cuMemAlloc", 2 * PIECE)
 
 
@@ -112,9 +113,9 @@ def test_what_is_opened_has_the_content_the_shape_and_the_dtype_of_its_view(call
     kind = np.dtype([("a", np.int32), ("b", np.float64)])
     content = np.zeros((6, 8), kind)
     content["a"] = np.arange(48).reshape(6, 8)
-    x = cuda.ipc_empty((6, 8), kind)
+    x = cuda.ipc.empty((6, 8), kind)
     x.copy_from(content)
-    handle = sent(cuda.ipc_handle(x[2:5, 3:]))
+    handle = sent(cuda.ipc.handle(x[2:5, 3:]))
     assert (handle.shape, handle.dtype) == ((3, 5), kind)
     with handle.open() as opened:
         assert (opened.to_host() == content[2:5, 3:]).all()
@@ -122,8 +123,8 @@ def test_what_is_opened_has_the_content_the_shape_and_the_dtype_of_its_view(call
 
 
 def test_memory_that_nobody_refers_to_is_given_up(calls, sent):
-    x = cuda.ipc_empty(3)
-    opened = sent(cuda.ipc_handle(x)).open()
+    x = cuda.ipc.empty(3)
+    opened = sent(cuda.ipc.handle(x)).open()
     view = opened[1:]
     del opened
     assert "cuIpcCloseMemHandle" not in dict(calls)
@@ -134,8 +135,8 @@ def test_memory_that_nobody_refers_to_is_given_up(calls, sent):
 
 
 def test_memory_of_another_process_that_is_dropped_in_a_capture_is_given_up_at_its_end(calls, sent):
-    x = cuda.ipc_empty(3)
-    opened = sent(cuda.ipc_handle(x)).open()
+    x = cuda.ipc.empty(3)
+    opened = sent(cuda.ipc.handle(x)).open()
     with cuda.Stream() as stream, stream.capture():
         del opened
         assert "cuIpcCloseMemHandle" not in dict(calls)
@@ -143,15 +144,15 @@ def test_memory_of_another_process_that_is_dropped_in_a_capture_is_given_up_at_i
 
 
 def test_an_empty_array_needs_no_memory_of_another_process(calls, sent):
-    with sent(cuda.ipc_handle(cuda.ipc_empty((0, 3), np.int8))).open() as opened:
+    with sent(cuda.ipc.handle(cuda.ipc.empty((0, 3), np.int8))).open() as opened:
         assert (opened.shape, opened.dtype) == ((0, 3), np.int8)
     assert calls == []
 
 
-@pytest.mark.parametrize(("noun", "make"), [("array", lambda: cuda.ipc_empty(3)), ("event", shared_event)])
+@pytest.mark.parametrize(("noun", "make"), [("array", lambda: cuda.ipc.empty(3)), ("event", shared_event)])
 def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
     thing = make()
-    handle = pickle.loads(pickle.dumps(cuda.ipc_handle(thing)))
+    handle = pickle.loads(pickle.dumps(cuda.ipc.handle(thing)))
     with pytest.raises(ValueError, match="this process made what the handle names"):
         handle.open()
     handle, unseen = sent(handle), uuid.uuid4()
@@ -159,27 +160,27 @@ def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
         dataclasses.replace(handle, device_uuid=unseen).open()
     refused = enums.CUresult.CUDA_ERROR_INVALID_VALUE, None
     ipc.raw.others.update(cuIpcOpenMemHandle=lambda *_: refused, cuIpcOpenEventHandle=lambda *_: refused)
-    with pytest.raises(cuda.InvalidValueError, match=f"The {noun} must be open in the process that made it"):
+    with pytest.raises(cuda.errors.InvalidValueError, match=f"The {noun} must be open in the process that made it"):
         handle.open()
     thing.close()
     with pytest.raises(ValueError, match="argument 'thing' must be open"):
-        cuda.ipc_handle(thing)
+        cuda.ipc.handle(thing)
 
 
 def test_only_what_was_made_for_it_is_shared(calls, sent):
-    opened = sent(cuda.ipc_handle(cuda.ipc_empty(3))).open()
+    opened = sent(cuda.ipc.handle(cuda.ipc.empty(3))).open()
     for array in (cuda.zeros(3), cuda.zeros(3)[1:], cuda.empty_pitched((2, 2)), opened):
-        with pytest.raises(ValueError, match="argument 'thing' .* allocate it by ipc_empty"):
-            cuda.ipc_handle(array)
+        with pytest.raises(ValueError, match="argument 'thing' .* allocate it by ipc.empty"):
+            cuda.ipc.handle(array)
     with pytest.raises(ValueError, match=r"make it by Event\(timing=False, interprocess=True\)"):
-        cuda.ipc_handle(cuda.Event(timing=False))
+        cuda.ipc.handle(cuda.Event(timing=False))
 
 
 def test_more_bytes_than_there_are_is_an_error_with_the_size(calls):
     with pytest.raises(cuda.OutOfMemoryError, match="1,152,921,504,606,846,976 bytes"):
-        cuda.ipc_empty(2**60, np.int8)
+        cuda.ipc.empty(2**60, np.int8)
     with pytest.raises(cuda.OutOfMemoryError, match="bytes of device memory were asked for"):
-        cuda.ipc_empty(2**62, np.float64)
+        cuda.ipc.empty(2**62, np.float64)
 
 
 def test_an_event_for_other_processes_is_made_with_both_flags_and_has_no_times(calls):
@@ -194,7 +195,7 @@ def test_an_event_for_other_processes_is_made_with_both_flags_and_has_no_times(c
 def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, sent, device):
     event = shared_event()
     native = event.handle
-    with sent(cuda.ipc_handle(event)).open() as opened, cuda.Stream() as stream:
+    with sent(cuda.ipc.handle(event)).open() as opened, cuda.Stream() as stream:
         assert opened.device is device
         stream.wait(event)  # another process may have recorded it
         stream.wait(opened)
@@ -204,22 +205,22 @@ def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, se
         stream.wait(opened)
         opened.synchronize()
         assert opened.done
-        with pytest.raises(cuda.EventTimingError):
+        with pytest.raises(cuda.errors.EventTimingError):
             opened - event
         with pytest.raises(ValueError, match="an event for this process alone"):
-            cuda.ipc_handle(opened)
+            cuda.ipc.handle(opened)
         number = opened.handle
     assert int(dict(calls)["cuIpcGetEventHandle"]) == native
     assert calls[-1] == ("cuEventDestroy", number)
 
 
 def test_a_driver_that_cannot_share_names_the_capability(calls, sent, monkeypatch):
-    x, event = cuda.ipc_empty(3), shared_event()
-    handles = [cuda.ipc_handle(x), cuda.ipc_handle(event)]
+    x, event = cuda.ipc.empty(3), shared_event()
+    handles = [cuda.ipc.handle(x), cuda.ipc.handle(event)]
     monkeypatch.setattr(sharing, "capabilities", frozenset)
-    ask = [lambda: cuda.ipc_empty(3), shared_event, lambda: cuda.ipc_handle(x), lambda: cuda.ipc_handle(event)]
+    ask = [lambda: cuda.ipc.empty(3), shared_event, lambda: cuda.ipc.handle(x), lambda: cuda.ipc.handle(event)]
     for attempt in (*ask, *(handle.open for handle in handles)):
-        with pytest.raises(cuda.NotSupportedError, match="lacks the capability 'ipc'"):
+        with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'ipc'"):
             attempt()
 
 

@@ -55,7 +55,7 @@ def another_process(work):
 
 
 def shared(content):
-    x = cuda.ipc_empty(content.shape, content.dtype)
+    x = cuda.ipc.empty(content.shape, content.dtype)
     x.copy_from(content)
     x.device.synchronize()
     return x
@@ -110,11 +110,11 @@ def main():
     small = np.arange(3, dtype=np.int16)
     x, y = shared(content), shared(small)
     with another_process(work) as pipe:
-        pipe.send(cuda.ipc_handle(x))
+        pipe.send(cuda.ipc.handle(x))
         print((received(pipe) == content).all(), (received(pipe) == content).all(), received(pipe))
         print((x.to_host() == 2 * content).all())
         for array, expected in ((x[3:7, 50:60], 2 * content[3:7, 50:60]), (y[1:], small[1:])):
-            pipe.send(cuda.ipc_handle(array))
+            pipe.send(cuda.ipc.handle(array))
             shape, kind, found = received(pipe)
             print(shape == expected.shape, kind == expected.dtype.str, (found == expected).all())
     cuda.compile(SOURCE)["twice"][4, 256](x, x.size)
@@ -151,7 +151,7 @@ def main():
     x, ready, done = shared(np.zeros(N, np.float32)), event(), event()
     late = cuda.compile(SOURCE)["late"]
     with another_process(work) as pipe, cuda.Stream(non_blocking=True) as stream:
-        pipe.send(tuple(map(cuda.ipc_handle, (x, ready, done))))
+        pipe.send(tuple(map(cuda.ipc.handle, (x, ready, done))))
         print(received(pipe))
         for value in (5.0, 3.0):
             late[4, 256, 0, stream](x, x.size, value, 500_000_000)

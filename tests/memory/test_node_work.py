@@ -41,13 +41,13 @@ def test_a_copy_gets_another_source_and_destination_size_and_dtype(stream):
     graph = copy_graph(stream, y, x)
     executable = graph.instantiate()
     assert launched(executable, stream, y).tolist() == [1] * N
-    executable.set_node(graph.nodes[0], cuda.NodeCopy(z, x))
+    executable.set_node(graph.nodes[0], cuda.graphs.NodeCopy(z, x))
     cuda.memset(y, 0.0, stream=stream)
     assert launched(executable, stream, z).tolist() == [1] * N
     assert not y.to_host(stream=stream).any()
-    executable.set_node(graph.nodes[0], cuda.NodeCopy(x, y))
+    executable.set_node(graph.nodes[0], cuda.graphs.NodeCopy(x, y))
     assert not launched(executable, stream, x).any()
-    executable.set_node(graph.nodes[0], cuda.NodeCopy(y.view(np.int16)[:6], z.view(np.int16)[:6]))
+    executable.set_node(graph.nodes[0], cuda.graphs.NodeCopy(y.view(np.int16)[:6], z.view(np.int16)[:6]))
     assert launched(executable, stream, y).tolist() == [1] * 3 + [0] * (N - 3)
 
 
@@ -57,11 +57,11 @@ def test_copies_from_and_to_page_locked_memory_get_other_memory(stream):
     x = made(stream, 0)
     upload = copy_graph(stream, x, first)
     executable = upload.instantiate()
-    executable.set_node(upload.nodes[0], cuda.NodeCopy(x, second))
+    executable.set_node(upload.nodes[0], cuda.graphs.NodeCopy(x, second))
     assert launched(executable, stream, x).tolist() == [2] * N
     download = copy_graph(stream, first, x)
     executable = download.instantiate()
-    executable.set_node(download.nodes[0], cuda.NodeCopy(second[: N // 2], x[N // 2 :]))
+    executable.set_node(download.nodes[0], cuda.graphs.NodeCopy(second[: N // 2], x[N // 2 :]))
     second[:] = 0
     executable.launch(stream)
     stream.synchronize()
@@ -73,32 +73,38 @@ def test_a_fill_gets_another_value_and_array_or_rows_of_the_same_shape(stream):
     x, y = made(stream, 1), made(stream, 2)
     graph = fill_graph(stream, x, 5.0)
     executable = graph.instantiate()
-    executable.set_node(graph.nodes[0], cuda.NodeFill(y, -3.5))
+    executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(y, -3.5))
     assert launched(executable, stream, y).tolist() == [-3.5] * N
     assert x.to_host(stream=stream).tolist() == [1] * N
     padded, other = (made(stream, 1, np.uint8, (5, 16))[:, :7] for _ in range(2))
     graph = fill_graph(stream, padded, 9)
     executable = graph.instantiate()
-    executable.set_node(graph.nodes[0], cuda.NodeFill(other, 4))
+    executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(other, 4))
     assert launched(executable, stream, other).tolist() == [[4] * 7] * 5
     assert padded.to_host(stream=stream).tolist() == [[1] * 7] * 5
-    with pytest.raises(cuda.InvalidValueError, match="only as many of the same kind: otherwise capture the work again"):
-        executable.set_node(graph.nodes[0], cuda.NodeFill(other[:3], 4))
+    with pytest.raises(
+        cuda.errors.InvalidValueError, match="only as many of the same kind: otherwise capture the work again"
+    ):
+        executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(other[:3], 4))
 
 
 def test_work_stays_in_its_kind_of_memory_and_of_rows(stream):
     x, y, pinned = made(stream, 1), made(stream, 2), cuda.pinned_empty(N, np.float32)
     padded, packed = made(stream, 1, np.uint8, (5, 16))[:, :7], made(stream, 1, np.uint8, (5, 7))
-    array = cuda.CudaArray(N, np.float32)
+    array = cuda.textures.CudaArray(N, np.float32)
     with stream.capture() as into_array:
         array.copy_from(x, stream=stream)
     for graph, work, words in (
-        (fill_graph(stream, packed, 9), cuda.NodeFill(padded, 4), "cuGraphExecMemsetNodeSetParams"),
-        (copy_graph(stream, padded, packed), cuda.NodeCopy(x, y), "only where both copies are of contiguous arrays"),
-        (copy_graph(stream, x, y), cuda.NodeCopy(x, pinned), "other memory of the same kinds and devices"),
-        (into_array, cuda.NodeCopy(y, x), "other memory of the same kinds and devices"),
+        (fill_graph(stream, packed, 9), cuda.graphs.NodeFill(padded, 4), "cuGraphExecMemsetNodeSetParams"),
+        (
+            copy_graph(stream, padded, packed),
+            cuda.graphs.NodeCopy(x, y),
+            "only where both copies are of contiguous arrays",
+        ),
+        (copy_graph(stream, x, y), cuda.graphs.NodeCopy(x, pinned), "other memory of the same kinds and devices"),
+        (into_array, cuda.graphs.NodeCopy(y, x), "other memory of the same kinds and devices"),
     ):
-        with pytest.raises(cuda.InvalidValueError, match=words):
+        with pytest.raises(cuda.errors.InvalidValueError, match=words):
             graph.instantiate().set_node(graph.nodes[0], work)
 
 
@@ -109,9 +115,9 @@ def test_a_node_keeps_its_new_arrays_alone(stream):
         cuda.memset(z, 0.0, stream=stream)
     executable = graph.instantiate()
     copy, fill = graph.nodes
-    executable.set_node(copy, cuda.NodeCopy(z, x))
+    executable.set_node(copy, cuda.graphs.NodeCopy(z, x))
     y.close()
-    executable.set_node(fill, cuda.NodeFill(x, 7.0))
+    executable.set_node(fill, cuda.graphs.NodeFill(x, 7.0))
     kept = weakref.ref(z)
     del z
     gc.collect()
@@ -131,7 +137,7 @@ def test_a_node_keeps_the_page_locked_memory_of_its_copy(stream):
     def change():
         second = cuda.pinned_empty(N, np.float32)
         second[:] = 6
-        executable.set_node(graph.nodes[0], cuda.NodeCopy(x, second[: N // 2].reshape(4, -1)))
+        executable.set_node(graph.nodes[0], cuda.graphs.NodeCopy(x, second[: N // 2].reshape(4, -1)))
 
     with pytest.raises(ValueError, match="dst has shape"):
         change()
@@ -142,14 +148,17 @@ def test_a_node_keeps_the_page_locked_memory_of_its_copy(stream):
 
 
 BAD = [
-    (lambda x, host: cuda.NodeCopy(x, host), "NodeCopy: argument 'src' lies in pageable memory"),
-    (lambda x, host: cuda.NodeCopy(x[:, :2], x[:, 2:]), "NodeCopy: argument 'dst' is not contiguous; capture the work"),
-    (lambda x, host: cuda.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' is empty"),
-    (lambda x, host: cuda.NodeCopy(x, x.view(np.int32)), "NodeCopy: dst is float32 and src int32"),
-    (lambda x, host: cuda.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
-    (lambda x, host: cuda.NodeFill(x.view(np.float64), 1.1), "does not repeat after 32; capture the work again"),
-    (lambda x, host: cuda.NodeFill(x[:0], 1), "NodeFill: argument 'dst' is empty"),
-    (lambda x, host: cuda.NodeFill(x[:, :2, :2], 1), "takes several fills, and a node is one"),
+    (lambda x, host: cuda.graphs.NodeCopy(x, host), "NodeCopy: argument 'src' lies in pageable memory"),
+    (
+        lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]),
+        "NodeCopy: argument 'dst' is not contiguous; capture the work",
+    ),
+    (lambda x, host: cuda.graphs.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' is empty"),
+    (lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)), "NodeCopy: dst is float32 and src int32"),
+    (lambda x, host: cuda.graphs.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
+    (lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1), "does not repeat after 32; capture the work again"),
+    (lambda x, host: cuda.graphs.NodeFill(x[:0], 1), "NodeFill: argument 'dst' is empty"),
+    (lambda x, host: cuda.graphs.NodeFill(x[:, :2, :2], 1), "takes several fills, and a node is one"),
 ]
 
 
@@ -162,7 +171,7 @@ def test_what_a_node_cannot_do_is_refused_when_it_is_made(stream, make, words):
 def test_a_node_takes_work_of_its_own_kind_with_open_arrays_alone(stream):
     x, y = made(stream, 1), made(stream, 2)
     copying, filling = copy_graph(stream, y, x), fill_graph(stream, y, 3.0)
-    copy, fill = cuda.NodeCopy(x, y), cuda.NodeFill(y, 3.0)
+    copy, fill = cuda.graphs.NodeCopy(x, y), cuda.graphs.NodeFill(y, 3.0)
     assert (repr(copy), repr(fill)) == ("<NodeCopy of 256 bytes>", "<NodeFill of 256 bytes>")
     copies, fills = copying.instantiate(), filling.instantiate()
     with pytest.raises(ValueError, match="argument 'node' is a memset, and argument 'work' is for a memcpy"):

@@ -116,7 +116,7 @@ def test_an_array_is_pinned_inside_the_block_as_far_as_it_lies_wholly_inside(dev
     with cuda.register_host(part) as memory:
         assert memory.array is part
         assert np.asarray(memory).view(np.float64).tolist() == [0] * 100  # to NumPy it is an array of bytes
-        with pytest.raises(cuda.InvalidValueError):
+        with pytest.raises(cuda.errors.InvalidValueError):
             cuda.register_host(part)
         for inside in (part, array[100:200:7], array[150:100:-1]):
             assert is_pinned(inside)

@@ -60,7 +60,7 @@ def kernels():
 
 
 def surface_of(shape, dtype=np.float32, **options):
-    return cuda.Surface(cuda.CudaArray(shape, dtype, surface=True, **options))
+    return cuda.textures.Surface(cuda.textures.CudaArray(shape, dtype, surface=True, **options))
 
 
 def extents(geometry):
@@ -127,7 +127,7 @@ def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python
     program = f"""
 import numpy as np, cudart_py as cuda
 kernels = cuda.compile({KERNELS!r})
-surface = cuda.Surface(cuda.CudaArray((5, 7), np.float32, surface=True))
+surface = cuda.textures.Surface(cuda.textures.CudaArray((5, 7), np.float32, surface=True))
 kernels["write_trap"][1, 1](surface, 5.0, 24, 4)
 cuda.Device(0).synchronize()
 kernels["write_trap"][1, 1](surface, 5.0, {place})
@@ -144,23 +144,23 @@ def test_the_threads_that_come_there_write_what_later_kernels_read_through_a_tex
     surface.array.copy_from(np.zeros((5, 7), np.float32))
     kernels["write_even"][1, 7](surface, 2.0)
     assert surface.array.to_host()[0].tolist() == [2, 0, 2, 0, 2, 0, 2]
-    kernels["sample"][1, 1](cuda.Texture(surface.array, filter="linear"), out)
+    kernels["sample"][1, 1](cuda.textures.Texture(surface.array, filter="linear"), out)
     assert out.to_host()[0] == 1
 
 
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 def test_a_surface_outlives_the_launches_and_the_graph_that_use_it(device, kernels, mode):
-    array = cuda.CudaArray((5, 7), np.float32, surface=True)
+    array = cuda.textures.CudaArray((5, 7), np.float32, surface=True)
     host = np.arange(35, dtype=np.float32).reshape(5, 7)
     values, out = cuda.to_device(host), cuda.zeros((5, 7), np.float32)
     device.synchronize()
     with cuda.Stream(non_blocking=True) as stream:
-        kernels["write_2d"][1, 64, 0, stream](cuda.Surface(array), values, 7, 5, 1)
+        kernels["write_2d"][1, 64, 0, stream](cuda.textures.Surface(array), values, 7, 5, 1)
         gc.collect()
         stream.synchronize()
         np.testing.assert_array_equal(array.to_host(), host)
         with stream.capture(mode) as graph:
-            kernels["read_2d"][1, 64, 0, stream](cuda.Surface(array), out, 7, 5, 1)
+            kernels["read_2d"][1, 64, 0, stream](cuda.textures.Surface(array), out, 7, 5, 1)
         del array
         gc.collect()
         graph.instantiate().launch(stream)
@@ -180,6 +180,9 @@ def test_arguments_that_are_no_open_surfaces_are_refused(device, kernels):
         kernels["write_zero"][1, 1](surface, 5.0, 28, 0)
     surface.close()
     assert repr(surface) == "<Surface closed>"
-    for array, words in ((cuda.CudaArray((5, 7), np.float32), "surface=True"), (cuda.zeros(4), "must be a CudaArray")):
+    for array, words in (
+        (cuda.textures.CudaArray((5, 7), np.float32), "surface=True"),
+        (cuda.zeros(4), "must be a CudaArray"),
+    ):
         with pytest.raises((TypeError, ValueError), match=words):
-            cuda.Surface(array)
+            cuda.textures.Surface(array)

@@ -57,11 +57,11 @@ def pitched(host):
 
 def texture_of(host, geometry, **options):
     if geometry == "rows":
-        return cuda.Texture(pitched(host), **options)
+        return cuda.textures.Texture(pitched(host), **options)
     channels = 1 if host.ndim == len(SHAPES[geometry]) else host.shape[-1]
     shape = host.shape if channels == 1 else host.shape[:-1]
-    array = cuda.CudaArray(shape, host.dtype, channels=channels, layered=geometry[0] == "a")
-    return cuda.Texture(array.copy_from(host), **options)
+    array = cuda.textures.CudaArray(shape, host.dtype, channels=channels, layered=geometry[0] == "a")
+    return cuda.textures.Texture(array.copy_from(host), **options)
 
 
 def read(kernel, texture, at, dtype=np.float32, channels=1):
@@ -196,14 +196,14 @@ def test_halves_and_integers_are_read_as_floats(device, kernels):
 
 
 def test_elements_of_one_dimension_are_read_by_number_and_zeros_outside(device, kernels):
-    texture = cuda.Texture(cuda.to_device(np.arange(1, 101, dtype=np.float32)))
+    texture = cuda.textures.Texture(cuda.to_device(np.arange(1, 101, dtype=np.float32)))
     assert fetched(kernels["fetch"], texture, [0, 99, 42, 100, -1]) == [1, 100, 43, 0, 0]
     assert texture.options.addresses == ("border", "border", "border")
-    texture = cuda.Texture(cuda.to_device(np.array([-5, 2**31 - 1], np.int32)))
+    texture = cuda.textures.Texture(cuda.to_device(np.array([-5, 2**31 - 1], np.int32)))
     assert fetched(kernels["fetch_int"], texture, [1, 0], np.int32) == [2**31 - 1, -5]
-    texture = cuda.Texture(cuda.to_device(np.array([0, 255], np.uint8)), read="normalized_float")
+    texture = cuda.textures.Texture(cuda.to_device(np.array([0, 255], np.uint8)), read="normalized_float")
     assert fetched(kernels["fetch"], texture, [0, 1]) == [0, 1]
-    texture = cuda.Texture(cuda.to_device(np.arange(10, dtype=np.float32).reshape(5, 2)), dimensions=1)
+    texture = cuda.textures.Texture(cuda.to_device(np.arange(10, dtype=np.float32).reshape(5, 2)), dimensions=1)
     assert fetched(kernels["fetch_two"], texture, [4, 0], channels=2) == [[8, 9], [0, 1]]
 
 
@@ -226,7 +226,7 @@ def test_what_is_closed_is_refused_by_launches_and_bound_launches(device, kernel
     with pytest.raises(ValueError, match="argument 0 of read_2d: the texture is closed"):
         bound()
     with pytest.raises(ValueError, match="argument 'array' must be open"):
-        cuda.Texture(over_closed.array)
+        cuda.textures.Texture(over_closed.array)
     with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) takes no texture"):
         kernels["take_int"][1, 1](texture_of(host, geometry))
 
@@ -262,7 +262,7 @@ def test_a_texture_and_its_array_outlive_the_kernels_that_use_it(device, kernels
     arrays = [texture_of(host, geometry).array]
     device.synchronize()
     with cuda.Stream(non_blocking=True) as stream:
-        use(kernels["read_2d"][1, 128, 0, stream], lambda: cuda.Texture(arrays.pop()), at, out)
+        use(kernels["read_2d"][1, 128, 0, stream], lambda: cuda.textures.Texture(arrays.pop()), at, out)
         gc.collect()
         stream.synchronize()
     np.testing.assert_array_equal(out.to_host(), host.ravel())
@@ -272,12 +272,12 @@ def test_a_texture_and_its_array_outlive_the_kernels_that_use_it(device, kernels
 def test_a_texture_is_made_and_used_in_a_capture_and_the_end_of_another_waits(device, kernels, driver_calls, mode):
     host = np.arange(35, dtype=np.float32).reshape(5, 7)
     array = cuda.empty_pitched(host.shape, host.dtype).copy_from(host)
-    other = cuda.Texture(array)
+    other = cuda.textures.Texture(array)
     at, out = cuda.to_device(middles("rows")), cuda.zeros(35, np.float32)
     device.synchronize()
     with cuda.Stream(non_blocking=True) as stream:
         with stream.capture(mode) as graph:
-            kernels["read_2d"][1, 128, 0, stream](cuda.Texture(array), at, out, out.size)
+            kernels["read_2d"][1, 128, 0, stream](cuda.textures.Texture(array), at, out, out.size)
             other.close()
             assert driver_calls["cuTexObjectDestroy"] == 0
         assert driver_calls["cuTexObjectDestroy"] == 1
@@ -298,7 +298,7 @@ def line(*shape):
 
 
 def cuda_array(*shape):
-    return cuda.CudaArray(shape, np.float32)
+    return cuda.textures.CudaArray(shape, np.float32)
 
 
 BAD = [
@@ -334,8 +334,8 @@ BAD = [
 @pytest.mark.parametrize(("make", "options", "error", "words"), BAD)
 def test_what_no_texture_can_have_is_refused(device, make, options, error, words):
     with pytest.raises(error, match=words):
-        cuda.Texture(make(), **options)
+        cuda.textures.Texture(make(), **options)
 
 
 def test_a_texture_of_later_rows_is_made(device):
-    cuda.Texture(rows((4, 64))[1:])
+    cuda.textures.Texture(rows((4, 64))[1:])

@@ -78,8 +78,10 @@ def test_advice_has_its_rule_and_the_limits_are_said(html):
 
 
 def test_a_source_without_its_text_has_the_figures_by_line():
-    line = cuda.LineProfile("gone.cu", 7, {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64})
-    page = profile_page([cuda.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (line,))], "gone")
+    line = cuda.profiling.LineProfile(
+        "gone.cu", 7, {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}
+    )
+    page = profile_page([cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (line,))], "gone")
     assert "The text of this source is not at hand." in page
     assert '<span class="number">7</span>' in page
 

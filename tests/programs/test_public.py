@@ -26,7 +26,7 @@ def test_a_wrong_result_an_alarm_and_a_mistake_that_is_not_seen_are_failures(tmp
         build()["kernel"][1, 1](out)
         assert out.to_host()[0] == right
         if warned:
-            warnings.warn(f"kernel {warned}: race", cuda.SimulatorWarning, stacklevel=1)
+            warnings.warn(f"kernel {warned}: race", cuda.errors.SimulatorWarning, stacklevel=1)
 
     def verdict(own=(), **options):
         program = Program("one", "llm.c", ("one.cu",), lambda build: host(build, **options), own)

@@ -76,7 +76,7 @@ def test_copies_fills_and_callbacks_are_captured_and_run_at_every_launch(add, st
         cuda.memset(y, 0, stream=stream)
         add(stream, 2.0, x, y)
         y.to_host(out, stream=stream)
-        stream.add_callback(lambda: seen.append(out.tolist()))
+        stream.launch_host_function(lambda: seen.append(out.tolist()))
     assert graph.node_count == 5
     executable = graph.instantiate()
     for value in (1, 5):
@@ -186,12 +186,12 @@ def test_a_block_that_raises_ends_the_capture_and_leaves_no_graph(add, stream, a
 
 
 def test_what_cannot_be_captured_is_refused_before_it_begins(stream):
-    with pytest.raises(cuda.CaptureError, match="captured already"), stream.capture(), stream.capture():
+    with pytest.raises(cuda.errors.CaptureError, match="captured already"), stream.capture(), stream.capture():
         pass
     with stream.capture() as graph:
         pass
     assert graph.node_count == 0
-    with pytest.raises(cuda.CaptureError, match="legacy default stream"), cuda.legacy_default.capture():
+    with pytest.raises(cuda.errors.CaptureError, match="legacy default stream"), cuda.legacy_default.capture():
         pass
     words = "'mode' must be one of 'global', 'thread_local', 'relaxed', not the str 'fast'"
     with pytest.raises(ValueError, match=words):
@@ -210,7 +210,7 @@ def test_what_cannot_be_captured_is_refused_before_it_begins(stream):
 def test_what_a_capture_refuses_spoils_nothing(add, stream, arrays, use, words):
     with stream.capture() as graph:
         add(stream, 2.0, *arrays)
-        with pytest.raises(cuda.CaptureError, match=words):
+        with pytest.raises(cuda.errors.CaptureError, match=words):
             use(arrays[0], np.zeros(10, np.float32), stream)
     assert graph.node_count == 1
 
@@ -260,13 +260,13 @@ def test_what_is_closed_or_dropped_during_a_capture_is_given_back_and_spoils_not
 @pytest.mark.parametrize("use", [cuda.Stream.synchronize, cuda.Stream.done.fget])
 def test_what_cannot_be_captured_is_the_drivers_error_with_a_remedy(add, stream, arrays, use):
     words = r"STREAM_CAPTURE_UNSUPPORTED(.|\n)*make this call before or after the capture"
-    with pytest.raises(cuda.CaptureError, match=words), stream.capture() as graph:  # noqa: PT012  # the block is tested
+    with pytest.raises(cuda.errors.CaptureError, match=words), stream.capture() as graph:  # noqa: PT012  # the block is tested
         add(stream, 2.0, *arrays)
         use(stream)
     assert graph.closed
-    with pytest.raises(cuda.CaptureError, match="INVALIDATED"), stream.capture():  # noqa: PT012  # as above
+    with pytest.raises(cuda.errors.CaptureError, match="INVALIDATED"), stream.capture():  # noqa: PT012  # as above
         add(stream, 2.0, *arrays)
-        with pytest.raises(cuda.CaptureError):
+        with pytest.raises(cuda.errors.CaptureError):
             use(stream)
     stream.synchronize()
 
@@ -275,7 +275,7 @@ def test_what_cannot_be_captured_is_the_drivers_error_with_a_remedy(add, stream,
 def test_a_stream_that_was_not_joined_is_the_drivers_capture_error_with_a_remedy(add, stream, arrays):
     words = r"UNJOINED(.|\n)*call stream\.wait\(other\) before the capture ends"
     with cuda.Stream(non_blocking=True) as other:
-        with pytest.raises(cuda.CaptureError, match=words), stream.capture():  # noqa: PT012  # the block is tested
+        with pytest.raises(cuda.errors.CaptureError, match=words), stream.capture():  # noqa: PT012  # the block is tested
             other.wait(stream.record(cuda.Event(timing=False)))
             add(other, 3.0, *arrays)
         add(stream, 1.0, *arrays)

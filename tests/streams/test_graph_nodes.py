@@ -84,7 +84,7 @@ def test_the_whole_graph_keeps_alive_what_its_part_uses(kernels, stream, x):
 
 
 def test_a_graph_is_added_only_to_a_capture(stream, step):
-    with pytest.raises(cuda.CaptureError, match="not being captured; call graph.instantiate"):
+    with pytest.raises(cuda.errors.CaptureError, match="not being captured; call graph.instantiate"):
         stream.add_graph(step)
     with pytest.raises(TypeError, match="Stream.add_graph: argument 'graph' must be a Graph, not the int 1"):
         stream.add_graph(1)

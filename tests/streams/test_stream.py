@@ -112,7 +112,7 @@ def test_a_stream_waits_for_another(device, rng):
     cuda.memcpy(b, a, stream=second)
     np.testing.assert_array_equal(b.to_host(), host)
     first.wait(second)  # the frees follow the last use
-    with pytest.raises(cuda.EventNotRecordedError):
+    with pytest.raises(cuda.errors.EventNotRecordedError):
         cuda.legacy_default.wait(cuda.Event())
 
 
@@ -170,9 +170,9 @@ def test_an_event_has_a_time_where_it_was_recorded_for_one(device):
     end.synchronize()
     assert end.done
     assert 0 <= end - start < 10_000
-    with pytest.raises(cuda.EventTimingError, match="start event was made with timing=False"):
+    with pytest.raises(cuda.errors.EventTimingError, match="start event was made with timing=False"):
         end - cuda.Event(timing=False).record()
-    with pytest.raises(cuda.EventNotRecordedError, match="end event was never recorded"):
+    with pytest.raises(cuda.errors.EventNotRecordedError, match="end event was never recorded"):
         cuda.Event() - end
     unrecorded = cuda.Event(blocking=True)
     assert unrecorded.done, "as in CUDA"
@@ -191,7 +191,7 @@ def test_an_event_not_reached_has_no_time(device):
     start = cuda.Event().record()
     wait[1, 1]()
     end = cuda.Event().record()
-    with pytest.raises(cuda.NotReadyError, match="is not reached yet"):
+    with pytest.raises(cuda.errors.NotReadyError, match="is not reached yet"):
         end - start
     end.synchronize()
     assert end - start > 0

@@ -29,7 +29,7 @@ def broken(device: cuda.Device, size: int) -> Result:
 
 
 def unsupported(device: cuda.Device, size: int) -> Result:
-    raise cuda.NotSupportedError("no such thing here")
+    raise cuda.errors.NotSupportedError("no such thing here")
 
 
 def interrupt(device: cuda.Device, size: int) -> Result:

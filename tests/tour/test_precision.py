@@ -16,7 +16,7 @@ def entries():
     found = {}
     for flags in {way.flags for way in precision.WAYS.values()}:
         names = sorted({precision.kernel_of(way) for way in precision.WAYS.values() if way.flags == flags})
-        with cuda.Program(source, names=names, options=["--gpu-architecture=sm_90", *flags]) as program:
+        with cuda.images.Program(source, names=names, options=["--gpu-architecture=sm_90", *flags]) as program:
             program.compile()
             text = program.ptx.decode()
             for name in names:

@@ -119,10 +119,10 @@ def test_the_streams_of_all_workers_become_one_graph(device, workers):
 
 def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(any_clock, monkeypatch):
     """NCCL's communicators wait for such graphs, and would wait forever."""
-    alive: weakref.WeakSet[cuda.ExecutableGraph] = weakref.WeakSet()
-    instantiate, destroyed = cuda.Graph.instantiate, []
+    alive: weakref.WeakSet[cuda.graphs.ExecutableGraph] = weakref.WeakSet()
+    instantiate, destroyed = cuda.graphs.Graph.instantiate, []
 
-    def kept(graph: cuda.Graph) -> cuda.ExecutableGraph:
+    def kept(graph: cuda.graphs.Graph) -> cuda.graphs.ExecutableGraph:
         executable = instantiate(graph)
         alive.add(executable)
         return executable
@@ -131,7 +131,7 @@ def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(an
         def destroy(self) -> None:
             destroyed.append(len(alive))
 
-    monkeypatch.setattr(cuda.Graph, "instantiate", kept)
+    monkeypatch.setattr(cuda.graphs.Graph, "instantiate", kept)
     monkeypatch.setattr(all_reduce, "places_from", lambda device, together: [device] * 3)
     monkeypatch.setattr(all_reduce, "usable_nccl", Destroyed)
     outcome = run_stop("all_reduce", cuda.Device(0), 300)

@@ -59,7 +59,7 @@ def test_every_variant_is_checked_before_any_is_timed_and_a_wrong_one_never(monk
 
 def test_what_the_driver_cannot_run_is_a_row_that_says_so():
     def refuse() -> None:
-        raise cuda.NotSupportedError("no such instruction")
+        raise cuda.errors.NotSupportedError("no such instruction")
 
     [row] = measure([variant(refuse, cuda.zeros(8, np.int32))], LIMIT)
     assert (row.check, row.note) == (None, "not run here: no such instruction")

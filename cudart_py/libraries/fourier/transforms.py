@@ -10,8 +10,8 @@ from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
+from ...copies import memcpy
 from ...memory.array import DeviceArray
-from ...memory.copies import memcpy
 from ...memory.creation import empty, empty_like
 from ...streams.stream import Stream
 from .. import views

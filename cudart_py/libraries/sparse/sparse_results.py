@@ -9,10 +9,10 @@ import numpy as np
 
 from ...context.current import activated
 from ...context.device import Device
+from ...copies import memset
 from ...driver.seam import library
 from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
-from ...memory.copies import memset
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views

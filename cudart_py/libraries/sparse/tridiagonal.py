@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...context.current import activated
+from ...copies import memcpy
 from ...memory.array import DeviceArray
-from ...memory.copies import memcpy
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views

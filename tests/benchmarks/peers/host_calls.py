@@ -224,7 +224,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     # CUDA arrays, textures and surfaces
     "CUDA array made and closed": lambda t: (
         dropped("cuArray3DCreate", "cuArrayDestroy", things.array_description()),
-        closed(partial(cuda.CudaArray, (64, 64), np.float32)),
+        closed(partial(cuda.textures.CudaArray, (64, 64), np.float32)),
     ),
     "copy to a CUDA array": lambda t: (
         bare("cuMemcpy2DAsync", things.plane_to_array(t), t.s),
@@ -232,11 +232,11 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     ),
     "texture made and closed": lambda t: (
         dropped("cuTexObjectCreate", "cuTexObjectDestroy", *things.texture(t)),
-        closed(partial(cuda.Texture, t.plane)),
+        closed(partial(cuda.textures.Texture, t.plane)),
     ),
     "surface made and closed": lambda t: (
         dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", t.array.resource),
-        closed(partial(cuda.Surface, t.array)),
+        closed(partial(cuda.textures.Surface, t.array)),
     ),
     # Graphs
     "graph of 10 launches": lambda t: (bare("cuGraphLaunch", t.exec, t.s), partial(t.executable.launch, t.stream)),
@@ -321,7 +321,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     ),
     "profiler started and stopped": lambda t: (
         both(bare("cuProfilerStart"), bare("cuProfilerStop")),
-        both(cuda.profiler_start, cuda.profiler_stop),
+        both(cuda.profiling.profiler_start, cuda.profiling.profiler_stop),
     ),
 }
 

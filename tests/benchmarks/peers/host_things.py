@@ -35,7 +35,7 @@ class Things:
         self.x, self.y, self.z = (cuda.zeros(SIZE, np.float32, stream=self.stream) for _ in range(3))
         self.plane, self.other = (cuda.empty_pitched((64, 64), np.float32) for _ in range(2))
         self.box, self.other_box = (cuda.empty((4, 16, 64), np.float32) for _ in range(2))
-        self.array = cuda.CudaArray((64, 64), np.float32, surface=True)
+        self.array = cuda.textures.CudaArray((64, 64), np.float32, surface=True)
         self.host = cuda.pinned_empty(SIZE, np.float32, mapped=True)
         self.managed = cuda.managed_empty(SIZE, np.float32)
         self.pageable = np.zeros(MIB, np.uint8)

@@ -60,7 +60,7 @@ class Out:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A texture over an image, of one channel or with the channels last; `options` are `cuda.Texture`'s.
+    """A texture over an image, of one channel or with the channels last; `options` are `cuda.textures.Texture`'s.
 
     It lies in pitched memory, or in a CUDA array of some `geometry`: with "layered" the first axis counts layers.
     """
@@ -69,19 +69,19 @@ class Sampled:
     options: tuple[tuple[str, Any], ...]
     geometry: str = "pitched"
 
-    def texture(self) -> cuda.Texture:
+    def texture(self) -> cuda.textures.Texture:
         """Return a texture over a copy of the image."""
         options = dict(self.options)
         if self.geometry != "pitched":
-            array = cuda.CudaArray(self.image.shape, self.image.dtype, layered=self.geometry == "layered")
-            return cuda.Texture(array.copy_from(self.image), **options)
+            array = cuda.textures.CudaArray(self.image.shape, self.image.dtype, layered=self.geometry == "layered")
+            return cuda.textures.Texture(array.copy_from(self.image), **options)
         flat = self.image.reshape(self.image.shape[0], -1)
         rows = cuda.empty_pitched(flat.shape, flat.dtype).copy_from(flat)
         channels = self.image.shape[2:]
         if channels:
             strides = (rows.pitch, channels[0] * flat.itemsize, flat.itemsize)
             rows = cuda.DeviceArray.borrow(rows.pointer, self.image.shape, flat.dtype, strides=strides, owner=rows)
-        return cuda.Texture(rows, **options)
+        return cuda.textures.Texture(rows, **options)
 
 
 @dataclass(frozen=True)

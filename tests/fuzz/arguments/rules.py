@@ -101,12 +101,18 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
 # An error of these kinds says what it is about without the name of the argument.
 MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     cuda.OutOfMemoryError: ("shape", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
-    cuda.CaptureError: ("graph_empty.shape", "graph_empty.dtype", "graph_empty.stream", "default", "switch.count"),
-    cuda.NotFoundError: ("name",),
+    cuda.errors.CaptureError: (
+        "graphs.empty.shape",
+        "graphs.empty.dtype",
+        "graphs.empty.stream",
+        "default",
+        "switch.count",
+    ),
+    cuda.errors.NotFoundError: ("name",),
     cuda.CompileError: ("source", "options", "names"),
-    cuda.LinkError: ("images", "options"),
-    cuda.ImageError: ("image",),
-    cuda.InvalidValueError: ("array", "pointer_attributes.x"),
+    cuda.errors.LinkError: ("images", "options"),
+    cuda.errors.ImageError: ("image",),
+    cuda.errors.InvalidValueError: ("array", "pointer_attributes.x"),
     OSError: ("source", "image", "images"),
     IndexError: ("key",),
     MemoryError: ("host", "to_bfloat16.x"),  # NumPy's
@@ -114,7 +120,7 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     ValueError: ("ExecutableGraph.set_enabled.enabled", "from_dlpack.x", "start"),
 }
 # What a call raises with good arguments too, where a library, a device or a tool is missing.
-MISSING = (cuda.NotSupportedError, cuda.LinkError, cuda.PeerAccessError)
+MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)
 # How an error calls an argument that has no name of its own.
 WORDS: Mapping[str, str] = {
     "key": r"index|indices|axis|step|Ellipsis",
@@ -158,7 +164,7 @@ def names(target: Target, slot: str, text: str) -> bool:
 
 def judge(target: Target, chosen: Mapping[str, str], error: Exception) -> str:
     """Return what is wrong with an error, if anything is: its kind of finding."""
-    if isinstance(error, cuda.KernelFaultError):
+    if isinstance(error, cuda.errors.KernelFaultError):
         return "lost"
     plain = isinstance(error, TypeError | ValueError | cuda.CudaError) and type(error) is not cuda.CudaError
     if plain and any(names(target, slot, f"{type(error).__name__}: {error}") for slot in chosen):

@@ -16,12 +16,13 @@ from cudart_py.context.limits import Limits
 
 from .good_values import OBJECTS
 
-MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
+_SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures)
+MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
 RETURNED = {
-    "ArrayPreview", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
-    "GraphNode", "IpcArrayHandle", "IpcEventHandle", "Kernel", "KernelAttributes", "Launch", "LaunchProfile",
-    "LineProfile", "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
+    "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
+    "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
+    "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
     "PointerAttributes", "Resources", "Signature", "TextureOptions", "Variable",
 }  # fmt: skip  # a list of words
 # The methods of a Generator need the library itself, which is not everywhere.
@@ -61,9 +62,12 @@ def keys_of(target: str, parameter: str) -> tuple[str, ...]:
 def find_targets() -> dict[str, Target]:
     """Return every public call by its name."""
     found = []
-    for name, thing in {name: getattr(module, name) for module in MODULES for name in module.__all__}.items():
+    for module, name in ((module, name) for module in MODULES for name in module.__all__):
+        thing = getattr(module, name)
         if not inspect.isclass(thing):
-            found += [_target(name, thing)] if callable(thing) else []
+            # As its messages name it: `graphs.empty` is another function than `empty`.
+            full = f"{module.__name__.rpartition('.')[2]}.{name}" if module in _SUBMODULES else name
+            found += [_target(full, thing)] if callable(thing) else []
         elif not issubclass(thing, BaseException):
             found += _of_class(name, thing)
     limits = (name for name in vars(Limits) if not name.startswith("_"))

@@ -57,8 +57,8 @@ class World:
     def pitched(self) -> cuda.DeviceArray:
         return cuda.empty_pitched((4, 8), np.float32).copy_from(np.zeros((4, 8), np.float32))
 
-    def cuda_array(self) -> cuda.CudaArray:
-        return cuda.CudaArray((2, 3), np.float32, surface=True).copy_from(np.zeros((2, 3), np.float32))
+    def cuda_array(self) -> cuda.textures.CudaArray:
+        return cuda.textures.CudaArray((2, 3), np.float32, surface=True).copy_from(np.zeros((2, 3), np.float32))
 
     def event(self) -> cuda.Event:
         """Return an event that was recorded and reached."""
@@ -66,7 +66,7 @@ class World:
         event.synchronize()
         return event
 
-    def graph(self) -> cuda.Graph:
+    def graph(self) -> cuda.graphs.Graph:
         """Return a graph of one launch."""
         with cuda.Stream() as stream:
             array = cuda.zeros(3, np.float32)
@@ -75,7 +75,7 @@ class World:
                 self.kernel[1, 1, 0, stream](1.0, array, array, 3)
         return graph
 
-    def condition(self) -> cuda.Condition:
+    def condition(self) -> cuda.graphs.Condition:
         """Return the condition of a graph whose capture has ended."""
         with cuda.Stream() as stream, stream.capture():
             return stream.condition()

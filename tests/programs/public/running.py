@@ -44,12 +44,12 @@ def run_here(program: Program, folder: Path, seed: int) -> Outcome:
             with cuda.Device(0) as device:
                 program.run(Build(folder, program.files, seed))
                 device.synchronize()
-        except cuda.SimulatorWarning as finding:  # where the checks raise what they find
+        except cuda.errors.SimulatorWarning as finding:  # where the checks raise what they find
             texts.append(str(finding))
         except Exception as raised:
             verdict = "wrong result" if isinstance(raised, AssertionError) else type(raised).__name__
             error = str(raised)
-    texts += [str(one.message) for one in caught if issubclass(one.category, cuda.SimulatorWarning)]
+    texts += [str(one.message) for one in caught if issubclass(one.category, cuda.errors.SimulatorWarning)]
     alarms = [text for text in texts if not any(part in text for part in program.own)]
     checked = "profile" in cuda.capabilities() and os.environ.get("CUDART_PY_SANITIZER") != "off"
     if verdict == "passed" and alarms:

@@ -119,4 +119,6 @@ def test_the_end_of_a_program_says_it_unless_it_waits(python: Any) -> None:
     """The exit of a program waits for host functions, and for the device with them."""
     (line,) = python(PROGRAM, CUDART_PY_DRIVER="simulator").stderr.splitlines()
     assert line.startswith(f"{SENTENCE}the launch of kernel set<int>, grid (1, 1, 1)")
-    assert not python(PROGRAM + "cuda.legacy_default.add_callback(lambda: 0)", CUDART_PY_DRIVER="simulator").stderr
+    assert not python(
+        PROGRAM + "cuda.legacy_default.launch_host_function(lambda: 0)", CUDART_PY_DRIVER="simulator"
+    ).stderr

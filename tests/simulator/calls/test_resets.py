@@ -24,9 +24,9 @@ from cudart_py.simulator.state.streams import streams
 
 stream, event, pool, x = cuda.Stream(), cuda.Event(), cuda.MemoryPool(), cuda.zeros((64, 64), np.float32)
 module = cuda.compile('extern "C" __global__ void nothing() {} __device__ int variable;')
-texture = cuda.Texture(x)
+texture = cuda.textures.Texture(x)
 with stream.capture() as graph:
-    with cuda.graph_empty(9, stream=stream) as scratch:
+    with cuda.graphs.empty(9, stream=stream) as scratch:
         module["nothing"][1, 1, 0, stream]()
         cuda.memset(scratch, 0.0, stream=stream)
 executable = graph.instantiate()
@@ -59,7 +59,7 @@ pinned = cuda.pinned_empty(1 << 20)
 module["wild"][1, 1]()
 try:
     cuda.current_device().synchronize()
-except cuda.IllegalAddressError:
+except cuda.errors.IllegalAddressError:
     pass
 opened = len(memory.space.region._opened)
 del pinned

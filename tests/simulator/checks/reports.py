@@ -41,7 +41,7 @@ def reports() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield texts
         cuda.current_device().synchronize()
-    assert all(issubclass(warning.category, cuda.SimulatorWarning) for warning in caught), caught
+    assert all(issubclass(warning.category, cuda.errors.SimulatorWarning) for warning in caught), caught
     texts += [str(warning.message) for warning in caught]
 
 

@@ -72,7 +72,7 @@ def test_a_missing_barrier_is_one_report_a_launch_that_says_how_often_an_unrolle
 def test_mode_warn_names_both_threads_the_allocation_and_the_programs_line(device):
     x = ints(64)
     compiled("races.cu")["same_place"][2, 64](x)
-    with pytest.warns(cuda.SimulatorWarning) as caught:
+    with pytest.warns(cuda.errors.SimulatorWarning) as caught:
         device.synchronize()
     text = str(caught[0].message)
     assert re.search(r"block \(1, 0, 0\), thread \(\d+, 0, 0\).*block \(0, 0, 0\), thread \(\d+, 0, 0\)", text)
@@ -88,7 +88,7 @@ def test_mode_error_raises_at_the_line_that_waited_and_leaves_the_context_alone_
             wrong_mask(out)
             device.synchronize()
 
-    with pytest.raises(cuda.SimulatorWarning, match="member mask") as raised:
+    with pytest.raises(cuda.errors.SimulatorWarning, match="member mask") as raised:
         wait()
     *_, last = frames = traceback.extract_tb(raised.value.__traceback__)
     assert {frame.filename for frame in frames} == {__file__}
@@ -186,7 +186,7 @@ TENSORS = f"""extern "C" __global__ void k(const void* map, unsigned tile, unsig
 
 def reported(module) -> list[str]:
     module["k"][1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
-    with pytest.warns(cuda.SimulatorWarning) as caught:
+    with pytest.warns(cuda.errors.SimulatorWarning) as caught:
         cuda.Device(0).synchronize()
     return str(caught[0].message).splitlines()
 
@@ -241,7 +241,7 @@ def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
 @pytest.mark.parametrize("options", [[], ["-G"]])
 def test_what_is_not_simulated_is_reported_at_the_users_line(device, options):
     for source, words in ((CUBE_MAP, "    2 | texCubemap(out, texture"), (TENSORS, "tensor maps are not simulated")):
-        with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:2") as caught:
+        with pytest.raises(cuda.errors.NotSupportedError, match=r"at kernel\.cu:2") as caught:
             cuda.compile(source, options=options)
         assert words in str(caught.value)
         assert f"kernel.cu was compiled at {__file__}" in str(caught.value)

@@ -127,7 +127,7 @@ def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(tra
         "transpose 4x4 32x8 4.0 4.0 15,872 32.0",
         "2 x fill<float> 1 64 - 4.0 0 32.0",
     ]
-    long = cuda.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), transposed.launches[0].metrics, ())
+    long = cuda.profiling.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), transposed.launches[0].metrics, ())
     assert max(map(len, str(long).splitlines())) == 80
 
 
@@ -182,7 +182,7 @@ def image(dtype=np.float32):
     ],
 )
 def test_a_texture_fetch_touches_the_sectors_of_its_texels(counted, filtered, place, step, sectors):
-    with cuda.Texture(image(), filter=filtered, address="border") as texture:
+    with cuda.textures.Texture(image(), filter=filtered, address="border") as texture:
         launch = counted("fetch", (1, 32), texture, zeros(32), *place, *step)
     assert launch.metrics[TEX.format("requests")] == 1
     assert launch.metrics[TEX.format("sectors")] == sectors
@@ -192,9 +192,9 @@ def test_a_texture_fetch_touches_the_sectors_of_its_texels(counted, filtered, pl
 
 def test_texels_of_a_byte_share_a_sector_and_textures_are_counted_apart(counted):
     sectors = TEX.format("sectors")
-    with cuda.Texture(image(np.uint8)) as texture:
+    with cuda.textures.Texture(image(np.uint8)) as texture:
         assert counted("fetch_bytes", (1, 64), texture, zeros(64, np.int32)).metrics[sectors] == 2
-    with cuda.Texture(image()) as one, cuda.Texture(image()) as other:
+    with cuda.textures.Texture(image()) as one, cuda.textures.Texture(image()) as other:
         assert counted("fetch_of_two", (1, 32), one, other, zeros(32)).metrics[sectors] == 1 + 3
 
 
@@ -242,15 +242,15 @@ def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_rai
 
 def test_a_driver_without_counters_says_which_capability_lacks(device, monkeypatch):
     monkeypatch.setattr(seam, "capabilities", frozenset)
-    with pytest.raises(cuda.NotSupportedError, match="'profile'"), cuda.profile():
+    with pytest.raises(cuda.errors.NotSupportedError, match="'profile'"), cuda.profile():
         pass
 
 
 def test_long_stretches_that_did_nothing_are_left_out(tmp_path, monkeypatch):
     (tmp_path / "long.cu").write_text("".join(f"line {number}\n" for number in range(1, 101)))
     monkeypatch.chdir(tmp_path)
-    lines = [cuda.LineProfile(str(tmp_path / "long.cu"), number, {LANES: 1.0}) for number in (20, 24, 60)]
-    launch = cuda.LaunchProfile("k", (1, 1, 1), (1, 1, 1), {}, tuple(lines))
+    lines = [cuda.profiling.LineProfile(str(tmp_path / "long.cu"), number, {LANES: 1.0}) for number in (20, 24, 60)]
+    launch = cuda.profiling.LaunchProfile("k", (1, 1, 1), (1, 1, 1), {}, tuple(lines))
     text = annotated_sources([launch]).splitlines()
     assert text[0] == "long.cu"
     assert [int(line.split()[0]) for line in text[3:] if line.strip() != "⋮"] == [*range(17, 28), *range(57, 64)]

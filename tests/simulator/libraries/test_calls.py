@@ -45,11 +45,11 @@ def test_what_is_not_there_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
         cublas.srotg(1, 2, 3, 4, 5)
     with pytest.raises(AttributeError, match="sgemmm"):
         cublas.sgemmm  # noqa: B018  # the attribute is what is tested
-    with pytest.raises(cuda.NotSupportedError, match="has no cudss"):
+    with pytest.raises(cuda.errors.NotSupportedError, match="has no cudss"):
         libraries.find("cudss")
     monkeypatch.setattr(loading, "_has_scipy", lambda: False)
     assert not libraries.available()
-    with pytest.raises(cuda.NotSupportedError, match=r"SciPy.*'cudart-py\[cpu\]'"):
+    with pytest.raises(cuda.errors.NotSupportedError, match=r"SciPy.*'cudart-py\[cpu\]'"):
         libraries.find("cufft")
 
 
@@ -90,7 +90,7 @@ def finding(*works: Callable[[], Any]) -> str:
     with cuda.sanitizer("error"):
         for work in works:
             work()
-        with pytest.raises(cuda.SimulatorWarning) as caught:
+        with pytest.raises(cuda.errors.SimulatorWarning) as caught:
             driver.cuCtxSynchronize()
     return str(caught.value)
 

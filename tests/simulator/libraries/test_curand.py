@@ -104,11 +104,13 @@ def test_numbers_that_meet_a_copy_of_another_stream_are_a_race(generator: int) -
     curand.set_stream(generator, new_stream())
     curand.generate(generator, address, COUNT)
     ok(driver.cuMemcpyDtoHAsync(host.ctypes.data, address, host.nbytes, new_stream()))
-    with pytest.warns(cuda.SimulatorWarning, match="race: curandGenerate writes .* a copy in another stream read"):
+    with pytest.warns(
+        cuda.errors.SimulatorWarning, match="race: curandGenerate writes .* a copy in another stream read"
+    ):
         ok(driver.cuCtxSynchronize())
 
 
 def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_curand, "_library", lambda: None)
-    with pytest.raises(cuda.NotSupportedError, match=r"curandCreateGeneratorHost: .* 'cudart-py\[cpu\]"):
+    with pytest.raises(cuda.errors.NotSupportedError, match=r"curandCreateGeneratorHost: .* 'cudart-py\[cpu\]"):
         curand.create_generator(PHILOX)

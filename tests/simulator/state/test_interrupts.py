@@ -195,7 +195,7 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
 
     handled(signal.SIGUSR1, stop)
     handled(signal.SIGUSR2, save)
-    stream.add_callback(work)
+    stream.launch_host_function(work)
     with pytest.raises(TimeoutError):
         stream.synchronize()
     assert saved == [[7] * 4] * 2

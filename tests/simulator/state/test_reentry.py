@@ -137,8 +137,11 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
         device.synchronize()
         before = live()
         things: list[Any] = [cuda.zeros(1000), cuda.Stream(), cuda.Event(), cuda.MemoryPool(), cuda.compile(SOURCE)]
-        things += [cuda.Texture(cuda.zeros(8, np.float32)), *(cuda.empty(9, np.uint8, pool=own) for _ in range(400))]
-        things += [cuda.CudaArray((8, 8), np.float32), cuda.register_host(np.zeros(9))]
+        things += [
+            cuda.textures.Texture(cuda.zeros(8, np.float32)),
+            *(cuda.empty(9, np.uint8, pool=own) for _ in range(400)),
+        ]
+        things += [cuda.textures.CudaArray((8, 8), np.float32), cuda.register_host(np.zeros(9))]
         with cuda.Stream() as stream, stream.capture() as graph:
             module["step"][1, LANES, 0, stream](x, 1)
         things += [graph, graph.instantiate()]
@@ -233,14 +236,14 @@ extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; 
 @pytest.mark.parametrize(
     ("name", "mode", "caught"),
     [
-        ("fetch", "off", (pytest.raises, cuda.NotSupportedError, "tex2D|dimension")),
-        ("add_one", "error", (pytest.raises, cuda.SimulatorWarning, "uninitialised")),
-        ("add_one", "warn", (pytest.warns, cuda.SimulatorWarning, "uninitialised")),
+        ("fetch", "off", (pytest.raises, cuda.errors.NotSupportedError, "tex2D|dimension")),
+        ("add_one", "error", (pytest.raises, cuda.errors.SimulatorWarning, "uninitialised")),
+        ("add_one", "warn", (pytest.warns, cuda.errors.SimulatorWarning, "uninitialised")),
     ],
 )
 def test_an_error_that_ends_no_context_and_a_finding(device, name, mode, caught):
     """`tex2D` can't read a texture of one dimension."""
-    texture, out = cuda.Texture(cuda.zeros(8, np.float32)), cuda.empty(1, np.float32)
+    texture, out = cuda.textures.Texture(cuda.zeros(8, np.float32)), cuda.empty(1, np.float32)
     with cuda.sanitizer(mode):
         given = texture if name == "fetch" else cuda.empty(1, np.float32)
         cuda.compile(KERNELS)[name][1, 1](given, out)

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments
-from ..context.capture import captures, hold_node
-from ..context.current import activated, this_thread
-from ..driver.seam import api, raw
-from ..driver.unwrap import failure
-from ..streams.event import Event
-from ..streams.stream import Stream, legacy_default, stream_of
-from . import staging
-from .array import DeviceArray, side_of
-from .fills import fill_words
-from .host_memory import HostMemory
-from .interop import is_foreign, wrap
+from . import arguments
+from .context.capture import captures, hold_node
+from .context.current import activated, this_thread
+from .driver.seam import api, raw
+from .driver.unwrap import failure
+from .interop.wrapping import is_foreign, wrap
+from .memory import staging
+from .memory.array import DeviceArray, side_of
+from .memory.fills import fill_words
+from .memory.host_memory import HostMemory
+from .memory.transfers import Side, check_same, raw_bytes, transfer
+from .streams.event import Event
+from .streams.stream import Stream, legacy_default, stream_of
 from .textures.array_copies import ArrayEnd, copy_array
 from .textures.cuda_array import CudaArray, end_of
-from .transfers import Side, check_same, raw_bytes, transfer
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]
 

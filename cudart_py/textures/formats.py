@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...driver import enums
+from ..driver import enums
 
 __all__ = ["check_channels", "check_format", "format_of"]
 

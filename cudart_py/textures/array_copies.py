@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import shapes
-from ...context.capture import captures, hold, hold_node
-from ...context.current import activated
-from ...driver import enums
-from ...driver.seam import api
-from ...streams.stream import Stream
-from ..transfers import Side, page_locked_owners
+from .. import shapes
+from ..context.capture import captures, hold, hold_node
+from ..context.current import activated
+from ..driver import enums
+from ..driver.seam import api
+from ..memory.transfers import Side, page_locked_owners
+from ..streams.stream import Stream
 
 __all__ = ["ArrayEnd", "copy_array"]
 

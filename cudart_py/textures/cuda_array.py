@@ -8,17 +8,17 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ... import arguments
-from ...context.current import activated
-from ...context.device import Device, current_device
-from ...driver import enums
-from ...driver.seam import api
-from ...shapes import Shape
-from ...streams.stream import Stream, stream_of
-from ..array import DeviceArray, side_of
-from ..host_memory import is_pinned
-from ..transfers import Side, raw_bytes
-from ..waiting import WaitingHandle
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums
+from ..driver.seam import api
+from ..memory.array import DeviceArray, side_of
+from ..memory.host_memory import is_pinned
+from ..memory.transfers import Side, raw_bytes
+from ..memory.waiting import WaitingHandle
+from ..shapes import Shape
+from ..streams.stream import Stream, stream_of
 from .array_copies import ArrayEnd, copy_array
 from .formats import check_channels, check_format, format_of
 
@@ -28,9 +28,9 @@ __all__ = ["CudaArray", "end_of"]
 class CudaArray(WaitingHandle):
     """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).
 
-        volume = cuda.CudaArray(host.shape, np.float32).copy_from(host)
-        result = cuda.CudaArray(host.shape, np.float32, surface=True)
-        with cuda.Texture(volume) as texture, cuda.Surface(result) as surface:
+        volume = cuda.textures.CudaArray(host.shape, np.float32).copy_from(host)
+        result = cuda.textures.CudaArray(host.shape, np.float32, surface=True)
+        with cuda.textures.Texture(volume) as texture, cuda.textures.Surface(result) as surface:
             smooth[grid, block](texture, surface)  # by tex3D<float> and surf3Dwrite
         out = result.to_host()
 

@@ -12,12 +12,12 @@ from .. import arguments, errors
 from ..context.capture import Capture, find
 from ..context.current import activated
 from ..driver.seam import api, raw
+from ..memory.allocation import Allocation, allocation_error
+from ..memory.array import DeviceArray, allocate_array
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
-from .allocation import Allocation, allocation_error
-from .array import DeviceArray, allocate_array
 
-__all__ = ["graph_empty"]
+__all__ = ["empty"]
 
 
 class GraphAllocation(Allocation):
@@ -55,11 +55,11 @@ class GraphAllocation(Allocation):
             api.cuMemFreeAsync(value, self._stream.handle if known else capture.handle)
 
 
-def graph_empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
+def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
     """Allocate an array that lives only inside the launches of the graph that the stream records (cuMemAllocAsync).
 
         with stream.capture() as graph:
-            with cuda.graph_empty(n, np.float32, stream=stream) as scratch:
+            with cuda.graphs.empty(n, np.float32, stream=stream) as scratch:
                 first[grid, block, 0, stream](x, scratch)
                 second[grid, block, 0, stream](scratch, y)
 
@@ -68,12 +68,12 @@ def graph_empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) 
     allocations has one executable graph at a time, takes part in no other graph and cannot be an update. `shape` is an
     int or a tuple. Raises CaptureError where the stream is not being captured, OutOfMemoryError with the sizes.
     """
-    call = "graph_empty"
+    call = "graphs.empty"
     sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
     queue = stream_of(call, arguments.instance(call, "stream", stream, Stream, "a cudart_py Stream"))
     capture = find(queue.handle)
     if capture is None:
-        raise errors.CaptureError(f"{call}: the stream is not being captured; use `empty` outside of a capture")
+        raise errors.CaptureError(f"{call}: the stream is not being captured; outside of a capture use cudart_py.empty")
     capture.refuse_in_body(call)
     nbytes = math.prod(sizes) * kind.itemsize
     if not nbytes:

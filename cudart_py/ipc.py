@@ -1,4 +1,4 @@
-"""Memory and events that several processes share (CUDA's IPC): made in one, opened by handles in others.
+"""Memory and events that several processes share, `cuda.ipc`: made in one, opened by handles in others.
 
 Memory of pools cannot be shared in this way, so what is shared is allocated for it.
 """
@@ -16,28 +16,28 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import arguments
-from ..context.current import activated
-from ..context.device import Device, current_device, devices
-from ..driver import enums
-from ..driver.seam import api, raw
-from ..driver.sharing import require_ipc
-from ..driver.unwrap import failure
-from ..shapes import Shape
-from ..streams.event import Event
-from ..streams.stream import legacy_default
-from .allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
-from .array import DeviceArray
-from .creation import empty
-from .waiting import WaitingHandle
+from . import arguments
+from .context.current import activated
+from .context.device import Device, current_device, devices
+from .driver import enums
+from .driver.seam import api, raw
+from .driver.sharing import require_ipc
+from .driver.unwrap import failure
+from .memory import creation
+from .memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
+from .memory.array import DeviceArray
+from .memory.waiting import WaitingHandle
+from .shapes import Shape
+from .streams.event import Event
+from .streams.stream import legacy_default
 
-__all__ = ["IpcArrayHandle", "IpcEventHandle", "ipc_empty", "ipc_handle"]
+__all__ = ["ArrayHandle", "EventHandle", "empty", "handle"]
 
 # The driver shares whole pieces of so many bytes, with all memory in them, so that no other memory may lie there.
 _PIECE = 2 << 20
 
 
-class IpcAllocation(Allocation):
+class SharedAllocation(Allocation):
     """Memory of its own that other processes may open (cuMemAlloc)."""
 
     __slots__ = ()
@@ -86,8 +86,8 @@ _STILL_OPEN = "The {0} must be open in the process that made it, which must be a
 
 
 @dataclass(frozen=True)
-class IpcArrayHandle:
-    """Names an array for other processes, which `open` it. Made by `ipc_handle`, and pickled to get there.
+class ArrayHandle:
+    """Names an array for other processes, which `open` it. Made by `ipc.handle`, and pickled to get there.
 
     `shape` is in elements, `strides` in bytes, and `device_uuid` says whose memory it is.
     """
@@ -110,10 +110,10 @@ class IpcArrayHandle:
         Raises ValueError in the process that made the array and where its device is not visible, CudaError where the
         array is no longer open there, and NotSupportedError without the capability `ipc`.
         """
-        device = _device_here("IpcArrayHandle.open", self.device_uuid, self._process)
+        device = _device_here("ArrayHandle.open", self.device_uuid, self._process)
         if 0 in self.shape:
             with activated(device):
-                return empty(self.shape, self.dtype)
+                return creation.empty(self.shape, self.dtype)
         base = OpenedAllocation(self._data, device)
         nbytes = math.prod(self.shape) * self.dtype.itemsize
         pointer = base.handle + self._offset
@@ -121,8 +121,8 @@ class IpcArrayHandle:
 
 
 @dataclass(frozen=True)
-class IpcEventHandle:
-    """Names an event for other processes, which `open` it. Made by `ipc_handle`, and pickled to get there."""
+class EventHandle:
+    """Names an event for other processes, which `open` it. Made by `ipc.handle`, and pickled to get there."""
 
     device_uuid: uuid.UUID
     _data: bytes = field(repr=False)
@@ -132,84 +132,86 @@ class IpcEventHandle:
         """Return the event in this process, where it is recorded and waited for as any other (cuIpcOpenEventHandle).
 
         A wait is for the latest record, of whatever process, that was made before the call. The process that made the
-        event must keep it open until it is closed here. Raises as `IpcArrayHandle.open`.
+        event must keep it open until it is closed here. Raises as `ArrayHandle.open`.
         """
-        device = _device_here("IpcEventHandle.open", self.device_uuid, self._process)
-        handle = _filled(enums.CUipcEventHandle(), self._data)
+        device = _device_here("EventHandle.open", self.device_uuid, self._process)
+        shared = _filled(enums.CUipcEventHandle(), self._data)
         with activated(device):
-            status, native = raw.cuIpcOpenEventHandle(handle)
+            status, native = raw.cuIpcOpenEventHandle(shared)
         if status:
             raise failure(status, "cuIpcOpenEventHandle", _STILL_OPEN.format("event"))
         return Event._adopt(native, device)
 
 
-def ipc_empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
+def empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     """Allocate an array of the current device that other processes can open, uninitialised (cuMemAlloc).
 
-        x = cuda.ipc_empty(n, np.float32)
-        process = multiprocessing.get_context("spawn").Process(target=work, args=(cuda.ipc_handle(x),))
+        x = cuda.ipc.empty(n, np.float32)
+        process = multiprocessing.get_context("spawn").Process(target=work, args=(cuda.ipc.handle(x),))
 
     `shape` is an int or a tuple. The memory is a multiple of 2 MiB, because other processes see whole pieces of that
     size, and is freed when the last array over it is gone; the free waits for the device. Raises OutOfMemoryError with
     the sizes, and NotSupportedError where the driver lacks the capability `ipc`.
     """
-    sizes, kind = arguments.shape("ipc_empty", "shape", shape), arguments.dtype("ipc_empty", "dtype", dtype)
-    require_ipc("ipc_empty")
+    call = "ipc.empty"
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    require_ipc(call)
     if 0 in sizes:
-        return empty(sizes, kind)
+        return creation.empty(sizes, kind)
     nbytes = math.prod(sizes) * kind.itemsize
-    base = IpcAllocation(nbytes)
+    base = SharedAllocation(nbytes)
     return DeviceArray(base.handle, sizes, kind, nbytes, base.device, legacy_default, None, base)
 
 
 @overload
-def ipc_handle(thing: DeviceArray) -> IpcArrayHandle: ...
+def handle(thing: DeviceArray) -> ArrayHandle: ...
 @overload
-def ipc_handle(thing: Event) -> IpcEventHandle: ...
-def ipc_handle(thing: DeviceArray | Event) -> IpcArrayHandle | IpcEventHandle:
+def handle(thing: Event) -> EventHandle: ...
+def handle(thing: DeviceArray | Event) -> ArrayHandle | EventHandle:
     """Return what names an array or an event for other processes (cuIpcGetMemHandle, cuIpcGetEventHandle).
 
-    `thing` is an array of `ipc_empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle can
+    `thing` is an array of `ipc.empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle can
     be pickled, so that it goes through multiprocessing's arguments, queues and pipes, and its `open()` returns the
     array or the event in the other process. Making it keeps nothing alive: `thing` must stay open, in this process,
     until all others have closed what they opened.
 
     Raises TypeError for other objects, and ValueError for what is closed or was not made for other processes.
     """
-    arguments.instance("ipc_handle", "thing", thing, (DeviceArray, Event), "an array of ipc_empty or an Event")
+    call = "ipc.handle"
+    arguments.instance(call, "thing", thing, (DeviceArray, Event), "an array of ipc.empty or an Event")
     if thing.closed:
-        raise arguments.wrong_value("ipc_handle", "thing", "open", thing)
-    require_ipc("ipc_handle")
+        raise arguments.wrong_value(call, "thing", "open", thing)
+    require_ipc(call)
     device = thing.device
     where, process = device.properties.uuid, _token_of(os.getpid())
     if isinstance(thing, Event):
         if not thing.interprocess:
             raise ValueError(
-                "ipc_handle: argument 'thing' is an event for this process alone: make it by "
+                f"{call}: argument 'thing' is an event for this process alone: make it by "
                 "Event(timing=False, interprocess=True), in the process that shares it"
             )
         with activated(device):
-            handle = api.cuIpcGetEventHandle(thing.native)
-        return IpcEventHandle(where, _bytes_of(handle), process)
-    offset, data = _place_of(thing)
-    return IpcArrayHandle(thing.shape, thing.dtype, thing.strides, where, offset, data, process)
+            native = api.cuIpcGetEventHandle(thing.native)
+        return EventHandle(where, _bytes_of(native), process)
+    offset, data = _place_of(call, thing)
+    return ArrayHandle(thing.shape, thing.dtype, thing.strides, where, offset, data, process)
 
 
-def _place_of(array: DeviceArray) -> tuple[int, bytes]:
+def _place_of(call: str, array: DeviceArray) -> tuple[int, bytes]:
     """Return where an array begins in its allocation, and the driver's handle of that."""
     if not array.size:
         return 0, b""
     base: Any = array
     while isinstance(base, DeviceArray):
         base = base.base
-    if not isinstance(base, IpcAllocation):
+    if not isinstance(base, SharedAllocation):
         raise ValueError(
-            "ipc_handle: argument 'thing' is an array that other processes cannot open: allocate it by ipc_empty, in "
-            "the process that shares it"
+            f"{call}: argument 'thing' is an array that other processes cannot open: allocate it by ipc.empty, in the "
+            "process that shares it"
         )
     with activated(array.device):
-        handle = api.cuIpcGetMemHandle(base.handle)
-    return array.pointer - base.handle, _bytes_of(handle)
+        native = api.cuIpcGetMemHandle(base.handle)
+    return array.pointer - base.handle, _bytes_of(native)
 
 
 def _device_here(call: str, wanted: uuid.UUID, process: str) -> Device:

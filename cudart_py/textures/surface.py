@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import arguments
-from ...context.capture import relaxed
-from ...context.current import activated
-from ...driver.seam import api
+from .. import arguments
+from ..context.capture import relaxed
+from ..context.current import activated
+from ..driver.seam import api
 from .array_object import ArrayObject
 from .cuda_array import CudaArray
 

@@ -7,12 +7,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ... import arguments, shapes
-from ...context.capture import relaxed
-from ...context.current import activated
-from ...driver import enums
-from ...driver.seam import api
-from ..array import DeviceArray
+from .. import arguments, shapes
+from ..context.capture import relaxed
+from ..context.current import activated
+from ..driver import enums
+from ..driver.seam import api
+from ..memory.array import DeviceArray
 from .array_object import ArrayObject
 from .cuda_array import CudaArray
 from .formats import check_channels, check_format, format_of

@@ -10,10 +10,10 @@ from typing import Any
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device, devices
+from ..memory.addresses import attributes_of
+from ..memory.array import DeviceArray
+from ..memory.protocols import DLPACK_CPU
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
-from .addresses import attributes_of
-from .array import DeviceArray
-from .dlpack import DLPACK_CPU
 from .foreign_array import read_interface
 
 __all__ = ["as_device_array", "from_dlpack", "is_foreign", "wrap"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...context.device import Device
-from ..array import DeviceArray
-from ..waiting import WaitingHandle
+from ..context.device import Device
+from ..memory.array import DeviceArray
+from ..memory.waiting import WaitingHandle
 from .cuda_array import CudaArray
 
 __all__ = ["ArrayObject"]

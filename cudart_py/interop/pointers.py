@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import arguments
+from ..memory.addresses import PointerAttributes, attributes_of
+from ..memory.array import DeviceArray
 from ..pointer import Pointer
-from .addresses import PointerAttributes, attributes_of
-from .array import DeviceArray
 
 __all__ = ["pointer_attributes"]
 

@@ -11,11 +11,11 @@ from ..context.device import Device
 from ..driver import enums
 from ..driver.seam import raw
 from ..driver.unwrap import failure
+from ..memory.array import DeviceArray, side_of
+from ..memory.fills import as_element, pattern_of, row_of
+from ..memory.host_memory import pinned_owner
+from ..memory.transfers import check_same, set_sides
 from ..streams.graph_nodes import NodeWork
-from .array import DeviceArray, side_of
-from .fills import as_element, pattern_of, row_of
-from .host_memory import pinned_owner
-from .transfers import check_same, set_sides
 
 __all__ = ["NodeCopy", "NodeFill"]
 
@@ -25,7 +25,7 @@ _INSTEAD = "capture the work again and call ExecutableGraph.update"
 class NodeCopy(NodeWork):
     """A copy for a node of the kind "memcpy" (cuGraphExecMemcpyNodeSetParams).
 
-        executable.set_node(graph.nodes[1], cuda.NodeCopy(dst, src))
+        executable.set_node(graph.nodes[1], cuda.graphs.NodeCopy(dst, src))
 
     `dst` and `src` are device arrays or page-locked host arrays of one dtype and number of elements, each contiguous
     and not empty. They lie in the same kinds of memory as those of the node, which is a copy of contiguous arrays too;
@@ -89,7 +89,7 @@ class NodeCopy(NodeWork):
 class NodeFill(NodeWork):
     """A fill for a node of the kind "memset" (cuGraphExecMemsetNodeSetParams).
 
-        executable.set_node(graph.nodes[0], cuda.NodeFill(x, 1.0))
+        executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(x, 1.0))
 
     `value` is what `memset` takes. `dst` is a device array, not empty, of which one fill of the driver sets all: one
     that is contiguous, or whose rows lie evenly apart. A node that fills rows keeps their shape and pitch. Raises

@@ -1,0 +1,9 @@
+"""Graphs, `cuda.graphs`: what `stream.capture()` makes, memory of graphs, and work for their nodes."""
+
+from ..streams.conditionals import Condition
+from ..streams.graph import ExecutableGraph, Graph
+from ..streams.graph_nodes import GraphNode
+from .memory import empty
+from .node_work import NodeCopy, NodeFill
+
+__all__ = ["Condition", "ExecutableGraph", "Graph", "GraphNode", "NodeCopy", "NodeFill", "empty"]

@@ -1,0 +1,21 @@
+"""Compiled images, `cuda.images`: what the compiler makes before a device loads it, and where that is kept."""
+
+from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
+from .compilation.images import CompiledImage, Resources, Variable
+from .compilation.programs import Program
+from .compilation.signatures import Parameter, Signature
+from .launch.loading import compile_image
+
+__all__ = [
+    "CacheInfo",
+    "CacheWarning",
+    "CompiledImage",
+    "Parameter",
+    "Program",
+    "Resources",
+    "Signature",
+    "Variable",
+    "cache_info",
+    "clear_cache",
+    "compile_image",
+]

@@ -1,1 +1,0 @@
-"""Textures and surfaces: arrays that kernels reach by coordinates, and the CUDA arrays that they lie in."""

@@ -1,0 +1,7 @@
+"""CUDA arrays, textures and surfaces, `cuda.textures`: memory that kernels read by coordinates."""
+
+from .cuda_array import CudaArray
+from .surface import Surface
+from .texture import Texture, TextureOptions
+
+__all__ = ["CudaArray", "Surface", "Texture", "TextureOptions"]
