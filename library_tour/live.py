@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cudart_py.errors import NotSupportedError
 from cudart_py.context.nvml import nvml
+from cudart_py.errors import NotSupportedError
 
 from .stop import Row, Value
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cudart_py.errors import NotSupportedError
 from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
+from cudart_py.errors import NotSupportedError
 
 pytest_plugins = ["pytester"]
 

@@ -62,7 +62,7 @@ def keys_of(target: str, parameter: str) -> tuple[str, ...]:
 def find_targets() -> dict[str, Target]:
     """Return every public call by its name."""
     found = []
-    for module, name in ((module, name) for module in MODULES for name in module.__all__):
+    for module, name in ((each, name) for each in MODULES for name in each.__all__):
         thing = getattr(module, name)
         if not inspect.isclass(thing):
             # As its messages name it: `graphs.empty` is another function than `empty`.
