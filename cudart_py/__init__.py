@@ -23,8 +23,9 @@ from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .context.resetting import reset
 from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
+from .driver.calls import raw
+from .driver.capabilities import capabilities
 from .driver.sanitizer import sanitizer
-from .driver.seam import capabilities, raw
 from .driver.unwrap import check
 from .errors import CompileError, CudaError, OutOfMemoryError
 from .interop.pointers import pointer_attributes

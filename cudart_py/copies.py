@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import arguments
 from .context.capture import captures, hold_node
 from .context.current import activated, this_thread
-from .driver.seam import api, raw
+from .driver.calls import api, raw
 from .driver.unwrap import failure
 from .interop.wrapping import is_foreign, wrap
 from .memory import staging

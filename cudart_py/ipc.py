@@ -20,8 +20,8 @@ from . import arguments
 from .context.current import activated
 from .context.device import Device, current_device, devices
 from .driver import enums
-from .driver.seam import api, raw
-from .driver.sharing import require_ipc
+from .driver.calls import api, raw
+from .driver.capabilities import require_ipc
 from .driver.unwrap import failure
 from .memory import creation
 from .memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes

@@ -25,8 +25,8 @@ from hypothesis import HealthCheck, settings
 import cudart_py as cuda
 from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
 from cudart_py.compilation import compiler, programs
-from cudart_py.driver import enums, seam
-from cudart_py.driver.seam import api, raw
+from cudart_py.driver import backend, calls, enums
+from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
 from tests import durations, processors
 from tests.browser import Browser
@@ -282,12 +282,12 @@ def driver_calls(monkeypatch: pytest.MonkeyPatch) -> DriverCalls:
 
         return call
 
-    driver = seam._choose()
+    driver = backend.chosen().functions
     for name in dir(driver):
         if re.match("cu[A-Z]", name):
             call = counting(name, getattr(driver, name))
             monkeypatch.setitem(vars(raw), name, call)
-            monkeypatch.setitem(vars(api), name, seam._unwrapped(call, name))  # api may have bound the one before
+            monkeypatch.setitem(vars(api), name, calls._unwrapped(call, name))  # api may have bound the one before
     return counted
 
 

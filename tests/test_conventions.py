@@ -78,7 +78,7 @@ def test_the_readmes_commands_are_the_projects():
 def test_the_architecture_names_modules_that_exist():
     text = (ROOT / "docs" / "architecture.md").read_text()
     paths = re.findall(r"`(?:cudart_py/)?((?:\w+/)*\w+\.py)`", text)
-    assert "driver/seam.py" in paths
+    assert "driver/backend.py" in paths
     for path in paths:
         assert (ROOT / "cudart_py" / path).is_file(), path
 

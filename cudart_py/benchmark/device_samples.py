@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..context.device import Device
-from ..driver import seam
+from ..driver.capabilities import capabilities
 from ..streams.stream import Stream
 from .blocking import Blocker
 from .clocks import ClockGuard, clock_reader
@@ -30,7 +30,7 @@ _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm
 @functools.cache
 def _capabilities() -> frozenset[str]:
     """Return the driver's capabilities, asked for once, since the answer takes a search for the libraries."""
-    return seam.capabilities()
+    return capabilities()
 
 
 def has_capability(capability: str) -> bool:

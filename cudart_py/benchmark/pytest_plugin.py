@@ -35,7 +35,7 @@ import pytest
 
 from ..callers import end_at_caller
 from ..context.resetting import is_lost, reset, wait_for_devices
-from ..driver.seam import capabilities
+from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
 from . import counter_gate
 from .collected_tests import CollectedTests

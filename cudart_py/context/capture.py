@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from .changes import changes
 from .current import activated
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import arguments, errors
 from ..compilation.programs import use_architecture
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
+from ..driver.launch_log import note_synchronized
 from ..pages.tables import facts
-from . import debugging, lifetimes
+from . import lifetimes
 from .current import activated, this_thread
 from .limits import Limits
 from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
@@ -212,7 +213,7 @@ class Device:
         """Wait for all work on this device; errors of earlier launches surface here (cuCtxSynchronize)."""
         with activated(self):
             api.cuCtxSynchronize()
-        debugging.note_synchronized(self.ordinal, None)
+        note_synchronized(self.ordinal, None)
         lifetimes.close_waiting()
 
     def set_current(self) -> None:

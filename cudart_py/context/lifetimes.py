@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from .. import arguments, errors
-from ..driver import seam
+from ..driver.backend import forked, in_use
 from ..locks import take
 from .capture import captures, relaxed
 from .changes import changes
@@ -55,7 +55,9 @@ def _note_exit() -> None:
     global _exiting
     _exiting = True
     # The first function that is registered is the last to run: others wait for callbacks, for example.
-    seam.note_exit()
+    backend = in_use()
+    if backend is not None:
+        backend.note_exit()
 
 
 def close_postponed() -> None:
@@ -90,7 +92,7 @@ def close_unfinished(most: int | None = None) -> None:
                 unfinished.append(attempt)
 
 
-def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = seam.forked) -> None:
+def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = forked) -> None:
     """Call the function that gives back what has no reference left, in whatever thread the interpreter notices it.
 
     Does nothing when the interpreter ends, which may have taken this module's names away already, or in a forked child.
@@ -108,8 +110,13 @@ def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = seam.f
 def _quietly(give_back: Callable[[], None]) -> None:
     # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, also
     # during a capture.
-    try:  # noqa: SIM105  # contextlib.suppress would take as long as the rest of a free
-        seam.in_finalizer(functools.partial(_call_relaxed, give_back) if captures else give_back)
+    try:  # contextlib.suppress would take as long as the rest of a free
+        backend = in_use()
+        action = functools.partial(_call_relaxed, give_back) if captures else give_back
+        if backend is None:  # what was made without a driver
+            action()
+        else:
+            backend.in_finalizer(action)
     except Exception:  # as above
         pass
 
@@ -166,7 +173,9 @@ class Handle:
         changes.note()
         if not self._owned:
             return
-        if seam.in_a_call():  # by the `__del__` of something that the garbage collector has found there
+        backend = in_use()
+        if backend is not None and backend.in_a_call():
+            # By the `__del__` of something that the garbage collector has found there.
             finalize(functools.partial(self._release, value))
         elif captures:  # no captured work depends on it
             _call_relaxed(functools.partial(self._release, value))

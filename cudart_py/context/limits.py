@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import arguments
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from .current import activated
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import arguments, errors
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 
 __all__ = ["DeviceProperties", "MemoryInfo", "read_attribute", "read_attributes", "read_properties"]

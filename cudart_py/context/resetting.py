@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import errors
-from ..driver.seam import api, capabilities, raw
-from . import debugging
+from ..driver.backend import chosen
+from ..driver.calls import raw
+from ..driver.capabilities import capabilities
+from ..driver.launch_log import note_synchronized
+from ..driver.unwrap import check
 from .capture import captures
 from .changes import changes
 from .current import activated
@@ -47,8 +50,8 @@ def reset() -> None:
             "reset: a stream is being captured: leave the `with` block of its capture before, and reset then"
         )
     handles = live_handles()
-    values = (handle._value for handle in handles)
-    api.reset({int(value) for value in values if value is not None})  # another thread's reset may have closed some
+    values = (handle._value for handle in handles)  # another thread's reset may have closed some
+    check(chosen().reset({int(value) for value in values if value is not None}))
     for handle in handles:
         handle._lose()
     postponed.clear()
@@ -57,7 +60,7 @@ def reset() -> None:
         forget()
     for device in Device._in_use():
         device._begin_anew()
-        debugging.note_synchronized(device.ordinal, None)  # errors do not blame launches from before
+        note_synchronized(device.ordinal, None)  # errors do not blame launches from before
     changes.note()
 
 

@@ -1,1 +1,1 @@
-"""The seam, where a CUDA driver is chosen and called, and the one unwrap of the results of its calls."""
+"""The backend, which is the CUDA driver in use, calls of it, and the one unwrap of their results."""

@@ -12,28 +12,22 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from .unwrap import check, failure
-
-__all__ = ["ordinal"]
-
 # Since this version the driver has had the function in its present form.
 _SINCE = 4000
 
 
 @functools.cache
 def _function() -> Any:
-    address, _ = check(driver.cuGetProcAddress(b"cuPointerGetAttribute", _SINCE, 0))
+    _, address, _ = driver.cuGetProcAddress(b"cuPointerGetAttribute", _SINCE, 0)  # which every driver has
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(int(address))
 
 
-def ordinal(address: int) -> int:
-    """Return the ordinal of the device that the memory at an address is on, or was allocated for.
+def ordinal(address: int) -> tuple[Any, int]:
+    """Return a status and the ordinal of the device that an address is on, or was allocated for.
 
-    Raises CudaError for an address that the driver does not know (cuPointerGetAttribute).
+    The status is an error's for an address that the driver does not know (cuPointerGetAttribute).
     """
     found = ctypes.c_int(-1)
     attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     status = driver.CUresult(_function()(ctypes.byref(found), int(attribute), address))
-    if status:
-        raise failure(status, "cuPointerGetAttribute")
-    return found.value
+    return status, found.value

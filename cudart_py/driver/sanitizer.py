@@ -9,7 +9,7 @@ from typing import Literal
 from .. import arguments
 from ..callers import end_at_caller
 from ..errors import SimulatorWarning
-from . import seam
+from . import backend
 
 __all__ = ["sanitizer"]
 
@@ -52,7 +52,7 @@ _blocks: list[_Modes] = []
 
 
 def _apply() -> None:
-    seam.set_sanitizer((_blocks[-1] if _blocks else _of_process).mode)
+    backend.chosen().set_sanitizer((_blocks[-1] if _blocks else _of_process).mode)
 
 
 class _Choice:

@@ -1,20 +1,18 @@
 """The one unwrap: what a CUDA call returned becomes its value, or the exception that its status stands for.
 
-Everything that calls a driver raises its errors through this module, the seam included, so it imports none of it. What
-an error's text takes from the driver in use and from the log of launches comes from functions that the seam and
-`context.debugging` set when they are imported: `explain_with` and `blame_with`.
+Everything that calls a driver raises its errors through this module. An error's text is the driver's own, with its
+report of a fault, or else with the launches that may have failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .. import arguments, errors
 from ..compilation.programs import nvrtc_failure
 from . import enums
-
-__all__ = ["blame_with", "check", "explain_with", "failure"]
+from .backend import chosen, in_use
+from .launch_log import blame
 
 # By the driver's names; the runtime's codes have the driver's numbers. A status that is not here is a
 # plain CudaError on purpose: a test lists those, so a new status is noticed.
@@ -163,11 +161,12 @@ def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
     for sentence in (detail, _REMEDIES.get(name, "")):
         if sentence:
             message += f". {sentence}"
-    report = _driver_report()
+    backend = in_use()
+    report = None if backend is None else backend.take_report()
     if report:
         message += f"\n{report}"
     elif issubclass(kind, errors.KernelFaultError):
-        message += _blame()
+        message += blame()
     return kind(message, status=status, call=call)
 
 
@@ -177,34 +176,5 @@ def _name_and_text(status: Any) -> tuple[str, str]:
         result = enums.CUresult(int(status))
     except ValueError:  # a status of the runtime alone, such as cudaErrorMissingConfiguration
         return status.name, status.name
-    return result.name, _driver_text(result) or result.name
-
-
-def _no_text(status: Any) -> None:
-    return None
-
-
-def _no_report() -> None:
-    return None
-
-
-def _no_blame() -> str:
-    return ""
-
-
-# Until the seam and the log of launches are imported, an error's text is its status's name.
-_driver_text: Callable[[Any], str | None] = _no_text
-_driver_report: Callable[[], str | None] = _no_report
-_blame: Callable[[], str] = _no_blame
-
-
-def explain_with(text: Callable[[Any], str | None], report: Callable[[], str | None]) -> None:
-    """Set the functions that return the driver's text for a CUresult, and its report of the last fault, once."""
-    global _driver_text, _driver_report
-    _driver_text, _driver_report = text, report
-
-
-def blame_with(blame: Callable[[], str]) -> None:
-    """Set the function that returns the last lines of a failed kernel's error: the launches that may be it."""
-    global _blame
-    _blame = blame
+    missing, text = chosen().functions.cuGetErrorString(result)
+    return result.name, result.name if missing or not text else text.decode()

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from .. import arguments, errors
 from ..context.capture import Capture, find
 from ..context.current import activated
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from ..memory.allocation import Allocation, allocation_error
 from ..memory.array import DeviceArray, allocate_array
 from ..shapes import Shape

@@ -9,7 +9,7 @@ from ..context.capture import Held
 from ..context.current import activated
 from ..context.device import Device
 from ..driver import enums
-from ..driver.seam import raw
+from ..driver.calls import raw
 from ..driver.unwrap import failure
 from ..memory.array import DeviceArray, side_of
 from ..memory.fills import as_element, pattern_of, row_of

@@ -9,7 +9,7 @@ from typing import Any
 from .. import arguments, errors
 from ..context.current import activated
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from .function import Function
 from .shape import LaunchShape, dimensions
 

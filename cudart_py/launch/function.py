@@ -11,7 +11,7 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from .packing import make_packer
 
 __all__ = ["Function", "KernelAttributes"]

@@ -11,7 +11,7 @@ from ..compilation.images import Resources
 from ..compilation.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
-from ..driver.seam import api
+from ..driver.calls import api
 from ..hints import hinted
 from ..streams.stream import Stream, legacy_default
 from .attributes import NAMES, LaunchOptions, active_clusters, largest_cluster, make_config

@@ -14,7 +14,8 @@ from ..context.capture import Held, captures, hold_node
 from ..context.changes import changes
 from ..context.current import activated, this_thread
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
+from ..driver.launch_log import LaunchRecord, log, note_launched
 from ..driver.unwrap import failure
 from ..memory.host_memory import pinned_owner
 from ..streams.graph_nodes import NodeWork
@@ -33,8 +34,6 @@ __all__ = ["BoundLaunch", "Launch", "Prepared"]
 # Behind the list come the size and the parameters themselves.
 _HEAD = struct.Struct("<6Q")
 _SIZE_OFFSET = 40
-
-_log = debugging.state.log
 
 
 def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -70,7 +69,7 @@ class Prepared:
         self.pack = kernel.pack
         self.shape = shape
         self.stream = stream
-        self.record = debugging.LaunchRecord(self.device.ordinal, stream, kernel.name, shape.grid, shape.block)
+        self.record = LaunchRecord(self.device.ordinal, stream, kernel.name, shape.grid, shape.block)
         self.has_attributes = config is not None
         self.start = raw.cuLaunchKernel if config is None else raw.cuLaunchKernelEx
         # The bindings take handle objects faster than ints, which they would turn into such first.
@@ -119,7 +118,7 @@ class Prepared:
             raise failure(status, self.start.__name__, f"The launch was {self.record}")
         if captures and hold_node(self.stream, self.kernel.name, self.used(arguments)):
             return
-        debugging.note_launched(self.record)
+        note_launched(self.record)
         if debugging.state.enabled:
             debugging.wait_for(self.record, self.device)
 
@@ -163,7 +162,7 @@ class Launch:
         else:
             (status,) = prepared.start_elsewhere(call)
         prepared.idle.append(buffer)
-        if status or self._mark is None or _log[-1] is not prepared.record:
+        if status or self._mark is None or log[-1] is not prepared.record:
             prepared.finish(status, arguments)
 
     def _by_keyword(self, named: dict[str, Any]) -> TypeError:
@@ -235,7 +234,7 @@ class BoundLaunch(NodeWork):
             (status,) = self._start(*self._call)
         else:
             (status,) = self._prepared.start_elsewhere(self._call)
-        if status or self._mark is None or _log[-1] is not self._record:
+        if status or self._mark is None or log[-1] is not self._record:
             self._prepared.finish(status, self._arguments)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from ..compilation.definitions import runs_on
 from ..compilation.images import CompiledImage
 from ..compilation.linking import link_images
 from ..context.device import current_device
-from ..driver import enums, seam
+from ..driver import backend, enums
 from ..driver.unwrap import failure
 from ..files import read_file
 from .module import Module
@@ -101,7 +101,7 @@ def _load_compiled(compiled: CompiledImage, origin: str = "") -> Module:
             "cuModuleLoadData",
             f"The code is for {compiled.arch}, and device {device.ordinal} is sm_{major}{minor}: leave 'arch' out",
         )
-    if seam.image_kind() == "cubin":
+    if backend.chosen().image_kind == "cubin":
         return Module(compiled.cubin, compiled)
     if not compiled.ptx:
         raise errors.NotSupportedError(

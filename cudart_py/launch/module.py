@@ -18,8 +18,8 @@ from ..compilation.signatures import Parameter, Signature
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle
-from ..driver import enums, seam
-from ..driver.seam import api
+from ..driver import calls, enums
+from ..driver.calls import api
 from ..driver.unwrap import failure
 from ..memory.array import DeviceArray
 from ..shapes import Shape
@@ -196,7 +196,7 @@ class Module(Handle):
         if len(symbols) != 1:
             raise errors.NotFoundError(self._no_symbol(name, symbols))
         with activated(self._device):
-            result = seam.raw.cuModuleGetGlobal(handle, symbols[0].encode())
+            result = calls.raw.cuModuleGetGlobal(handle, symbols[0].encode())
         if result[0]:
             if result[0].name == "CUDA_ERROR_NOT_FOUND":
                 raise errors.NotFoundError(self._no_symbol(name, ()), status=result[0], call="cuModuleGetGlobal")
@@ -257,7 +257,7 @@ def _foreign_signature(entry: str, handle: int) -> Signature:
     """Return the signature of an image's kernel, of which the driver knows the parameters' sizes and no types."""
     parameters: list[Parameter] = []
     while True:
-        status, offset, size = seam.raw.cuFuncGetParamInfo(handle, len(parameters))
+        status, offset, size = calls.raw.cuFuncGetParamInfo(handle, len(parameters))
         if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:  # behind the last parameter
             return Signature(entry, _cpp_name(entry), tuple(parameters))
         if status:

@@ -14,7 +14,7 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle  # handles are given back at the right time and never in a forked child
 from ..context.resetting import at_reset
-from ..driver.seam import library
+from ..driver.calls import library
 from ..errors import CaptureError
 from ..memory.array import DeviceArray
 from ..memory.creation import empty

@@ -8,7 +8,7 @@ from typing import Literal
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
-from ..driver.seam import api, device_ordinal
+from ..driver.calls import api, device_ordinal
 
 __all__ = ["MemoryKind", "PointerAttributes", "attributes_of", "memory_kind"]
 

@@ -12,7 +12,7 @@ from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..streams.stream import Stream, legacy_default, per_thread_default
 

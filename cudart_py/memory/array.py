@@ -13,7 +13,7 @@ from ..context.capture import captures
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle
-from ..driver.seam import raw
+from ..driver.calls import raw
 from ..driver.unwrap import failure
 from ..hints import hinted
 from ..pages.preview import ArrayPreview

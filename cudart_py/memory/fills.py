@@ -12,7 +12,7 @@ import numpy as np
 from .. import arguments
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated, this_thread
-from ..driver.seam import api
+from ..driver.calls import api
 from ..streams.stream import Stream
 from .transfers import transfer
 

@@ -16,8 +16,10 @@ from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, finalize
-from ..driver import enums, seam
-from ..driver.seam import api
+from ..driver import calls, enums
+from ..driver.backend import chosen
+from ..driver.calls import api
+from ..driver.unwrap import check
 from ..pointer import Pointer
 from ..shapes import Shape
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
@@ -66,9 +68,12 @@ class HostMemory(Handle):
 
     def _lose(self) -> None:
         # The arrays over it go on using its bytes, and keep it alive.
-        drop = functools.partial(api.drop_bytes, self._value)
-        weakref.finalize(self, finalize, drop).atexit = False
+        weakref.finalize(self, finalize, functools.partial(_drop_bytes, self._value)).atexit = False
         super()._lose()
+
+
+def _drop_bytes(address: int) -> None:
+    check(chosen().drop_bytes(address))
 
 
 class PinnedMemory(HostMemory):
@@ -92,7 +97,7 @@ class PinnedMemory(HostMemory):
         flags |= enums.CU_MEMHOSTALLOC_WRITECOMBINED if write_combined else 0
         if nbytes > MOST_BYTES:
             raise too_many_bytes("cuMemHostAlloc", nbytes, "page-locked host memory")
-        status, value = seam.raw.cuMemHostAlloc(nbytes, flags)
+        status, value = calls.raw.cuMemHostAlloc(nbytes, flags)
         if status:
             raise allocation_error(status, "cuMemHostAlloc", nbytes, "page-locked host memory")
         self._value = int(value)

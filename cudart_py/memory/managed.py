@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
-from ..driver import enums, seam
-from ..driver.seam import api
+from ..driver import calls, enums
+from ..driver.calls import api
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
@@ -65,7 +65,7 @@ class ManagedMemory(HostMemory):
         self.mapped = True
         if nbytes > MOST_BYTES:
             raise too_many_bytes("cuMemAllocManaged", nbytes, "managed memory")
-        status, value = seam.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
+        status, value = calls.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
         if status:
             raise allocation_error(status, "cuMemAllocManaged", nbytes, "managed memory")
         self._value = int(value)

@@ -19,7 +19,7 @@ from ..context.current import activated
 from ..context.device import Device, current_device, use_pools
 from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from .allocation import with_room
 

@@ -15,8 +15,8 @@ from .. import shapes
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
-from ..driver.seam import api
-from ..driver.sharing import require_interop
+from ..driver.calls import api
+from ..driver.capabilities import require_interop
 from ..streams.stream import Stream, legacy_default
 from .transfers import Side
 

@@ -20,7 +20,7 @@ from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.resetting import at_reset
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..locks import take
 from ..streams.event import Event
 from .addresses import memory_kind

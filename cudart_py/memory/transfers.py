@@ -16,7 +16,7 @@ from .. import arguments, errors, shapes
 from ..context.capture import captures, find, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..streams.stream import Stream
 from . import staging
 from .host_memory import pinned_owner

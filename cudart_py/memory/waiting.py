@@ -8,7 +8,7 @@ from ..context.capture import LEGACY, captures, defer
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
-from ..driver.seam import api
+from ..driver.calls import api
 
 __all__ = ["WaitingHandle"]
 

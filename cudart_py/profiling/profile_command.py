@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..callers import begin_at_program
-from ..driver import seam
+from ..driver import backend
+from ..driver.capabilities import capabilities
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
@@ -68,10 +69,10 @@ def _choice(text: str) -> tuple[str, ...]:
 
 def _profile(options: argparse.Namespace) -> int:
     """Profile a program on the driver that counts, whatever devices there are, unless another one is asked for."""
-    if not os.environ.get(seam.ENVIRONMENT_VARIABLE):
-        seam.select("simulator")
-    if "profile" not in seam.capabilities():
-        return _refuse(f"the driver that {seam.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
+    if not os.environ.get(backend.ENVIRONMENT_VARIABLE):
+        backend.select("simulator")
+    if "profile" not in capabilities():
+        return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
     with _place_of(options):
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
             options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..context.current import activated
 from ..context.device import current_device
-from ..driver.seam import api
+from ..driver.calls import api
 
 __all__ = ["profiler_range", "profiler_start", "profiler_stop"]
 

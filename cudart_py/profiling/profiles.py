@@ -13,8 +13,9 @@ from typing import Any
 
 from .. import errors
 from ..compilation.demangling import declared_name, demangle
-from ..driver import seam
-from ..driver.seam import api
+from ..driver.backend import chosen
+from ..driver.capabilities import capabilities
+from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .report.page import profile_summary
 
@@ -74,12 +75,12 @@ class Profile:
         self._counting = False
 
     def __enter__(self) -> Profile:
-        if "profile" not in seam.capabilities():
+        if "profile" not in capabilities():
             raise errors.NotSupportedError(
                 "this driver lacks the capability 'profile': counters of a GPU are Nsight Compute's, "
                 "and the simulator's are there with CUDART_PY_DRIVER=simulator"
             )
-        api.begin_profile()
+        check(chosen().begin_profile())
         self._counting = True
         return self
 
@@ -90,7 +91,7 @@ class Profile:
             raise ValueError("this Profile was not entered: it counts inside `with cuda.profile() as p:`")
         self._counting = False
         try:
-            found = api.end_profile()
+            found = check(chosen().end_profile())
         except errors.CudaError:
             # What the body raised says more than that the rest of its work fails too.
             if value is None:

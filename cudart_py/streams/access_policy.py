@@ -10,7 +10,7 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.resetting import at_reset
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from .stream_base import StreamBase
 
 __all__ = ["AccessPolicy", "Window", "policy_of"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import errors
 from ..context.capture import captures, refuse
 from ..context.current import activated
-from ..driver.seam import capabilities
+from ..driver.capabilities import capabilities
 from .event import Event
 from .polling import ask, longer, until
 

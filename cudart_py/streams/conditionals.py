@@ -12,7 +12,7 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import finalize
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..driver.unwrap import failure
 
 if TYPE_CHECKING:

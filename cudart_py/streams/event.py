@@ -12,8 +12,8 @@ from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import ComparedHandle
 from ..driver import enums
-from ..driver.seam import api, raw
-from ..driver.sharing import require_ipc
+from ..driver.calls import api, raw
+from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
 from ..hints import hinted
 from .polling import until

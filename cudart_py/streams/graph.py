@@ -16,7 +16,8 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle, finalize
 from ..driver import enums
-from ..driver.seam import api, raw
+from ..driver.calls import api, raw
+from ..driver.launch_log import GraphRecord, note_launched
 from ..driver.unwrap import failure
 from .conditionals import Condition
 from .graph_nodes import GraphNode, NodeWork, add_child_graph, has_fill, kind_of, nodes_of
@@ -262,7 +263,7 @@ class ExecutableGraph(Handle):
         self._graph = weakref.ref(graph)
         self._handles = tuple(node.handle for node in nodes_of(graph))
         self._mark: object = None
-        self._record = debugging.GraphRecord(graph.device.ordinal, LEGACY, len(self._nodes))
+        self._record = GraphRecord(graph.device.ordinal, LEGACY, len(self._nodes))
         with activated(graph.device):
             status, self._native = raw.cuGraphInstantiate(graph.handle, 0)
         if status:
@@ -301,7 +302,7 @@ class ExecutableGraph(Handle):
             raise failure(status, "cuGraphLaunch", f"The launch was {record}")
         if mark is None and captures and hold(handle, "a graph", (self,)):
             return
-        debugging.note_launched(record)
+        note_launched(record)
         if mark is None and debugging.state.enabled:  # debug mode gives no marks
             debugging.wait_for(record, self._device)
 

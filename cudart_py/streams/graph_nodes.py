@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..context.capture import Held
 from ..context.device import Device
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..driver.unwrap import failure
 from .stream_base import StreamBase
 

@@ -17,7 +17,7 @@ from ..context.current import activated
 from ..context.device import Device
 from ..context.resetting import at_reset
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..driver.unwrap import failure
 from .awaiting import ask_for
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Generator
 from typing import Any, Literal, Self
 
 from .. import arguments, errors
-from ..context import debugging, lifetimes
+from ..context import lifetimes
 from ..context.capture import LEGACY, PER_THREAD, captures, find, note_wait
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
-from ..driver.seam import api, raw
-from ..driver.sharing import require_interop
+from ..driver.calls import api, raw
+from ..driver.capabilities import require_interop
+from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
 from ..hints import hinted
 from .access_policy import AccessPolicy, Window
@@ -125,7 +126,7 @@ class Stream(StreamBase):
         if status:
             raise failure(status, "cuStreamSynchronize")
         device = self._device or current_device()
-        debugging.note_synchronized(device.ordinal, self._value)
+        note_synchronized(device.ordinal, self._value)
         lifetimes.close_waiting()
 
     def __await__(self) -> Generator[Any, None, None]:

@@ -11,7 +11,7 @@ from .. import shapes
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..memory.transfers import Side, page_locked_owners
 from ..streams.stream import Stream
 

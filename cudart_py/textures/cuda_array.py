@@ -12,7 +12,7 @@ from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..memory.array import DeviceArray, side_of
 from ..memory.host_memory import is_pinned
 from ..memory.transfers import Side, raw_bytes

@@ -7,7 +7,7 @@ from typing import Any
 from .. import arguments
 from ..context.capture import relaxed
 from ..context.current import activated
-from ..driver.seam import api
+from ..driver.calls import api
 from .array_object import ArrayObject
 from .cuda_array import CudaArray
 

@@ -11,7 +11,7 @@ from .. import arguments, shapes
 from ..context.capture import relaxed
 from ..context.current import activated
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.calls import api
 from ..memory.array import DeviceArray
 from .array_object import ArrayObject
 from .cuda_array import CudaArray

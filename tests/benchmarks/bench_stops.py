@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver.seam import raw
+from cudart_py.driver.calls import raw
 from library_tour import stops, timing, variants
 from library_tour.course import cooling, events, vector_add
 from library_tour.stop import Limit, Row

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import cudart_py as cuda
-from cudart_py.driver.seam import api
+from cudart_py.driver.calls import api
 
 # Many values that live at once, so that the register limit is what decides.
 SOURCE = """

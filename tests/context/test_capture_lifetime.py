@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.context import capture as captures_module
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 from cudart_py.streams import host_functions
 
 
@@ -76,7 +76,7 @@ with cuda.Device(0):
 @pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_in_a_graph_names_the_graph(python, debug):
-    result = python(NULL_STORE, check=False, CUDART_PY_DEBUG=debug, CUDART_PY_DRIVER=seam._selected)
+    result = python(NULL_STORE, check=False, CUDART_PY_DEBUG=debug, CUDART_PY_DRIVER=backend._selected)
     assert "IllegalAddressError" in result.stderr
     if debug:
         assert "It was a graph of 1 node on stream" in result.stderr

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import cudart_py as cuda
 from cudart_py.context import debugging
+from cudart_py.driver import launch_log
 
 
 def test_debug_mode_ends_with_the_last_of_blocks_that_overlap(device):
@@ -21,19 +22,19 @@ def test_debug_mode_ends_with_the_last_of_blocks_that_overlap(device):
 
 
 def test_an_error_is_explained_while_another_thread_launches(device):
-    records = [debugging.LaunchRecord(0, stream, "work", (1, 1, 1), (1, 1, 1)) for stream in range(2)]
+    records = [launch_log.LaunchRecord(0, stream, "work", (1, 1, 1), (1, 1, 1)) for stream in range(2)]
     done = threading.Event()
 
     def launch():
         while not done.is_set():
             for record in records:
-                debugging.note_launched(record)
+                launch_log.note_launched(record)
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(launch)
         try:
             for _ in range(3000):
-                debugging.blame()
+                launch_log.blame()
         finally:
             done.set()
-    debugging.note_synchronized(0, None)
+    launch_log.note_synchronized(0, None)

@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.context.current import this_thread
-from cudart_py.driver import seam
+from cudart_py.driver import calls
 from tests.interrupts import interrupted
 
 
@@ -41,13 +41,13 @@ def test_attributes_are_plausible(device):
 
 
 def test_with_makes_a_device_current_and_restores_the_callers_context():
-    before = int(seam.api.cuCtxGetCurrent())
+    before = int(calls.api.cuCtxGetCurrent())
     with cuda.Device(0) as device:
-        assert int(seam.api.cuCtxGetCurrent()) == int(device.context)
+        assert int(calls.api.cuCtxGetCurrent()) == int(device.context)
         with cuda.Device(0):
             assert cuda.current_device() is device
         assert cuda.current_device() is device
-    assert int(seam.api.cuCtxGetCurrent()) == before
+    assert int(calls.api.cuCtxGetCurrent()) == before
 
 
 def in_a_thread(function):
@@ -66,7 +66,7 @@ def test_an_interrupt_on_the_way_into_a_device_or_out_of_it_leaves_the_one_befor
         step = 1
         while interrupted(enter_and_leave, {way.__code__}, step):
             assert (this_thread.device, this_thread.stack) == (None, []), f"interrupt {step}"
-            assert int(seam.api.cuCtxGetCurrent()) == 0, f"interrupt {step}"
+            assert int(calls.api.cuCtxGetCurrent()) == 0, f"interrupt {step}"
             step += 1
         assert step > 2
 
@@ -88,8 +88,8 @@ def test_a_thread_without_a_context_gets_device_0(device):
 
 
 def test_a_context_of_another_librarys_that_is_not_the_primary_one_is_refused(device, monkeypatch):
-    monkeypatch.setitem(vars(seam.api), "cuCtxGetCurrent", lambda: 0x1234)
-    monkeypatch.setitem(vars(seam.api), "cuCtxGetDevice", lambda: 0)
+    monkeypatch.setitem(vars(calls.api), "cuCtxGetCurrent", lambda: 0x1234)
+    monkeypatch.setitem(vars(calls.api), "cuCtxGetDevice", lambda: 0)
     with pytest.raises(cuda.errors.InvalidContextError, match="not the primary context of device 0; enter `with"):
         in_a_thread(cuda.current_device)
 

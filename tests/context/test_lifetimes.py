@@ -14,7 +14,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import errors
-from cudart_py.driver import seam
+from cudart_py.driver import backend, calls
 from cudart_py.memory import staging
 from cudart_py.memory.allocation import PitchedAllocation
 
@@ -215,7 +215,7 @@ cycle = Cycle(); cycle.me = cycle; cycle.array = cuda.zeros(3)
 
 
 def test_exit_with_everything_alive_prints_nothing(python, device):
-    result = python(EVERYTHING_ALIVE, CUDART_PY_DRIVER=seam._selected)
+    result = python(EVERYTHING_ALIVE, CUDART_PY_DRIVER=backend._selected)
     assert (result.stdout, result.stderr) == ("", "")
 
 
@@ -265,7 +265,7 @@ def test_a_forked_child_that_touches_cuda_gets_a_clear_error_unless_no_call_came
         "    os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), x.to_host().sum())\n"
     )
-    assert python(program, CUDART_PY_DRIVER=seam._selected).stdout == "5\n7 0.0\n"
+    assert python(program, CUDART_PY_DRIVER=backend._selected).stdout == "5\n7 0.0\n"
 
 
 @pytest.mark.parametrize(("make", "end"), [(cuda.Event, "cuEventDestroy"), (cuda.empty, "cuMemFreeAsync")])
@@ -349,7 +349,7 @@ def test_an_array_counts_as_closed_before_others_check_again(device, module, mon
 def test_an_array_keeps_the_pool_it_came_from_whatever_the_device_does_meanwhile(device, monkeypatch):
     pool = device.memory_pool = cuda.MemoryPool()
     memory, stream = pool.memory, cuda.Stream()
-    allocate = seam.raw.cuMemAllocAsync
+    allocate = calls.raw.cuMemAllocAsync
 
     def changing(*arguments):
         result = allocate(*arguments)
@@ -357,7 +357,7 @@ def test_an_array_keeps_the_pool_it_came_from_whatever_the_device_does_meanwhile
         pool.close()
         return result
 
-    monkeypatch.setitem(vars(seam.raw), "cuMemAllocAsync", changing)
+    monkeypatch.setitem(vars(calls.raw), "cuMemAllocAsync", changing)
     array = cuda.empty(100, stream=stream)
     assert not memory.closed
     array.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cudart_py as cuda
 from cudart_py.context.occupancy import MULTIPROCESSORS, multiprocessor_of
-from cudart_py.driver.seam import api
+from cudart_py.driver.calls import api
 
 # Made by record_occupancy.py.
 RECORD = Path(__file__).with_name("occupancy_sm_90.json")

@@ -6,7 +6,7 @@ import pytest
 from cuda.bindings import driver, nvrtc, runtime
 
 import cudart_py as cuda
-from cudart_py.driver import seam, unwrap
+from cudart_py.driver import calls, unwrap
 
 # Each class and the statuses that it stands for, written down here too: a status that moves is noticed.
 CLASSES = {
@@ -97,6 +97,6 @@ def test_check_takes_the_runtime_and_nvrtc():
 
 def test_a_failed_call_names_itself(device):
     with pytest.raises(cuda.CudaError) as caught:
-        seam.api.cuMemFree(12345)
+        calls.api.cuMemFree(12345)
     assert caught.value.call == "cuMemFree"
     assert "cuMemFree" in str(caught.value)

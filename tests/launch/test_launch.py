@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.context.debugging import state
+from cudart_py.driver.launch_log import log
 
 PAIR = np.dtype([("a", np.float32), ("b", np.float64)], align=True)
 
@@ -261,13 +261,13 @@ def test_launches_are_logged_in_their_order_and_repeated_ones_once(device, modul
     wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
     attributed = module["saxpy"].configure(1, 2, cooperative=True)
     device.synchronize()
-    while len(state.log) > 1:
-        state.log.popleft()
+    while len(log) > 1:
+        log.popleft()
     for launch in (wide, wide, narrow, wide, narrow, narrow):
         launch()
     for _ in range(3):
         attributed(1.0, x, x, 4)
-    assert [entry.block[0] for entry in list(state.log)[1:]] == [8, 4, 8, 4, 2]
+    assert [entry.block[0] for entry in list(log)[1:]] == [8, 4, 8, 4, 2]
 
 
 def test_bound_launches_repeat_with_their_own_arguments_whatever_is_launched_between(device, module):

@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.driver import enums, seam
+from cudart_py.driver import backend, calls, enums
 
 
 def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
@@ -32,7 +32,7 @@ def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
 def image_of(source, device, **arguments):
     """Return an image that the driver in use can load."""
     compiled = compile_image(source, arch=device.compute_capability, **arguments)
-    return compiled.cubin if seam.image_kind() == "cubin" else compiled.ptx
+    return compiled.cubin if backend.chosen().image_kind == "cubin" else compiled.ptx
 
 
 def test_an_image_loads_with_typed_scalars_only(device):
@@ -50,7 +50,7 @@ def test_an_image_loads_with_typed_scalars_only(device):
 def test_a_driver_that_fails_to_tell_an_images_parameters_is_not_believed(device, monkeypatch):
     lost = enums.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
     with cuda.load(image_of('extern "C" __global__ void add(int *out, int a) {}', device)) as module:
-        monkeypatch.setattr(seam.raw, "cuFuncGetParamInfo", lambda *_: (lost, None, None))
+        monkeypatch.setattr(calls.raw, "cuFuncGetParamInfo", lambda *_: (lost, None, None))
         with pytest.raises(cuda.errors.IllegalAddressError, match="cuFuncGetParamInfo"):
             module["add"]
         monkeypatch.undo()
@@ -61,7 +61,7 @@ def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin
     major, minor = device.compute_capability
     cubin = compile_image('extern "C" __global__ void k(int *out) { *out = 7; }', arch=(major, minor)).cubin
     image = fatbin(cubin, f"{major}{minor}")
-    if seam.image_kind() != "cubin":
+    if backend.chosen().image_kind != "cubin":
         with pytest.raises(cuda.errors.ImageError, match="a fat binary"):
             cuda.load(image)
         return
@@ -162,7 +162,7 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
     assert module.cubin.startswith(b"\x7fELF")
     assert isinstance(module.image, cuda.images.CompiledImage)
     assert module.image.ptx == module.ptx
-    loaded = cuda.Module(module.cubin if seam.image_kind() == "cubin" else module.ptx)
+    loaded = cuda.Module(module.cubin if backend.chosen().image_kind == "cubin" else module.ptx)
     for name in ("ptx", "cubin", "image"):
         with pytest.raises(ValueError, match=f"Module.{name}: this module was loaded from an image"):
             getattr(loaded, name)

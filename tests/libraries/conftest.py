@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.driver.seam import library
+from cudart_py.driver.calls import library
 from cudart_py.libraries.handles import release
 
 Calls = list[tuple[str, tuple[Any, ...]]]

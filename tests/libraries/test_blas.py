@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver.seam import library
+from cudart_py.driver.calls import library
 from cudart_py.libraries.blas.fused import gemm_epilogue
 from cudart_py.libraries.blas.products import gemm
 from cudart_py.libraries.dtypes import bfloat16, from_bfloat16, to_bfloat16

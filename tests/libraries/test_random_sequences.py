@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.driver.seam import library
+from cudart_py.driver.calls import library
 from cudart_py.libraries.random.generators import KINDS, Generator, log_normal, normal, poisson, uniform
 
 pytestmark = pytest.mark.needs("libraries")

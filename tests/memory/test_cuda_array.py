@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.driver import enums
-from cudart_py.driver.seam import api
+from cudart_py.driver.calls import api
 from tests.simulator.support import struct
 
 KINDS = {

@@ -16,7 +16,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py import ipc
 from cudart_py.driver import enums, sharing
-from cudart_py.driver.seam import api, raw
+from cudart_py.driver.calls import api, raw
 from cudart_py.memory import waiting
 from cudart_py.streams import event as events
 

@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.context.lifetimes import unfinished
-from cudart_py.driver import enums, seam
+from cudart_py.driver import backend, calls, enums
 from tests.memory import close_pools
 
 
@@ -33,7 +33,7 @@ def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order)
 
 @pytest.mark.parametrize("order", ["array_first", "left_alive", "reset"])
 def test_a_process_that_closes_pools_lives(device, monkeypatch, order):
-    monkeypatch.setenv("CUDART_PY_DRIVER", seam._selected)
+    monkeypatch.setenv("CUDART_PY_DRIVER", backend._selected)
     assert close_pools.ended(order, 10) == ""
 
 
@@ -82,12 +82,12 @@ def test_an_allocation_gets_the_memory_of_closed_pools(device, destroyed, monkey
     pool = cuda.MemoryPool()
     cuda.zeros(1000, np.uint8, pool=pool).close()
     pool.close()
-    allocate = seam.raw.cuMemAllocFromPoolAsync
+    allocate = calls.raw.cuMemAllocFromPoolAsync
 
     def short_of_memory(*arguments):
         return (enums.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None) if unfinished else allocate(*arguments)
 
     with cuda.MemoryPool() as other:
-        monkeypatch.setitem(vars(seam.raw), "cuMemAllocFromPoolAsync", short_of_memory)
+        monkeypatch.setitem(vars(calls.raw), "cuMemAllocFromPoolAsync", short_of_memory)
         cuda.zeros(1000, np.uint8, pool=other).close()
         assert destroyed() == 1

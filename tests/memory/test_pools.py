@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver.seam import api
+from cudart_py.driver.calls import api
 from cudart_py.memory.array import allocate_array
 from tests.interrupts import interrupted
 

@@ -14,7 +14,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import errors
-from cudart_py.driver import seam
+from cudart_py.driver import calls
 from cudart_py.memory import staging
 
 
@@ -39,9 +39,9 @@ def pieces(monkeypatch):
         return function(*arguments)
 
     for name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
-        call = functools.partial(noting, getattr(seam.raw, name))
-        monkeypatch.setitem(vars(seam.raw), name, call)
-        monkeypatch.setitem(vars(seam.api), name, seam._unwrapped(call, name))
+        call = functools.partial(noting, getattr(calls.raw, name))
+        monkeypatch.setitem(vars(calls.raw), name, call)
+        monkeypatch.setitem(vars(calls.api), name, calls._unwrapped(call, name))
     return sizes
 
 

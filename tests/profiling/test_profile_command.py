@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py.__main__ import main
-from cudart_py.driver import seam
+from cudart_py.profiling import profile_command
 from cudart_py.profiling.report.launch_table import shortened
 from tests.documentation.blocks import blocks_of
 from tests.profiling.conftest import Program
@@ -226,7 +226,7 @@ def test_names_are_cut_in_the_middle_since_instances_of_a_template_end_different
 
 
 def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):
-    monkeypatch.setattr(seam, "capabilities", frozenset)
+    monkeypatch.setattr(profile_command, "capabilities", frozenset)
     monkeypatch.setenv("CUDART_PY_DRIVER", "cuda")
     assert main(["profile", str(program.folder / "slow.py")]) == 2
     assert "counts nothing" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.context import capture as captures_module
 from cudart_py.context import lifetimes
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 from cudart_py.streams import awaiting
 
 
@@ -130,7 +130,7 @@ def test_a_callback_is_a_callable_for_an_open_stream(device):
 
 def test_a_callback_that_nobody_waited_for_runs_before_the_exit(python):
     program = "import cudart_py as cuda\ncuda.Stream().launch_host_function(lambda: print('ran', flush=True))\n"
-    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    result = python(program, CUDART_PY_DRIVER=backend._selected)
     assert (result.stdout, result.stderr) == ("ran\n", "")
 
 
@@ -279,7 +279,7 @@ asyncio.run(asyncio.wait_for(main(), 60))
 @pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
 @pytest.mark.parametrize("awaited", ["stream", "stream.record()"])
 def test_awaiting_raises_what_the_work_failed_with(python, awaited):
-    result = python(FAULT.replace("AWAITED", awaited), check=False, CUDART_PY_DRIVER=seam._selected)
+    result = python(FAULT.replace("AWAITED", awaited), check=False, CUDART_PY_DRIVER=backend._selected)
     message = result.stderr.partition("IllegalAddressError: cuEventQuery")[2]
     assert "broken" in message  # the kernel
 
@@ -324,5 +324,5 @@ with cuda.Device(0), cuda.Stream() as stream:
     asyncio.run(main(stream))
     stream.synchronize()
 """
-    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    result = python(program, CUDART_PY_DRIVER=backend._selected)
     assert (result.stdout, result.stderr) == ("", "")

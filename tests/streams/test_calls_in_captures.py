@@ -12,7 +12,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
-from cudart_py.driver.seam import api, raw
+from cudart_py.driver.calls import api, raw
 from tests.simulator.support import struct
 
 # All other calls below are allowed, but cuCtxSynchronize, which no mode allows.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arguments import describe
-from ...driver.seam import library
+from ...driver.calls import library
 from ..dtypes import Kind
 
 __all__ = ["Factor", "Scalar", "check_number", "check_unread", "compute_type", "operation", "scalar"]

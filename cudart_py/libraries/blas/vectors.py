@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...context.current import activated
-from ...driver.seam import library
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream

@@ -11,7 +11,7 @@ from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # plans are given back at the right time
-from ...driver.seam import library
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views

@@ -13,7 +13,7 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
-from ...driver.seam import library
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...shapes import Shape

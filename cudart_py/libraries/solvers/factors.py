@@ -10,7 +10,7 @@ import numpy as np
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
-from ...driver.seam import library
+from ...driver.calls import library
 from ...errors import CudaError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...context.device import Device, current_device
 from ...context.resetting import at_reset
 from ...copies import memcpy, memcpy2d
-from ...driver.seam import library
+from ...driver.calls import library
 from ...launch.kernel import Kernel
 from ...launch.loading import compile
 from ...memory.array import DeviceArray

@@ -12,7 +12,7 @@ import numpy as np
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # options are given back at the right time
-from ...driver.seam import library
+from ...driver.calls import library
 from ...errors import InvalidValueError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty

@@ -11,7 +11,7 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device, current_device
 from ...context.lifetimes import Handle  # descriptions are given back at the right time
-from ...driver.seam import library
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
 from ...streams.stream import Stream

@@ -9,7 +9,7 @@ import numpy as np
 from ...arguments import describe
 from ...context.current import activated
 from ...context.device import Device
-from ...driver.seam import library
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream

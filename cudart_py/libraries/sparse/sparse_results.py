@@ -10,7 +10,7 @@ import numpy as np
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memset
-from ...driver.seam import library
+from ...driver.calls import library
 from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty

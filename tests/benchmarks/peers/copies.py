@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cudart_py as cuda
-from cudart_py.driver.seam import raw
+from cudart_py.driver.calls import raw
 
 from .report import Bar, Comparison, Report, conditions, optional
 

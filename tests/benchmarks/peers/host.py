@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
-from cudart_py.driver import seam
+from cudart_py.driver import calls
 
 from .host_calls import CALLS, launches
 from .host_rivals import c_loops, rivals
@@ -67,7 +67,7 @@ def loop(call: Call) -> Callable[[int], float]:
 
 def bare_launches(t: Things) -> Iterator[tuple[str, Call]]:
     launch, pack, f, s, where, buffer, values = (
-        seam.raw.cuLaunchKernel, t.layout.pack_into, t.f, t.s, t.extra, t.packed, t.values,
+        calls.raw.cuLaunchKernel, t.layout.pack_into, t.f, t.s, t.extra, t.packed, t.values,
     )  # fmt: skip  # one name each
 
     def packing() -> None:

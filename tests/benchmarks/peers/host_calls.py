@@ -14,19 +14,19 @@ import numpy as np
 from cuda.bindings import driver
 
 import cudart_py as cuda
-from cudart_py.driver import seam
+from cudart_py.driver import calls
 
 from . import host_things as things
 from .host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, Call, Things
 
 
 def bare(name: str, *arguments: Any) -> Call:
-    return partial(getattr(seam.raw, name), *arguments)
+    return partial(getattr(calls.raw, name), *arguments)
 
 
 def dropped(make: str, drop: str, *arguments: Any) -> Call:
     """Return two calls of the driver, of which the second takes what the first returns."""
-    first, second = getattr(seam.raw, make), getattr(seam.raw, drop)
+    first, second = getattr(calls.raw, make), getattr(calls.raw, drop)
     return lambda: second(first(*arguments)[1])
 
 
@@ -43,7 +43,7 @@ def getter(thing: Any, name: str) -> Call:
 
 
 def bare_allocation(t: Things, make: str, *pool: Any) -> Call:
-    first, second, stream = getattr(seam.raw, make), seam.raw.cuMemFreeAsync, t.s
+    first, second, stream = getattr(calls.raw, make), calls.raw.cuMemFreeAsync, t.s
     return lambda: second(first(MIB, *pool, stream)[1], stream)
 
 
@@ -63,7 +63,7 @@ def current(t: Things) -> Call:
 
 def bare_capture(t: Things) -> Call:
     names = ("cuStreamBeginCapture", "cuLaunchKernel", "cuStreamEndCapture", "cuGraphDestroy")
-    begin, launch, end, drop = (getattr(seam.raw, name) for name in names)
+    begin, launch, end, drop = (getattr(calls.raw, name) for name in names)
     mode, f, s, where = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, t.f, t.s, t.extra
 
     def call() -> Any:
@@ -86,7 +86,7 @@ def capture(t: Things) -> Call:
 
 
 def bare_policy(t: Things) -> Call:
-    ask, set_it = seam.raw.cuStreamGetAttribute, seam.raw.cuStreamSetAttribute
+    ask, set_it = calls.raw.cuStreamGetAttribute, calls.raw.cuStreamSetAttribute
     kind, value, s = driver.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, things.access_policy(t), t.s
 
     def call() -> Any:
@@ -105,7 +105,7 @@ def policy(t: Things) -> Call:
 
 
 def bare_managed_attributes(t: Things) -> Call:
-    ask, start, kinds = seam.raw.cuMemRangeGetAttribute, t.at_managed, driver.CUmem_range_attribute
+    ask, start, kinds = calls.raw.cuMemRangeGetAttribute, t.at_managed, driver.CUmem_range_attribute
     names = ("READ_MOSTLY", "PREFERRED_LOCATION", "ACCESSED_BY", "LAST_PREFETCH_LOCATION")
     asked = [getattr(kinds, f"CU_MEM_RANGE_ATTRIBUTE_{name}") for name in names]
     return lambda: [ask(4, kind, start, 4 * SIZE) for kind in asked]

@@ -11,7 +11,7 @@ import numpy as np
 from cuda.bindings import driver
 
 import cudart_py as cuda
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 
 SOURCE = """
 __device__ int counter;
@@ -50,7 +50,7 @@ class Things:
         self.executable = self.graph.instantiate()
         self.executable.upload(self.stream)
         self.node = self.graph.nodes[0]
-        self.image = self.module.cubin if seam.image_kind() == "cubin" else self.module.ptx
+        self.image = self.module.cubin if backend.chosen().image_kind == "cubin" else self.module.ptx
         # The driver's own.
         self.s, self.e = driver.CUstream(self.stream.handle), driver.CUevent(self.event.handle)
         self.f, self.g = driver.CUfunction(self.kernel.handle), driver.CUgraph(self.graph.handle)

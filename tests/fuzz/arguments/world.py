@@ -9,7 +9,7 @@ import numpy as np
 import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 
 SOURCE = r"""
 extern "C" __global__ void touch_nothing(float a, const float *x, float *y, unsigned int n) {}
@@ -31,7 +31,7 @@ class World:
         self.module = cuda.compile(SOURCE)
         self.compiled = compile_image(SOURCE, arch=self.device.compute_capability)
         # An image that this driver loads.
-        self.image = self.compiled.cubin if seam.image_kind() == "cubin" else self.compiled.ptx
+        self.image = self.compiled.cubin if backend.chosen().image_kind == "cubin" else self.compiled.ptx
         self.kernel = self.module["touch_nothing"]
         self.launch = self.kernel[1, 32]
         self.written: list[tuple[Any, np.ndarray[Any, Any]]] = []

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver import seam
+from cudart_py.profiling import profiles
 from cudart_py.profiling.report.annotated_source import annotated_sources
 from cudart_py.simulator.counters.metrics import MODELLED
 from tests.simulator.counters import patterns
@@ -241,7 +241,7 @@ def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_rai
 
 
 def test_a_driver_without_counters_says_which_capability_lacks(device, monkeypatch):
-    monkeypatch.setattr(seam, "capabilities", frozenset)
+    monkeypatch.setattr(profiles, "capabilities", frozenset)
     with pytest.raises(cuda.errors.NotSupportedError, match="'profile'"), cuda.profile():
         pass
 

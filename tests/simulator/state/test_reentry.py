@@ -272,7 +272,7 @@ with cuda.Device(1):
     cuda.zeros(1).to_host()
     print(error())
 cuda.reset()
-print(cuda.driver.seam.lost_by())
+print(cuda.driver.backend.in_use().lost_by())
 """
 
 

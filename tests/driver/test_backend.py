@@ -1,4 +1,4 @@
-"""The seam: when the driver is chosen, and what is said about it."""
+"""The backend: when the driver is chosen, and what is said about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 
 HIDE_CUDA = """
 import cuda.bindings.driver as d
@@ -31,11 +31,11 @@ d.cuInit = lambda f: (ok,); d.cuDriverGetVersion = lambda: (ok, 12080)
 def test_importing_and_looking_at_the_raw_calls_chooses_no_driver_and_loads_no_bindings(python):
     program = """
 import sys, cudart_py as c
-from cudart_py.driver import seam
+from cudart_py.driver import backend
 assert not [m for m in sys.modules if m.startswith(('cuda.', 'nvmath', 'cudart_py.simulator'))]
 assert 'bindings' in c.raw.__doc__ and not hasattr(c.raw, '__wrapped__')
 assert c.occupancy((9, 0), 256, 32).blocks == 8
-assert seam._module is None
+assert backend._used is None
 """
     python(program, CUDART_PY_DRIVER="")
 
@@ -72,15 +72,15 @@ def test_a_driver_that_cannot_serve_is_an_error(python, before, chosen, words):
 
 def test_select_refuses_an_unknown_driver_and_another_than_is_in_use(device):
     with pytest.raises(ValueError, match="opencl"):
-        seam.select("opencl")
-    other = {"cuda": "simulator", "simulator": "cuda"}[seam._selected]
+        backend.select("opencl")
+    other = {"cuda": "simulator", "simulator": "cuda"}[backend._selected]
     with pytest.raises(RuntimeError, match="already in use"):
-        seam.select(other)
+        backend.select(other)
 
 
 def test_capabilities_are_names_of_the_documented_table():
     documented = {
-        line.split("`")[1] for line in seam.capabilities.__doc__.splitlines() if line.strip().startswith("| `")
+        line.split("`")[1] for line in cuda.capabilities.__doc__.splitlines() if line.strip().startswith("| `")
     }
     assert cuda.capabilities() <= documented
 
@@ -150,4 +150,4 @@ thread.join()
 
 
 def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
-    assert python(WAITING, CUDART_PY_DRIVER=seam._selected).stdout.split() == ["True", "True"]
+    assert python(WAITING, CUDART_PY_DRIVER=backend._selected).stdout.split() == ["True", "True"]

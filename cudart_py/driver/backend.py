@@ -1,0 +1,321 @@
+"""The backend: the CUDA driver that serves this process, and what is asked of it beside the driver's functions.
+
+The driver is chosen at first use, never at import. `CUDART_PY_DRIVER=cuda` or `=simulator` decides; otherwise the real
+driver serves, and the simulator only where libcuda is missing or finds no device, which is then said once on standard
+error. Nothing outside this module knows which one it is: code that must know what a driver can do asks
+`capabilities()`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+from .. import errors
+from . import enums
+
+ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
+_NAMES = ("cuda", "simulator")
+_MAJOR = 13
+
+# A status, and the values behind it, as the functions of `cuda.bindings.driver` return them.
+Result = tuple[Any, ...]
+
+
+class Backend(Protocol):
+    """A CUDA driver: its functions, and what this package asks of it beside them."""
+
+    @property
+    def functions(self) -> ModuleType:
+        """The driver's functions, with the names, arguments and results of `cuda.bindings.driver`."""
+
+    @property
+    def image_kind(self) -> Literal["cubin", "ptx"]:
+        """The image that it loads."""
+
+    @property
+    def can_reset(self) -> bool:
+        """Whether `reset` begins anew in this process; safe to ask when the context is lost."""
+
+    def abilities(self) -> frozenset[str]:
+        """Return the names that `capabilities()` lists, without those that depend on the devices."""
+
+    def library(self, name: str) -> Any:
+        """Return the functions of one of CUDA's libraries, by the name of nvmath's bindings."""
+
+    def device_of(self, address: int) -> Result:
+        """Return a status and the ordinal of the device that an address is on (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)."""
+
+    def in_finalizer(self, give_back: Callable[[], None]) -> None:
+        """Call a finalizer's function, whose errors nobody sees."""
+
+    def in_a_call(self) -> bool:
+        """Return whether the thread is in the middle of a call, where Python has run a finalizer for example."""
+
+    def take_report(self) -> str | None:
+        """Return the driver's own report of the last fault, once; None without one."""
+
+    def lost_by(self) -> str | None:
+        """Return what has lost the context; None where that is not known."""
+
+    def note_exit(self) -> None:
+        """Name, at the program's end, work that nothing has waited for."""
+
+    def set_sanitizer(self, mode: str | None) -> None:
+        """Choose what becomes of mistakes that are found in kernels, None for the environment's choice."""
+
+    def begin_profile(self) -> Result:
+        """Count what launches do, from now on."""
+
+    def end_profile(self) -> Result:
+        """Return what was counted since the latest `begin_profile` that has no end yet."""
+
+    def reset(self, handles: set[int]) -> Result:
+        """Begin anew on all devices, and forget these handles."""
+
+    def drop_bytes(self, address: int) -> Result:
+        """Forget page-locked memory that was in use at a reset."""
+
+
+class CudaBackend:
+    """NVIDIA's driver, through `cuda.bindings`. What the hardware does not tell is None here."""
+
+    # A driver rejects the PTX of a newer NVRTC, so that a GPU never gets PTX of ours.
+    image_kind: Literal["cubin", "ptx"] = "cubin"
+    can_reset = False
+
+    def __init__(self, functions: ModuleType) -> None:
+        self.functions = functions
+
+    def abilities(self) -> frozenset[str]:
+        """Return what every GPU can do, and "libraries" where CUDA's libraries are installed."""
+        always = frozenset({"concurrent_host", "gpu_timing", "interop"})
+        return always | {"libraries"} if _libraries_found() else always
+
+    def library(self, name: str) -> Any:
+        """Return `nvmath.bindings.<name>`, which loads the library at the first call."""
+        return importlib.import_module(f"nvmath.bindings.{name}")
+
+    def device_of(self, address: int) -> Result:
+        """Ask without the bindings' reading of the answer."""
+        from . import pointer_device  # it imports the bindings, which take longer than all of this package
+
+        return pointer_device.ordinal(address)
+
+    def in_finalizer(self, give_back: Callable[[], None]) -> None:
+        """Call it: every later call returns the errors of earlier work anyway."""
+        give_back()
+
+    def in_a_call(self) -> bool:
+        """Return False: no Python runs inside the driver."""
+        return False
+
+    def take_report(self) -> str | None:
+        """Return None: the hardware reports a status alone."""
+        return None
+
+    def lost_by(self) -> str | None:
+        """Return None, as `take_report`."""
+        return None
+
+    def note_exit(self) -> None:
+        """Do nothing: the hardware may have run the work."""
+
+    def set_sanitizer(self, mode: str | None) -> None:
+        """Do nothing: the hardware finds no mistakes."""
+
+    def begin_profile(self) -> Result:
+        """Refuse."""
+        return self._refused()
+
+    def end_profile(self) -> Result:
+        """Refuse."""
+        return self._refused()
+
+    def reset(self, handles: set[int]) -> Result:
+        """Refuse: other libraries of the process would lose the context."""
+        return self._refused()
+
+    def drop_bytes(self, address: int) -> Result:
+        """Refuse, as `reset`."""
+        return self._refused()
+
+    def _refused(self) -> Result:
+        return (enums.CUresult.CUDA_ERROR_NOT_SUPPORTED,)
+
+
+class SimulatorBackend:
+    """The driver in software."""
+
+    image_kind: Literal["cubin", "ptx"] = "ptx"
+    can_reset = True
+
+    def __init__(self) -> None:
+        from ..simulator import driver  # a process that has a GPU does not need it
+
+        self.functions: ModuleType = driver
+        self._driver = driver
+        self.in_finalizer = driver.in_finalizer
+        self.in_a_call = driver.in_a_call
+        self.take_report = driver.take_report
+        self.lost_by = driver.lost_by
+        self.note_exit = driver.note_exit
+        self.begin_profile = driver.begin_profile
+        self.end_profile = driver.end_profile
+        self.reset = driver.reset
+        self.drop_bytes = driver.drop_bytes
+
+    def abilities(self) -> frozenset[str]:
+        """Return what it can do that a GPU cannot, and "libraries" where its software versions can run."""
+        from ..simulator import libraries  # only programs that ask for them need them
+
+        always = self._driver.CAPABILITIES
+        return always | {"libraries"} if libraries.available() else always
+
+    def library(self, name: str) -> Any:
+        """Return the software version, which has the same functions."""
+        from ..simulator import libraries  # as above
+
+        return libraries.find(name)
+
+    def set_sanitizer(self, mode: str | None) -> None:
+        """Set the mode of all its devices."""
+        self._driver.set_sanitizer(mode)
+
+    def device_of(self, address: int) -> Result:
+        """Ask cuPointerGetAttributes."""
+        wanted = [enums.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
+        status, values = self._driver.cuPointerGetAttributes(1, wanted, address)
+        return status, int(values[0]) if values else -1
+
+
+_lock = threading.RLock()
+_used: Backend | None = None
+_selected: str | None = None
+_is_forked = False
+
+
+def select(name: str) -> None:
+    """Choose the driver by name, "cuda" or "simulator", before anything has used one.
+
+    Raises ValueError for another name and RuntimeError when the other driver is already in use.
+    """
+    global _selected
+    if name not in _NAMES:
+        raise ValueError(f"driver {name!r} is not one of {', '.join(map(repr, _NAMES))}")
+    with _lock:
+        if _used is not None and name != _selected:
+            raise RuntimeError(
+                f"the driver {_selected!r} is already in use; choose {name!r} before the first CUDA call"
+            )
+        _selected = name
+
+
+def chosen() -> Backend:
+    """Return the backend of this process, choosing and initialising it at the first call."""
+    global _selected, _used
+    if _is_forked:
+        raise errors.InvalidContextError(
+            "CUDA was initialised before this process was forked and cannot be used in the child; "
+            "start children with multiprocessing's 'spawn' or 'forkserver' method"
+        )
+    if _used is not None:  # without the lock, since one that has it may wait for a call of the driver
+        return _used
+    with _lock:
+        if _used is None:
+            name = _selected or os.environ.get(ENVIRONMENT_VARIABLE)
+            if name and name not in _NAMES:
+                raise ValueError(f"{ENVIRONMENT_VARIABLE}={name!r} is not one of {', '.join(map(repr, _NAMES))}")
+            backend = _simulator() if name == "simulator" else _cuda(required=name == "cuda")
+            _selected = "cuda" if isinstance(backend, CudaBackend) else "simulator"
+            os.register_at_fork(after_in_child=_after_fork)
+            _used = backend
+        return _used
+
+
+def in_use() -> Backend | None:
+    """Return the backend in use, None where none was chosen yet and in a forked child, which cannot use it."""
+    return None if _is_forked else _used
+
+
+def forked() -> bool:
+    """Return whether this process is the child of one that had initialised CUDA."""
+    return _is_forked
+
+
+def _after_fork() -> None:
+    global _is_forked
+    _is_forked = True
+
+
+def _cuda(*, required: bool) -> Backend:
+    """Initialise the real driver; fall back to the simulator only for want of a driver or device."""
+    from cuda.bindings import driver  # not at import: it takes longer than the import of all of this package
+    from cuda.pathfinder import DynamicLibNotFoundError  # as above
+
+    try:
+        (result,) = driver.cuInit(0)
+    except RuntimeError as error:
+        # Bindings before 13.1 raise a plain RuntimeError for a library that is not there.
+        if not isinstance(error, DynamicLibNotFoundError) and "libcuda" not in str(error):
+            raise
+        if required:
+            raise errors.NoDeviceError("libcuda.so.1 was not found: install the NVIDIA driver") from error
+        return _fall_back("libcuda.so.1 was not found")
+    if result == driver.CUresult.CUDA_ERROR_NO_DEVICE and not required:
+        return _fall_back("the driver finds no device")
+    if result:
+        # The driver is not initialised, so only its error texts may be asked.
+        text = driver.cuGetErrorString(result)[1]
+        reason = text.decode() if text else result.name
+        raise errors.NoDeviceError(f"cuInit: {reason} ({result.name})", status=result, call="cuInit")
+    _, version = driver.cuDriverGetVersion()
+    if version // 1000 < _MAJOR:
+        raise errors.NoDeviceError(
+            f"this driver supports CUDA {version // 1000}.{version % 1000 // 10}, and cudart_py needs CUDA "
+            f"{_MAJOR}: update to driver R580 or later"
+        )
+    return CudaBackend(driver)
+
+
+def _fall_back(reason: str) -> Backend:
+    print(  # noqa: T201  # the contract: said once, on standard error
+        f"cudart_py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
+        file=sys.stderr,
+    )
+    return _simulator()
+
+
+def _simulator() -> Backend:
+    if sys.platform != "linux":
+        raise errors.NotSupportedError(
+            f"the simulator runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
+            "of Docker, or a notebook of Google Colab"
+        )
+    backend = SimulatorBackend()
+    (status,) = backend.functions.cuInit(0)
+    if status:  # no driver is chosen yet, which would be asked for the text
+        raise errors.NoDeviceError(
+            f"cuInit: the simulator was given no device by CUDART_PY_SIMULATOR_DEVICES ({status.name})",
+            status=status,
+            call="cuInit",
+        )
+    return backend
+
+
+@functools.cache
+def _libraries_found() -> bool:
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # as above
+
+    try:
+        for library in ("cublas", "cufft", "cusparse", "cusolver", "curand"):
+            load_nvidia_dynamic_lib(library)
+    except DynamicLibNotFoundError:
+        return False
+    return True

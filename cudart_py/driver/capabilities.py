@@ -1,0 +1,61 @@
+"""What the driver in use can do, and the refusal of what it cannot."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import errors
+from . import enums
+from .backend import chosen
+from .calls import api
+
+
+def capabilities() -> frozenset[str]:
+    """Return the names of what the driver in use can do beyond running kernels.
+
+    | name | what it means |
+    |---|---|
+    | `concurrent_host` | a running kernel and the host see each other's writes |
+    | `gpu_timing` | event times are the device's times |
+    | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
+    | `interop` | other GPU libraries can use our addresses, and we theirs |
+    | `ipc` | other processes can open our events and memory made for that (`cuda.ipc.handle`) |
+    | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
+    | `peer` | at least one pair of devices can access each other's memory |
+    | `profile` | `cuda.profile()` counts what a launch does |
+    | `reset` | `cuda.reset()` begins anew in this process, after a fault too |
+    """
+    found = set(chosen().abilities())
+    count = api.cuDeviceGetCount()
+    ipc = enums.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
+    if all(api.cuDeviceGetAttribute(ipc, device) for device in range(count)):
+        found.add("ipc")
+    if any(api.cuDeviceCanAccessPeer(a, b) for a in range(count) for b in range(count) if a != b):
+        found.add("peer")
+    return frozenset(found)
+
+
+@functools.cache
+def _has_interop() -> bool:
+    return "interop" in chosen().abilities()
+
+
+def require_interop(thing: Any, attribute: str) -> None:
+    """Raise AttributeError where other libraries could not follow our addresses, without the capability `interop`.
+
+    For the attributes of the protocols by which libraries share arrays and streams, which they look for with hasattr.
+    """
+    if not _has_interop():
+        raise AttributeError(
+            f"{type(thing).__name__!r} object has no attribute {attribute!r} with this driver, whose addresses other "
+            "libraries cannot use (the capability 'interop')"
+        )
+
+
+def require_ipc(call: str) -> None:
+    """Raise NotSupportedError, in the name of a call, where other processes cannot open what the driver has."""
+    if "ipc" not in capabilities():
+        raise errors.NotSupportedError(
+            f"{call}: this driver lacks the capability 'ipc': other processes cannot open its memory and its events"
+        )

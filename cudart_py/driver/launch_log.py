@@ -1,0 +1,84 @@
+"""The log of recent launches: which of them may be the kernel whose failure surfaces in a later call."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from typing import NamedTuple
+
+from .backend import in_use
+
+_SHOWN = 8
+
+
+class LaunchRecord(NamedTuple):
+    """A launch as errors describe it; it holds no handle, so that it keeps nothing alive."""
+
+    device: int
+    stream: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return f"{self.kernel}[grid {self.grid}, block {self.block}] on stream {self.stream:#x}"
+
+
+class GraphRecord(NamedTuple):
+    """A graph's launch as errors describe it."""
+
+    device: int
+    stream: int
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"a graph of {self.nodes} node{'' if self.nodes == 1 else 's'} on stream {self.stream:#x}"
+
+
+class _Synchronized(NamedTuple):
+    """A mark in the log: what came before, on this stream (None: on all of them), went well."""
+
+    device: int
+    stream: int | None
+
+
+# What changes it is atomic, so there is no lock. It is never empty, so that whoever launches may look at its end.
+log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque([_Synchronized(-1, None)], maxlen=256)
+
+_synchronized = functools.lru_cache(maxsize=64)(_Synchronized)
+
+
+def note_launched(record: LaunchRecord | GraphRecord) -> None:
+    """Log a launch, unless it is the same again and nothing else came in between."""
+    if log[-1] is not record:
+        log.append(record)
+
+
+def note_synchronized(device: int, stream: int | None) -> None:
+    """Note that a stream (None: the whole device) was synchronised without an error."""
+    log.append(_synchronized(device, stream))
+
+
+def blame() -> str:
+    """Return the last lines of an error, which name the launches since the last good synchronisation, newest first."""
+    finished: set[tuple[int, int | None]] = set()
+    suspects: list[LaunchRecord | GraphRecord] = []
+    for entry in reversed(log.copy()):  # other threads may launch meanwhile
+        if isinstance(entry, _Synchronized):
+            finished.add((entry.device, entry.stream))
+        elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:
+            suspects.append(entry)
+    backend = in_use()
+    can_reset = backend is not None and backend.can_reset
+    remedy = "start a new process, or call cuda.reset()" if can_reset else "start a new process"
+    # A driver that knows the kernel has reported its fault in full with the first error alone.
+    earlier = None if backend is None else backend.lost_by()
+    lost = "The context is lost" if earlier is None else f"The context was lost by an earlier error ({earlier})"
+    sticky = f"\n{lost}: every later call fails too; {remedy}."
+    if not suspects:
+        return sticky
+    lines = [f"\n  {record}" for record in suspects[:_SHOWN]]
+    if len(suspects) > _SHOWN:
+        lines.append(f"\n  and {len(suspects) - _SHOWN} earlier ones")
+    head = "\nLaunches since the last good synchronisation, newest first"
+    return f"{head} (CUDART_PY_DEBUG=1 finds which):{''.join(lines)}{sticky}"
