@@ -22,7 +22,7 @@ from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attri
 if TYPE_CHECKING:
     from ..memory.pools import MemoryPool
 
-__all__ = ["Device", "current_device", "devices", "driver_version", "use_pools"]
+__all__ = ["Device", "current_device", "devices", "driver_version"]
 
 
 class Device:
@@ -170,35 +170,6 @@ class Device:
         """The context's limits, to read and to set: stack, printf buffer, malloc heap and so on."""
         return Limits(self)
 
-    @property
-    def memory_pool(self) -> MemoryPool:
-        """The pool that arrays are allocated from unless they name another (cuDeviceGetMemPool).
-
-        Set it to a MemoryPool of this device, or to None for the pool that the device has from the start
-        (cuDeviceSetMemPool).
-        """
-        handle = int(api.cuDeviceGetMemPool(self._device))
-        own = self._pool
-        if own is not None and own._value == handle:
-            return own
-        return _pool_type.borrow(handle, self)
-
-    @memory_pool.setter
-    def memory_pool(self, pool: MemoryPool | None) -> None:
-        if pool is not None:
-            arguments.opened("Device", "memory_pool", pool, _pool_type, "a MemoryPool or None")
-            if pool.device is not self:
-                raise ValueError(
-                    f"Device: argument 'memory_pool' is of device {pool.device.ordinal}, not of device {self.ordinal}"
-                )
-        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile
-        # keeps what is kept here before and after. It is never without the pool that its memory is from, because a pool
-        # is in use only while it is kept here.
-        api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
-        self._pool = pool
-        if pool is not None:
-            api.cuDeviceSetMemPool(self._device, pool.handle)
-
     # -- what it does --------------------------------------------------------------------------
 
     def reset_persisting_l2(self) -> None:
@@ -324,16 +295,6 @@ class Device:
         """
         if outer is not self and int(api.cuCtxGetCurrent()) == int(self.context):
             api.cuCtxPopCurrent()
-
-
-# Set by `use_pools` when `memory.pools` is imported, which the package does.
-_pool_type: type[MemoryPool]
-
-
-def use_pools(kind: type[MemoryPool]) -> None:
-    """Set the class of what `Device.memory_pool` returns and takes, which lies in a room above this one."""
-    global _pool_type
-    _pool_type = kind
 
 
 def _after_fork() -> None:

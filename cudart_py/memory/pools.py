@@ -16,7 +16,7 @@ from typing import Any
 from .. import arguments
 from ..context.capture import relaxed
 from ..context.current import activated
-from ..context.device import Device, current_device, use_pools
+from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
 from ..driver.calls import api, raw
@@ -98,9 +98,7 @@ class MemoryPool(Handle):
     ) -> None:
         self._value = None
         self._owned = True
-        if device is not None:
-            arguments.instance("MemoryPool", "device", device, Device, "a Device or None")
-        self._device = current_device() if device is None else device
+        self._device = _device_of("MemoryPool", device)
         self._max_size = arguments.integer("MemoryPool", "max_size", max_size, 0, KEEP_EVERYTHING)
         threshold = arguments.integer("MemoryPool", "release_threshold", release_threshold, 0, KEEP_EVERYTHING)
         properties = enums.CUmemPoolProps()
@@ -134,6 +132,37 @@ class MemoryPool(Handle):
         pool._max_size = 0
         pool.memory = None
         return pool
+
+    @classmethod
+    def current(cls, device: Device | None = None) -> MemoryPool:
+        """Return the pool that arrays are allocated from unless they name another (cuDeviceGetMemPool).
+
+        `device` is by default the current one.
+        """
+        owner = _device_of("MemoryPool.current", device)
+        handle, chosen = int(api.cuDeviceGetMemPool(owner._device)), owner._pool
+        return chosen if chosen is not None and chosen._value == handle else cls.borrow(handle, owner)
+
+    @classmethod
+    def default(cls, device: Device | None = None) -> MemoryPool:
+        """Return the pool that a device, by default the current one, has from the start (cuDeviceGetDefaultMemPool)."""
+        owner = _device_of("MemoryPool.default", device)
+        return cls.borrow(int(api.cuDeviceGetDefaultMemPool(owner._device)), owner)
+
+    def make_current(self) -> None:
+        """Let further arrays of the device come from this pool, unless they name another (cuDeviceSetMemPool).
+
+        Closing it makes the device's default pool the current one again.
+        """
+        handle, device = self.handle, self._device._device
+        default = api.cuDeviceGetDefaultMemPool(device)
+        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile
+        # keeps what is kept here before and after. It is never without the pool that its memory is from, because a pool
+        # is in use only while it is kept here.
+        api.cuDeviceSetMemPool(device, default)
+        self._device._pool = None if handle == int(default) else self
+        if handle != int(default):
+            api.cuDeviceSetMemPool(device, handle)
 
     @property
     def device(self) -> Device:
@@ -203,4 +232,8 @@ class MemoryPool(Handle):
         return f"<MemoryPool of device {self._device.ordinal}, {state}>"
 
 
-use_pools(MemoryPool)
+def _device_of(call: str, device: Device | None) -> Device:
+    """Return a device that a call was given, by default the current one."""
+    if device is None:
+        return current_device()
+    return arguments.instance(call, "device", device, Device, "a Device or None")

@@ -24,7 +24,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
     registered = rng.integers(0, 2**32, 1001, np.uint32)
     with cuda.register_host(registered):
         for kind, numbers in (("mapped", mapped), ("registered", registered)):
-            pool = cuda.current_device().memory_pool
+            pool = cuda.MemoryPool.current()
             cuda.legacy_default.synchronize()
             pool.reset_high()
             used = pool.used

@@ -196,7 +196,7 @@ pitched, pinned = cuda.empty_pitched((4, 4), np.float32), cuda.pinned_empty(5, m
 managed, plain = cuda.managed_empty(10), np.zeros(1000)
 registered, pool = cuda.register_host(plain), cuda.MemoryPool()
 pooled = cuda.empty(10, pool=pool)
-device.memory_pool = cuda.MemoryPool()
+cuda.MemoryPool().make_current()
 other = cuda.zeros(5)
 large = cuda.to_device(np.zeros(2_000_000))
 assert staging._rings
@@ -347,13 +347,14 @@ def test_an_array_counts_as_closed_before_others_check_again(device, module, mon
 
 
 def test_an_array_keeps_the_pool_it_came_from_whatever_the_device_does_meanwhile(device, monkeypatch):
-    pool = device.memory_pool = cuda.MemoryPool()
+    pool = cuda.MemoryPool()
+    pool.make_current()
     memory, stream = pool.memory, cuda.Stream()
     allocate = calls.raw.cuMemAllocAsync
 
     def changing(*arguments):
         result = allocate(*arguments)
-        device.memory_pool = None
+        cuda.MemoryPool.default(device).make_current()
         pool.close()
         return result
 

@@ -59,27 +59,27 @@ texture = cuda.textures.Texture(surface.array)
 with stream.capture() as graph:
     cuda.memset(x, 0, stream=stream)
 cuda.reset()
-used = device.memory_pool.used
+used = cuda.MemoryPool.current(device).used
 for call in ("cuMemFreeAsync", "cuStreamDestroy", "cuEventDestroy", "cuMemFreeHost", "cuGraphDestroy",
              "cuModuleUnload", "cuTexObjectDestroy", "cuSurfObjectDestroy", "cuArrayDestroy"):
     setattr(cuda.raw, call, None)  # a call would be a TypeError
 x.close(), stream.close(), event.close(), graph.close(), module.close()
 del x, stream, event, graph, module, pinned, surface, texture
 gc.collect()
-print(device.memory_pool.used - used)
+print(cuda.MemoryPool.current(device).used - used)
 """,
         ["0"],
     ),
     "devices and their blocks stay, and pools and limits are as at the beginning": (
         """
-threshold = device.memory_pool.release_threshold
-device.memory_pool = cuda.MemoryPool(release_threshold=5)
+threshold = cuda.MemoryPool.current(device).release_threshold
+cuda.MemoryPool(release_threshold=5).make_current()
 stack = device.limits.stack_size
 device.limits.stack_size = 2 * stack
 with device:
     fault()
     cuda.reset()
-    pool = device.memory_pool
+    pool = cuda.MemoryPool.current(device)
     print(pool.release_threshold == threshold, device.limits.stack_size == stack, pool.used)
     print(works(), cuda.current_device() is device, cuda.Device(0) is device)
 cuda.legacy_default.synchronize()

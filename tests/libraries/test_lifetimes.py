@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs("libraries")
 
 def used_bytes() -> int:
     cuda.Device(0).synchronize()
-    return cuda.Device(0).memory_pool.used
+    return cuda.MemoryPool.current().used
 
 
 def test_repeated_calls_leave_no_memory(device, numbers):

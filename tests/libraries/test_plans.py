@@ -79,7 +79,7 @@ def test_a_plan_keeps_its_operands_and_outlives_what_release_gives_back_in_any_t
 def test_a_closed_plan_lets_its_memory_go_and_is_refused(device, operands):
     libraries.release()
     device.synchronize()
-    before = device.memory_pool.used
+    before = cuda.MemoryPool.current(device).used
     with libraries.gemm.plan(*operands()) as plan:
         plan()
     plan.close()
@@ -92,7 +92,7 @@ def test_a_closed_plan_lets_its_memory_go_and_is_refused(device, operands):
     gc.collect()
     device.synchronize()
     assert seen() is None
-    assert device.memory_pool.used == before
+    assert cuda.MemoryPool.current(device).used == before
 
 
 def test_a_plan_that_is_called_in_a_capture_becomes_part_of_the_graph(operands, numbers):

@@ -73,9 +73,9 @@ def trimmed(streams: Streams, at: int) -> None:
 def of_the_device(streams: Streams, at: int) -> None:
     """Give the device a pool, and take it back."""
     device = cuda.Device(0)
-    device.memory_pool = cuda.MemoryPool()
+    cuda.MemoryPool().make_current()
     array = cuda.zeros(SIZE, np.uint8, stream=streams[at % 2])
-    device.memory_pool = None
+    cuda.MemoryPool.default(device).make_current()
     array.close()
 
 

@@ -18,7 +18,7 @@ ATTRIBUTES = ["__cuda_array_interface__", "__dlpack__", "__dlpack_device__"]
 @pytest.fixture
 def shared(monkeypatch):
     """Let the attributes be there on any driver, to look at what they say."""
-    monkeypatch.setattr("cudart_py.driver.sharing._available", lambda: True)
+    monkeypatch.setattr("cudart_py.driver.capabilities._has_interop", lambda: True)
 
 
 class Foreign:

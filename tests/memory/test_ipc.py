@@ -15,7 +15,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import ipc
-from cudart_py.driver import enums, sharing
+from cudart_py.driver import capabilities, enums
 from cudart_py.driver.calls import api, raw
 from cudart_py.memory import waiting
 from cudart_py.streams import event as events
@@ -63,7 +63,7 @@ def calls(monkeypatch, device):
         "cuIpcCloseMemHandle": lambda address: None,
         "cuEventCreate": lambda flags: api.cuEventCreate(flags & ~INTERPROCESS),
     }
-    monkeypatch.setattr(sharing, "capabilities", lambda: frozenset({"ipc"}))
+    monkeypatch.setattr(capabilities, "capabilities", lambda: frozenset({"ipc"}))
     monkeypatch.setattr(ipc, "raw", StandIn(raw, noted, others))
     for module in (ipc, waiting, events):
         monkeypatch.setattr(module, "api", StandIn(api, noted, others))
@@ -217,7 +217,7 @@ def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, se
 def test_a_driver_that_cannot_share_names_the_capability(calls, sent, monkeypatch):
     x, event = cuda.ipc.empty(3), shared_event()
     handles = [cuda.ipc.handle(x), cuda.ipc.handle(event)]
-    monkeypatch.setattr(sharing, "capabilities", frozenset)
+    monkeypatch.setattr(capabilities, "capabilities", frozenset)
     ask = [lambda: cuda.ipc.empty(3), shared_event, lambda: cuda.ipc.handle(x), lambda: cuda.ipc.handle(event)]
     for attempt in (*ask, *(handle.open for handle in handles)):
         with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'ipc'"):

@@ -36,7 +36,7 @@ def test_a_pool_counts_what_its_arrays_use_and_the_high_marks_begin_again(device
 @pytest.mark.parametrize("of_its_own", [False, True])
 def test_an_interrupt_beside_the_drivers_allocation_loses_no_memory(device, of_its_own):
     pool = cuda.MemoryPool() if of_its_own else None
-    watched = device.memory_pool if pool is None else pool
+    watched = cuda.MemoryPool.current(device) if pool is None else pool
 
     def used():
         gc.collect()
@@ -103,34 +103,35 @@ def test_closing_a_pool_leaves_its_arrays(device):
 
 
 def test_the_devices_pool_is_known_and_never_destroyed(device):
-    pool = device.memory_pool
+    pool = cuda.MemoryPool.current(device)
     before = pool.used
     array = cuda.empty(MIB, np.uint8)
     assert pool.used >= before + MIB
     pool.close()
     array.close()
-    assert device.memory_pool.used >= 0
+    assert cuda.MemoryPool.current(device).used >= 0
 
 
 @pytest.mark.parametrize("dropped", [True, False])
 def test_the_device_may_use_another_pool_until_it_is_closed(device, dropped):
-    original = device.memory_pool.handle
-    pool = device.memory_pool = cuda.MemoryPool()
-    assert device.memory_pool is pool
+    original = cuda.MemoryPool.current(device).handle
+    pool = cuda.MemoryPool()
+    pool.make_current()
+    assert cuda.MemoryPool.current(device) is pool
     try:
         if dropped:
             del pool  # the device keeps it
             gc.collect()
         array = cuda.empty(MIB, np.uint8)
-        assert device.memory_pool.used == MIB
+        assert cuda.MemoryPool.current(device).used == MIB
         array.close()
         if not dropped:
             pool.close()
-            assert device.memory_pool.handle == original
+            assert cuda.MemoryPool.current(device).handle == original
             cuda.zeros(3).close()
     finally:
-        device.memory_pool = None
-    assert device.memory_pool.handle == original
+        cuda.MemoryPool.default(device).make_current()
+    assert cuda.MemoryPool.current(device).handle == original
 
 
 @pytest.mark.parametrize("stream", [cuda.legacy_default, cuda.per_thread_default])
@@ -144,8 +145,8 @@ def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(de
 
     monkeypatch.setattr(api, "cuDeviceSetMemPool", change_and_allocate)
     pools = cuda.MemoryPool(), cuda.MemoryPool()
-    for pool in (*pools, None):
-        device.memory_pool = pool
+    for pool in (*pools, cuda.MemoryPool.default(device)):
+        pool.make_current()
     memory_of = {pool.handle: pool.memory for pool in pools}
     allocated_from = [memory_of.get(cuda.pointer_attributes(array).pool) for array in arrays]
     assert set(memory_of.values()) <= set(allocated_from)

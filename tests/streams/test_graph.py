@@ -234,7 +234,7 @@ def test_what_is_dropped_inside_is_freed_after_the_capture(device, add, stream, 
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 def test_what_is_closed_or_dropped_during_a_capture_is_given_back_and_spoils_nothing(device, add, stream, arrays, mode):
     with cuda.Stream(non_blocking=True) as other:
-        pool = device.memory_pool
+        pool = cuda.MemoryPool.current(device)
         ours = [cuda.empty(1 << 20, stream=other), cuda.empty(1 << 20, stream=cuda.per_thread_default)]
         theirs = [cuda.empty(1 << 20, stream=cuda.per_thread_default)]
         rows, module = cuda.empty_pitched((3, 5)), cuda.compile('extern "C" __global__ void k() {}')

@@ -40,8 +40,9 @@ def right() -> tuple[float, Measurement]:
         end = stream.record()
         stream.wait(end)
         end.synchronize()
-        device.memory_pool = cuda.MemoryPool(device, max_size=1 << 20)
-        host: NDArray[np.float32] = cuda.empty((3, 4), np.float32, pool=device.memory_pool)[1:, 2].to_host()
+        cuda.MemoryPool(device, max_size=1 << 20).make_current()
+        pool = cuda.MemoryPool.current(device)
+        host: NDArray[np.float32] = cuda.empty((3, 4), np.float32, pool=pool)[1:, 2].to_host()
         print(host.shape, device.properties.name, device.memory_info.free)
         return end - start, measure(lambda: saxpy[4, 256](2.0, x, y, 1000), bytes=12_000)
 

@@ -124,7 +124,7 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
             yield Finding("changed", said, text)
     finally:
         world.written.clear()
-        world.device.memory_pool = None
+        cuda.MemoryPool.default(world.device).make_current()
 
 
 def labels_for(target: Target, slot: str) -> list[str]:
@@ -168,7 +168,7 @@ def call_all() -> None:
         if target.name not in NOT_CALLED | PREMATURE:
             with contextlib.suppress(*MISSING):  # a library, a device or a tool
                 invoke(target, good_object(target, world), good_arguments(target, world))
-            world.device.memory_pool = None
+            cuda.MemoryPool.default(world.device).make_current()
 
 
 def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) -> Iterator[Finding]:
@@ -209,5 +209,5 @@ def _alive(world: World) -> tuple[int, int, int]:
     return (
         sum(isinstance(thing, Handle) and thing._value is not None for thing in things),
         sum(isinstance(thing, DeviceArray) and not thing.closed for thing in things),
-        world.device.memory_pool.used,
+        cuda.MemoryPool.current(world.device).used,
     )

@@ -74,7 +74,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "function": lambda w: lambda: None,
     "graph": World.graph,
     "grid": lambda w: (2, 1),
-    "handle": lambda w: w.device.memory_pool.handle,
+    "handle": lambda w: cuda.MemoryPool.current(w.device).handle,
     "hit_ratio": lambda w: 0.5,
     "image": lambda w: w.image,
     "images": lambda w: [w.compiled],
