@@ -72,7 +72,7 @@ def _as_arrays(dst: Any, src: Any, stream: Stream) -> tuple[Any, Any]:
 
 
 def _shape_of(array: DeviceArray | CudaArray | NDArray[Any]) -> tuple[int, ...]:
-    return array.end.shape if isinstance(array, CudaArray) and not array.closed else array.shape
+    return array._end.shape if isinstance(array, CudaArray) and not array.closed else array.shape
 
 
 def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
@@ -233,7 +233,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
                 f"{call}: argument {name!r} is not contiguous: copy it in one piece, or enable peer access and use "
                 "memcpy"
             )
-    check_same(call, dst.side, src.side)
+    check_same(call, dst._side, src._side)
     handle = stream_of(call, stream).handle
     if not src.nbytes:
         return

@@ -93,6 +93,11 @@ class LazyModule:
     def __getitem__(self, name: str) -> Kernel:
         return self.module[name]
 
+    def _ipython_key_completions_(self) -> tuple[str, ...]:
+        """Return the names that IPython and Jupyter offer behind `module["`; none before the code is compiled."""
+        loaded = self._loaded()
+        return () if loaded is None else loaded.kernels
+
     if not TYPE_CHECKING:  # as of a Module
 
         def __getattr__(self, name: str) -> Any:
@@ -101,13 +106,17 @@ class LazyModule:
             To ask for an attribute compiles nothing, so that before the first use no kernel's name is known.
             """
             if not name.startswith("_"):
-                loaded = next((module for module in self._modules.copy().values() if not module.closed), None)
+                loaded = self._loaded()
                 if loaded is None:
                     raise AttributeError(
                         f"a LazyModule has no attribute {name!r}; if it is a kernel, write module[{name!r}]"
                     )
                 loaded._refuse_kernel(name)
             return self.__getattribute__(name)
+
+    def _loaded(self) -> Module | None:
+        """Return the module on a device where it is loaded by now."""
+        return next((module for module in self._modules.copy().values() if not module.closed), None)
 
     @property
     def devices(self) -> tuple[Device, ...]:

@@ -114,6 +114,10 @@ class Module(Handle):
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
 
+    def _ipython_key_completions_(self) -> tuple[str, ...]:
+        """Return the names that IPython and Jupyter offer behind `module["`."""
+        return self.kernels
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and bool(self._candidates(name))
 

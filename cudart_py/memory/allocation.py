@@ -71,7 +71,7 @@ def allocate(array: DeviceArray, pool: MemoryPool | None = None) -> None:
 
 
 def _memory_of(pool: MemoryPool | None) -> PoolMemory | None:
-    return None if pool is None else pool.memory
+    return None if pool is None else pool._memory
 
 
 def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | None) -> Any:

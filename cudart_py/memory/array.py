@@ -240,7 +240,7 @@ class DeviceArray(ArrayProtocols):
         queue = self.stream if stream is None else stream_of(call, stream)
         # The default streams are those of the device that is current.
         with activated(self.device if stream is None else stream.device):
-            transfer(host, self.side, queue)
+            transfer(host, self._side, queue)
             if stream is None or not is_pinned(out):
                 queue.synchronize()
         return out
@@ -268,7 +268,7 @@ class DeviceArray(ArrayProtocols):
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
         if isinstance(source, DeviceArray):
-            side, pinned = arguments.opened(call, "source", source, DeviceArray).side, False
+            side, pinned = arguments.opened(call, "source", source, DeviceArray)._side, False
             self._check_like(call, "source", source)
         else:
             host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
@@ -276,7 +276,7 @@ class DeviceArray(ArrayProtocols):
                 host = np.ascontiguousarray(host)
             side, pinned = self._host_side(call, "source", host), is_pinned(host)
         with activated(self.device if stream is None else stream.device):
-            transfer(self.side, side, queue)
+            transfer(self._side, side, queue)
             if stream is None and pinned:
                 queue.synchronize()
         return self
@@ -287,10 +287,10 @@ class DeviceArray(ArrayProtocols):
         Raises ValueError when closed.
         """
         queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
-        side = self.side
+        side = self._side
         with activated(self.device):
             result = allocate_array(self.shape, self.dtype, queue)
-            transfer(result.side, side, queue)
+            transfer(result._side, side, queue)
         return result
 
     def fill(self, value: Any, *, stream: Stream | None = None) -> Self:
@@ -307,11 +307,11 @@ class DeviceArray(ArrayProtocols):
         else:
             with activated(self.device), allocate_array(self.shape, self.dtype, queue) as filled:
                 fill(filled, element, queue)
-                transfer(self.side, filled.side, queue)
+                transfer(self._side, filled._side, queue)
         return self
 
     @property
-    def side(self) -> Side:
+    def _side(self) -> Side:
         """What a copy has to know of the array; ValueError when closed."""
         return Side(self.pointer, self.shape, self.strides, self.dtype, True, self)
 
@@ -328,7 +328,7 @@ class DeviceArray(ArrayProtocols):
             raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other)
 
     def _one_byte(self, stream: Stream) -> Side:
-        return allocate_array((1,), np.dtype(np.uint8), stream).side
+        return allocate_array((1,), np.dtype(np.uint8), stream)._side
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -406,7 +406,7 @@ def allocate_array(
             array._address = int(address)
             given = here._pool
             if given is not None:
-                array._origin = Origin(None, None, given.memory)
+                array._origin = Origin(None, None, given._memory)
             return array
     array = DeviceArray(0, shape, dtype, nbytes, stream.device, stream)
     allocate(array, pool)
@@ -416,7 +416,7 @@ def allocate_array(
 def side_of(call: str, name: str, array: Any, *, writes: bool = False) -> Side:
     """Describe a call's argument, a DeviceArray or a NumPy array, as a side of a copy, after checking it."""
     if isinstance(array, DeviceArray):
-        return arguments.opened(call, name, array, DeviceArray).side
+        return arguments.opened(call, name, array, DeviceArray)._side
     return host_side(call, name, array, writes=writes)
 
 

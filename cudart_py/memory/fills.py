@@ -65,7 +65,7 @@ def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> Non
     done = 1
     while done < flat.size:
         more = min(done, flat.size - done)
-        transfer(flat[done : done + more].side, flat[:more].side, stream)
+        transfer(flat[done : done + more]._side, flat[:more]._side, stream)
         done += more
 
 

@@ -48,20 +48,20 @@ class HostMemory(Handle):
     `mapped`: whether kernels may touch them.
     """
 
-    __slots__ = ("_device", "layout", "mapped", "nbytes")
+    __slots__ = ("_device", "_layout", "mapped", "nbytes")
 
     _device: Device
     mapped: bool
     nbytes: int
     # The shape and the type of the array that NumPy makes of it, in the form of the array interface; without it, bytes.
-    layout: tuple[tuple[int, ...], str]
+    _layout: tuple[tuple[int, ...], str]
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        shape, typestr = getattr(self, "layout", ((self.nbytes,), "|u1"))
+        shape, typestr = getattr(self, "_layout", ((self.nbytes,), "|u1"))
         return {"version": 3, "shape": shape, "typestr": typestr, "data": (self.handle, False)}
 
-    def device_address(self, address: int) -> int:
+    def _device_address(self, address: int) -> int:
         """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
         with activated(self._device):
             return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
@@ -223,7 +223,7 @@ def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any])
     quickly where the array lies.
     """
     if dtype.kind in _NAMED_KINDS and dtype.isbuiltin == 1 and dtype.metadata is None:
-        memory.layout = shape, dtype.str
+        memory._layout = shape, dtype.str
         return np.asarray(memory)
     return np.asarray(memory).view(dtype).reshape(shape)
 
@@ -251,4 +251,4 @@ def device_pointer(array: NDArray[Any]) -> Pointer:
     if owner is None or not owner.mapped:
         what = "pageable" if owner is None else "pinned but not mapped"
         raise ValueError(f"device_pointer: argument 'array' is {what}: make it with pinned_empty(..., mapped=True)")
-    return Pointer(owner.device_address(array.ctypes.data), owner)
+    return Pointer(owner._device_address(array.ctypes.data), owner)

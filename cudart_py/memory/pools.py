@@ -89,9 +89,9 @@ class MemoryPool(Handle):
     closed (cuMemPoolDestroy), or at once where no free is in flight; closing waits for nothing.
     """
 
-    __slots__ = ("_device", "_max_size", "memory")
+    __slots__ = ("_device", "_max_size", "_memory")
 
-    memory: PoolMemory | None
+    _memory: PoolMemory | None
 
     def __init__(
         self, device: Device | None = None, *, max_size: int = 0, release_threshold: int = KEEP_EVERYTHING
@@ -112,7 +112,7 @@ class MemoryPool(Handle):
             if status:
                 raise failure(status, "cuMemPoolCreate")
             self._value = int(value)
-        self.memory = PoolMemory(self._value, self._device)
+        self._memory = PoolMemory(self._value, self._device)
         try:
             self.release_threshold = threshold
             self._device._adopt_pool(self)
@@ -130,7 +130,7 @@ class MemoryPool(Handle):
         pool._owned = False
         pool._device = device
         pool._max_size = 0
-        pool.memory = None
+        pool._memory = None
         return pool
 
     @classmethod
@@ -225,7 +225,7 @@ class MemoryPool(Handle):
 
     def _release(self, value: Any) -> None:
         self._device._leave_pool(value)
-        self.memory = None
+        self._memory = None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.used:,} of {self.reserved:,} bytes in use"

@@ -48,7 +48,7 @@ class ArrayProtocols(Handle):
     __hash__ = object.__hash__
 
     @property
-    def side(self) -> Side:
+    def _side(self) -> Side:
         """What a copy has to know of the array."""
         raise NotImplementedError
 
@@ -68,7 +68,7 @@ class ArrayProtocols(Handle):
         return self._only("item").item()
 
     def _only(self, call: str) -> np.ndarray[Any, Any]:
-        size = math.prod(self.side.shape)  # ValueError for a closed array
+        size = math.prod(self._side.shape)  # ValueError for a closed array
         if size != 1:
             raise ValueError(
                 f"DeviceArray.{call}: only an array of one element has a value on the host, and this one has {size}; "
@@ -108,7 +108,7 @@ class ArrayProtocols(Handle):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """CUDA's array interface, version 3; names the array's stream."""
         require_interop(self, "__cuda_array_interface__")
-        side = self.side
+        side = self._side
         interface: dict[str, Any] = {
             "version": 3,
             "shape": self.shape,
@@ -144,7 +144,7 @@ class ArrayProtocols(Handle):
         Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
         for another device and for dtypes and strides that DLPack does not know.
         """
-        side = self.side
+        side = self._side
         _check_capsule(side, self.device, stream, dl_device)
         with activated(self.device):
             producer = self.stream
@@ -153,7 +153,7 @@ class ArrayProtocols(Handle):
                 api.cuCtxSynchronize()
                 producer = legacy_default
             if copy:
-                side = self.copy(stream=producer).side
+                side = self.copy(stream=producer)._side
             if stream != -1:
                 consumer = Stream.borrow(stream or legacy_default.handle, self.device)
                 if consumer.handle != producer.handle:

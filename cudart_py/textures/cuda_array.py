@@ -157,13 +157,13 @@ class CudaArray(WaitingHandle):
         call = "CudaArray.copy_from"
         queue, pinned = stream_of(call, stream), False
         if not isinstance(source, DeviceArray | CudaArray):
-            host = raw_bytes(call, "source", source, self.end.shape, self._dtype)
+            host = raw_bytes(call, "source", source, self._end.shape, self._dtype)
             source = arguments.host_array(call, "source", host)
-            if source.shape == self.end.shape:  # another may have no room in memory
+            if source.shape == self._end.shape:  # another may have no room in memory
                 source = np.ascontiguousarray(source)
             pinned = is_pinned(source)
         with activated(self._device if stream is None else stream.device):
-            copy_array(call, self.end, end_of(call, "source", source), ("array", "source"), queue)
+            copy_array(call, self._end, end_of(call, "source", source), ("array", "source"), queue)
             if stream is None and pinned:
                 queue.synchronize()
         return self
@@ -175,7 +175,7 @@ class CudaArray(WaitingHandle):
         stream is synchronised.
         """
         call = "CudaArray.to_host"
-        queue, end = stream_of(call, stream), self.end
+        queue, end = stream_of(call, stream), self._end
         if out is None:
             out = np.empty(end.shape, self._dtype)
         arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
@@ -186,13 +186,13 @@ class CudaArray(WaitingHandle):
         return out
 
     @property
-    def end(self) -> ArrayEnd:
+    def _end(self) -> ArrayEnd:
         """What a copy has to know of the array; ValueError when closed."""
         channels = (self._channels,) if self._channels > 1 else ()
         return ArrayEnd(self.handle, self._extents(), (*self._shape, *channels), self._dtype, self)
 
     @property
-    def resource(self) -> Any:
+    def _resource(self) -> Any:
         """What textures and surfaces have to know of the array (CUDA_RESOURCE_DESC); ValueError when closed."""
         resource = enums.CUDA_RESOURCE_DESC()
         resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
@@ -211,5 +211,5 @@ class CudaArray(WaitingHandle):
 def end_of(call: str, name: str, array: Any, *, writes: bool = False) -> ArrayEnd | Side:
     """Describe a call's argument, a CudaArray, a DeviceArray or a NumPy array, as an end of a copy."""
     if isinstance(array, CudaArray):
-        return arguments.opened(call, name, array, CudaArray).end
+        return arguments.opened(call, name, array, CudaArray)._end
     return side_of(call, name, array, writes=writes)

@@ -42,7 +42,7 @@ class Surface(ArrayObject):
                 "Surface: argument 'array' must be a CudaArray made with surface=True; this one was made without it"
             )
         with activated(array.device), relaxed():  # no captured work depends on it
-            self._value = int(api.cuSurfObjectCreate(array.resource))
+            self._value = int(api.cuSurfObjectCreate(array._resource))
 
     @property
     def array(self) -> CudaArray:

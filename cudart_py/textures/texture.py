@@ -131,7 +131,7 @@ class Texture(ArrayObject):
                         "Texture: argument 'dimensions' has no meaning for a CudaArray, which has its own: leave it out"
                     )
                 self._options.check(array.dtype, len(array.shape) - array.layered)
-                resource = array.resource
+                resource = array._resource
             else:
                 resource = self._resource_of(array, dimensions)
             self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))

@@ -349,7 +349,7 @@ def test_an_array_counts_as_closed_before_others_check_again(device, module, mon
 def test_an_array_keeps_the_pool_it_came_from_whatever_the_device_does_meanwhile(device, monkeypatch):
     pool = cuda.MemoryPool()
     pool.make_current()
-    memory, stream = pool.memory, cuda.Stream()
+    memory, stream = pool._memory, cuda.Stream()
     allocate = calls.raw.cuMemAllocAsync
 
     def changing(*arguments):

@@ -20,6 +20,7 @@ def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
     assert "saxpy" in module
     assert "nothing" not in module
     assert "saxpy" in list(module)
+    assert {"saxpy", "deep::pair"} <= {*module._ipython_key_completions_()}
     with pytest.raises(
         cuda.errors.NotFoundError, match=r"no kernel is named 'saxpi'; did you mean 'saxpy'\?.*deep::pair"
     ):
@@ -252,10 +253,12 @@ print(kernels)
 
 def test_a_lazy_module_is_compiled_once_for_a_device(device, builds):
     kernels = cuda.LazyModule(SEVEN, cache=False)
+    assert not kernels._ipython_key_completions_()
     assert builds == []
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(kernels.__getitem__, ["seven"] * 4))
     assert kernels["seven"] is kernels["seven"]
+    assert "seven" in kernels._ipython_key_completions_()
     assert builds == ["kernel.cu"]
 
 

@@ -64,7 +64,7 @@ def test_a_pool_that_is_found_before_its_array_waits_for_it(device, destroyed):
     # As where the collector finds both in one cycle.
     pool = cuda.MemoryPool()
     array = cuda.empty(1000, np.uint8, pool=pool)
-    pool.memory.close()
+    pool._memory.close()
     device.synchronize()
     assert destroyed() == 0
     array.close()

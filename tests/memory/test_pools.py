@@ -147,7 +147,7 @@ def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(de
     pools = cuda.MemoryPool(), cuda.MemoryPool()
     for pool in (*pools, cuda.MemoryPool.default(device)):
         pool.make_current()
-    memory_of = {pool.handle: pool.memory for pool in pools}
+    memory_of = {pool.handle: pool._memory for pool in pools}
     allocated_from = [memory_of.get(cuda.pointer_attributes(array).pool) for array in arrays]
     assert set(memory_of.values()) <= set(allocated_from)
     for array, memory in zip(arrays, allocated_from, strict=True):

@@ -235,7 +235,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
         closed(partial(cuda.textures.Texture, t.plane)),
     ),
     "surface made and closed": lambda t: (
-        dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", t.array.resource),
+        dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", t.array._resource),
         closed(partial(cuda.textures.Surface, t.array)),
     ),
     # Graphs
