@@ -70,7 +70,7 @@ class ManagedMemory(HostMemory):
             raise allocation_error(status, "cuMemAllocManaged", nbytes, "managed memory")
         self._value = int(value)
 
-    def device_address(self, address: int) -> int:
+    def _device_address(self, address: int) -> int:
         """Return the address itself: managed memory has one for host and devices."""
         self.handle  # noqa: B018  # raises when closed
         return address
