@@ -104,7 +104,7 @@ MODULES = {
     _QUEUE + "scheduling.py": _QUEUE_TESTS,
     _QUEUE + "stream.py": _QUEUE_TESTS,
     _QUEUE + "work.py": _QUEUE_TESTS,
-    "cudart_py/simulator/calls/streams.py": _STREAM_TESTS,
+    "cudart_py/simulator/calls/streams/streams.py": _STREAM_TESTS,
     "cudart_py/simulator/state/streams.py": _STREAM_TESTS,
     "cudart_py/simulator/ptx/compiling/emitters/operators.py": (_OPERATION_TESTS + "test_integers.py",),
     _OPERATIONS + "bits.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),

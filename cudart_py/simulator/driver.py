@@ -11,7 +11,7 @@ then.
 
 from __future__ import annotations
 
-from .calls.contexts import (
+from .calls.contexts.contexts import (
     cuCtxDisablePeerAccess,
     cuCtxEnablePeerAccess,
     cuCtxGetCurrent,
@@ -29,7 +29,7 @@ from .calls.contexts import (
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxSetFlags,
 )
-from .calls.devices import (
+from .calls.contexts.devices import (
     cuDeviceCanAccessPeer,
     cuDeviceGet,
     cuDeviceGetAttribute,
@@ -44,27 +44,17 @@ from .calls.devices import (
     cuDriverGetVersion,
     cuInit,
 )
+from .calls.contexts.ipc import (
+    cuIpcCloseMemHandle,
+    cuIpcGetEventHandle,
+    cuIpcGetMemHandle,
+    cuIpcOpenEventHandle,
+    cuIpcOpenMemHandle,
+)
+from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
+from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
+from .calls.contexts.resets import drop_bytes, reset
 from .calls.errors import cuGetErrorName, cuGetErrorString
-from .calls.events import (
-    cuEventCreate,
-    cuEventDestroy,
-    cuEventElapsedTime,
-    cuEventQuery,
-    cuEventRecord,
-    cuEventRecordWithFlags,
-    cuEventSynchronize,
-    cuStreamWaitEvent,
-)
-from .calls.functions import (
-    cuFuncGetAttribute,
-    cuFuncGetModule,
-    cuFuncGetName,
-    cuFuncGetParamCount,
-    cuFuncGetParamInfo,
-    cuFuncIsLoaded,
-    cuFuncLoad,
-    cuFuncSetAttribute,
-)
 from .calls.graphs.capture import (
     cuStreamBeginCapture,
     cuStreamBeginCaptureToGraph,
@@ -107,13 +97,6 @@ from .calls.graphs.node_changes import (
     cuGraphNodeGetEnabled,
     cuGraphNodeSetEnabled,
 )
-from .calls.ipc import (
-    cuIpcCloseMemHandle,
-    cuIpcGetEventHandle,
-    cuIpcGetMemHandle,
-    cuIpcOpenEventHandle,
-    cuIpcOpenMemHandle,
-)
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
 from .calls.launches.occupancy import (
@@ -125,7 +108,6 @@ from .calls.launches.occupancy import (
     cuOccupancyMaxPotentialClusterSize,
 )
 from .calls.launches.profiles import begin_profile, end_profile
-from .calls.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.memory.box_copies import cuMemcpy2D, cuMemcpy2DAsync, cuMemcpy2DUnaligned, cuMemcpy3D, cuMemcpy3DAsync
 from .calls.memory.copies import (
     cuMemcpy,
@@ -184,7 +166,17 @@ from .calls.memory.pools import (
     cuMemPoolTrimTo,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
-from .calls.modules import (
+from .calls.modules.functions import (
+    cuFuncGetAttribute,
+    cuFuncGetModule,
+    cuFuncGetName,
+    cuFuncGetParamCount,
+    cuFuncGetParamInfo,
+    cuFuncIsLoaded,
+    cuFuncLoad,
+    cuFuncSetAttribute,
+)
+from .calls.modules.modules import (
     cuModuleEnumerateFunctions,
     cuModuleGetFunction,
     cuModuleGetFunctionCount,
@@ -193,10 +185,18 @@ from .calls.modules import (
     cuModuleLoadDataEx,
     cuModuleUnload,
 )
-from .calls.profiler import cuProfilerStart, cuProfilerStop
-from .calls.resets import drop_bytes, reset
-from .calls.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
-from .calls.streams import (
+from .calls.streams.events import (
+    cuEventCreate,
+    cuEventDestroy,
+    cuEventElapsedTime,
+    cuEventQuery,
+    cuEventRecord,
+    cuEventRecordWithFlags,
+    cuEventSynchronize,
+    cuStreamWaitEvent,
+)
+from .calls.streams.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
+from .calls.streams.streams import (
     cuStreamCreate,
     cuStreamCreateWithPriority,
     cuStreamDestroy,
@@ -208,8 +208,8 @@ from .calls.streams import (
     cuStreamQuery,
     cuStreamSynchronize,
 )
-from .calls.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
-from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
+from .calls.textures.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
+from .calls.textures.textures import cuTexObjectCreate, cuTexObjectDestroy
 from .calls.unwaited import note_exit
 from .checks.findings import set_sanitizer
 from .state.contexts import in_a_call, in_finalizer, lost_by, take_report

@@ -11,10 +11,10 @@ from nvmath.bindings import cublas as bindings
 from nvmath.bindings.cublas import ComputeType, DiagType, FillMode, Operation, PointerMode, SideMode, Status
 from scipy import linalg
 
-from .calls import queue
-from .functions import LibraryError, Objects, entry, missing
-from .numbers import BFLOAT16, DTYPES, LETTERS, Numbers, from_host, narrowed, rounded_to_tf32, widened
-from .operands import Operand, array, columns, vector
+from .common.calls import queue
+from .common.functions import LibraryError, Objects, entry, missing
+from .common.numbers import BFLOAT16, DTYPES, LETTERS, Numbers, from_host, narrowed, rounded_to_tf32, widened
+from .common.operands import Operand, array, columns, vector
 
 _call = entry(Status.EXECUTION_FAILED)
 _HALVES = (np.dtype(np.float16), BFLOAT16)

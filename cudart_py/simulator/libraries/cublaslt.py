@@ -14,10 +14,10 @@ from nvmath.bindings.cublasLt import (
     get_matmul_preference_attribute_dtype,
 )
 
-from .calls import queue
-from .functions import LibraryError, Objects, entry, missing
-from .numbers import DTYPES, Numbers, from_host, narrowed, rounded_to_tf32, to_host, widened
-from .operands import Operand, columns, vector
+from .common.calls import queue
+from .common.functions import LibraryError, Objects, entry, missing
+from .common.numbers import DTYPES, Numbers, from_host, narrowed, rounded_to_tf32, to_host, widened
+from .common.operands import Operand, columns, vector
 
 _call = entry(Status.EXECUTION_FAILED)
 _BIASED = (Epilogue.BIAS, Epilogue.RELU_BIAS, Epilogue.GELU_BIAS)

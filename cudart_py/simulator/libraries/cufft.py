@@ -11,10 +11,10 @@ from nvmath.bindings import cufft as bindings
 from nvmath.bindings.cufft import Result, Type
 from scipy import fft
 
-from .calls import queue
-from .functions import LibraryError, Objects, entry, missing
-from .numbers import COMPLEX_HALF, DTYPES, Numbers, narrowed, widened
-from .operands import Operand, array, vector
+from .common.calls import queue
+from .common.functions import LibraryError, Objects, entry, missing
+from .common.numbers import COMPLEX_HALF, DTYPES, Numbers, narrowed, widened
+from .common.operands import Operand, array, vector
 
 _call = entry(Result.EXEC_FAILED)
 # The dtypes of what a transform reads and writes, by cufftType.

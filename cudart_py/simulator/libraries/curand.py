@@ -18,9 +18,9 @@ from nvmath.bindings.curand import Ordering, RngType, Status
 
 from ..state.queue.operations import FaultError
 from . import host_curand
-from .calls import queue
-from .functions import entry, missing
-from .operands import vector
+from .common.calls import queue
+from .common.functions import entry, missing
+from .common.operands import vector
 
 __all__ = [
     "create_generator",

@@ -10,6 +10,9 @@ from nvmath import bindings
 from nvmath.bindings.cublas import FillMode, Operation, SideMode
 from nvmath.bindings.cusolver import EigMode, Status
 
+from .common.functions import LibraryError, Objects, entry, missing
+from .common.numbers import DTYPES, LETTERS, Numbers
+from .common.operands import Operand, columns, vector
 from .factorizations import (
     WORKSPACE,
     Handle,
@@ -19,9 +22,6 @@ from .factorizations import (
     queue_factorization,
     triangle_of,
 )
-from .functions import LibraryError, Objects, entry, missing
-from .numbers import DTYPES, LETTERS, Numbers
-from .operands import Operand, columns, vector
 
 _call = entry(Status.EXECUTION_FAILED)
 

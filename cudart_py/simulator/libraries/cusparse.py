@@ -13,10 +13,10 @@ from nvmath.bindings.cusparse import Operation, Status
 from scipy import sparse
 
 from ..state.streams import complete_stream, find_stream
-from .calls import queue
-from .functions import LibraryError, Objects, entry, missing
-from .numbers import DTYPES, LETTERS, Numbers, from_host, to_host
-from .operands import Operand, array, columns, vector
+from .common.calls import queue
+from .common.functions import LibraryError, Objects, entry, missing
+from .common.numbers import DTYPES, LETTERS, Numbers, from_host, to_host
+from .common.operands import Operand, array, columns, vector
 from .sparse_descriptors import (
     SparseMatrix,
     create_coo,

@@ -10,10 +10,10 @@ import numpy as np
 from nvmath.bindings.cusolver import Status
 from scipy.linalg import lapack
 
-from .calls import queue
-from .functions import LibraryError, Objects
-from .numbers import DTYPES, LETTERS
-from .operands import Operand, columns, vector
+from .common.calls import queue
+from .common.functions import LibraryError, Objects
+from .common.numbers import DTYPES, LETTERS
+from .common.operands import Operand, columns, vector
 
 __all__ = ["WORKSPACE", "Handle", "handles", "lapack_function", "matrix_at", "queue_factorization", "triangle_of"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from nvmath.bindings.cusparse import IndexBase, IndexType, Order, Status
 from scipy import sparse
 
-from .functions import LibraryError, Objects
-from .numbers import DTYPES, LETTERS
-from .operands import Operand, array, vector
+from .common.functions import LibraryError, Objects
+from .common.numbers import DTYPES, LETTERS
+from .common.operands import Operand, array, vector
 
 __all__ = [
     "SparseMatrix",

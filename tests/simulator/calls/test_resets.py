@@ -13,9 +13,9 @@ import numpy as np
 import cudart_py as cuda
 from cudart_py.memory import staging
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.events import events
+from cudart_py.simulator.calls.streams.events import events
 from cudart_py.simulator.calls.graphs.executables import executables
-from cudart_py.simulator.calls.modules import modules
+from cudart_py.simulator.calls.modules.modules import modules
 from cudart_py.simulator.state import memory
 from cudart_py.simulator.state.devices import state
 from cudart_py.simulator.state.memory import pools, table

@@ -14,7 +14,8 @@ from cuda.bindings.driver import CUgraphNodeType
 
 import cudart_py as cuda
 from cudart_py.simulator import driver, libraries
-from cudart_py.simulator.libraries import functions, loading
+from cudart_py.simulator.libraries import loading
+from cudart_py.simulator.libraries.common import functions
 from tests.simulator.support import Status, download, ok, upload
 
 pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")

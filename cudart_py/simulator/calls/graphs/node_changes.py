@@ -16,13 +16,13 @@ from ...state.errors import StatusError
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
 from ...state.queue.operations import Operation
 from ..entry import entry
-from ..functions import find_function
 from ..launches.launches import KernelLaunch
 from ..launches.parameters import packed_parameters
 from ..launches.shapes import checked_launch
 from ..memory.box_copies import BoxCopy, checked_box_copy
 from ..memory.copies import Copy
 from ..memory.fills import Fill, checked_fill
+from ..modules.functions import find_function
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
 

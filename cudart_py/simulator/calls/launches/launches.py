@@ -17,7 +17,7 @@ from ...state.queue.operations import FaultError, Operation
 from ...state.queue.runner import runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
-from ..functions import LoadedFunction, find_function
+from ..modules.functions import LoadedFunction, find_function
 from . import observers
 from .parameters import packed_parameters
 from .shapes import Extents, checked_launch

@@ -13,7 +13,7 @@ from ...state.arguments import number
 from ...state.attributes import attribute
 from ...state.errors import StatusError
 from ..entry import entry
-from ..functions import LoadedFunction, find_function
+from ..modules.functions import LoadedFunction, find_function
 
 __all__ = [
     "cuOccupancyAvailableDynamicSMemPerBlock",

@@ -15,7 +15,7 @@ from cuda.bindings.driver import (
 
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
-from ..functions import LoadedFunction
+from ..modules.functions import LoadedFunction
 
 __all__ = ["packed_parameters"]
 

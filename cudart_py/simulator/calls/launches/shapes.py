@@ -10,7 +10,7 @@ from cuda.bindings.driver import CUresult
 from ... import ptx
 from ...state.attributes import attribute
 from ...state.errors import StatusError
-from ..functions import LoadedFunction
+from ..modules.functions import LoadedFunction
 from . import occupancy
 
 __all__ = ["Extents", "checked_launch"]

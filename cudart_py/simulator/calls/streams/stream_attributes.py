@@ -6,10 +6,10 @@ from typing import Any
 
 from cuda.bindings.driver import CUaccessProperty, CUlaunchAttributeID, CUresult, CUstreamAttrValue
 
-from ..state.attributes import attribute
-from ..state.errors import StatusError
-from ..state.streams import find_stream
-from .entry import entry
+from ...state.attributes import attribute
+from ...state.errors import StatusError
+from ...state.streams import find_stream
+from ..entry import entry
 
 __all__ = ["cuStreamCopyAttributes", "cuStreamGetAttribute", "cuStreamSetAttribute"]
 

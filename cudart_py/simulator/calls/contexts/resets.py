@@ -6,15 +6,15 @@ from collections.abc import Collection
 
 from cuda.bindings.driver import CUresult
 
-from ..checks import findings
-from ..state import fault_reports, memory
-from ..state.devices import state
-from ..state.errors import StatusError
-from ..state.queue import captures
-from ..state.queue.graphs import graphs
+from ...checks import findings
+from ...state import fault_reports, memory
+from ...state.devices import state
+from ...state.errors import StatusError
+from ...state.queue import captures
+from ...state.queue.graphs import graphs
+from ..entry import entry
+from ..graphs.executables import executables
 from .contexts import end
-from .entry import entry
-from .graphs.executables import executables
 
 __all__ = ["drop_bytes", "reset"]
 

@@ -13,22 +13,22 @@ from cuda.bindings.driver import (
     CUresult,
 )
 
-from ..state.arguments import number
-from ..state.contexts import current
-from ..state.errors import StatusError
-from ..state.handles import Handles
-from ..state.queue import captures
-from ..state.queue.operations import Operation
-from ..state.queue.scheduling import complete, enqueue, refuse_broken, step
-from ..state.queue.stream import Stream
-from ..state.queue.work import Work
-from ..state.streams import find_stream
-from .entry import entry
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.handles import Handles
+from ...state.queue import captures
+from ...state.queue.operations import Operation
+from ...state.queue.scheduling import complete, enqueue, refuse_broken, step
+from ...state.queue.stream import Stream
+from ...state.queue.work import Work
+from ...state.streams import find_stream
+from ..entry import entry
 
 if TYPE_CHECKING:
-    from ..state.contexts import Context
-    from ..state.queue.captures import Capture
-    from ..state.queue.graphs import Node
+    from ...state.contexts import Context
+    from ...state.queue.captures import Capture
+    from ...state.queue.graphs import Node
 
 __all__ = [
     "cuEventCreate",

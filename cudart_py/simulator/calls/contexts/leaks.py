@@ -6,8 +6,8 @@ import atexit
 import os
 import sys
 
-from ..state import memory
-from .modules import modules
+from ...state import memory
+from ..modules.modules import modules
 
 __all__ = ["watch"]
 

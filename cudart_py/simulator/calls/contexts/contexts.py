@@ -11,17 +11,19 @@ from typing import Any
 
 from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUresult
 
-from ..state import memory, streams
-from ..state.arguments import number
-from ..state.contexts import Context, current, find_context, of_thread, primary
-from ..state.devices import find_device
-from ..state.errors import StatusError
-from ..state.memory import pools
-from ..state.queue import captures
-from ..state.queue.scheduling import abandon, complete_context
-from . import events, leaks, modules
-from .entry import entry
-from .memory import cuda_arrays
+from ...state import memory, streams
+from ...state.arguments import number
+from ...state.contexts import Context, current, find_context, of_thread, primary
+from ...state.devices import find_device
+from ...state.errors import StatusError
+from ...state.memory import pools
+from ...state.queue import captures
+from ...state.queue.scheduling import abandon, complete_context
+from ..entry import entry
+from ..memory import cuda_arrays
+from ..modules import modules
+from ..streams import events
+from . import leaks
 
 __all__ = [
     "cuCtxDisablePeerAccess",

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUfunction_attribute, CUfunctionLoadingState, CUmodule, CUresult
 
-from ..state.arguments import number
-from ..state.attributes import attribute
-from ..state.errors import StatusError
-from ..state.handles import Handles
-from .entry import entry
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.errors import StatusError
+from ...state.handles import Handles
+from ..entry import entry
 
 if TYPE_CHECKING:
-    from .. import ptx
+    from ... import ptx
     from .modules import LoadedModule
 
 __all__ = [

@@ -6,13 +6,13 @@ from typing import Any
 
 from cuda.bindings.driver import CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUresult, CUstream, CUstream_flags
 
-from ..state.arguments import number
-from ..state.contexts import current
-from ..state.errors import StatusError
-from ..state.queue.scheduling import settle, step
-from ..state.queue.stream import Stream
-from ..state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
-from .entry import entry
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.queue.scheduling import settle, step
+from ...state.queue.stream import Stream
+from ...state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
+from ..entry import entry
 
 __all__ = [
     "cuStreamCreate",

@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 
 from cuda.bindings.driver import CUresult
 
-from ..state.contexts import current
-from ..state.errors import StatusError
-from .entry import entry
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ..entry import entry
 
 __all__ = [
     "cuIpcCloseMemHandle",

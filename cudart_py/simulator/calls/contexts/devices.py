@@ -12,14 +12,14 @@ from typing import Any
 
 from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
 
-from ..checks.findings import mode
-from ..state.arguments import number
-from ..state.devices import Device, find_device, state
-from ..state.environment import whole_number
-from ..state.errors import StatusError
-from ..state.memory.record_limit import limit
-from .entry import entry
-from .launches.launches import engine, launch_limits, threads
+from ...checks.findings import mode
+from ...state.arguments import number
+from ...state.devices import Device, find_device, state
+from ...state.environment import whole_number
+from ...state.errors import StatusError
+from ...state.memory.record_limit import limit
+from ..entry import entry
+from ..launches.launches import engine, launch_limits, threads
 
 __all__ = [
     "cuDeviceCanAccessPeer",

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from ..calls.entry import alone, refusal
-from ..state.errors import StatusError
-from ..state.handles import next_handle
-from ..state.progress import progress
+from ...calls.entry import alone, refusal
+from ...state.errors import StatusError
+from ...state.handles import next_handle
+from ...state.progress import progress
 
 __all__ = ["LibraryError", "Objects", "entry", "missing"]
 

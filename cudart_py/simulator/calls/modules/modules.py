@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUlimit, CUmodule, CUresult
 
-from .. import ptx
-from ..state import memory
-from ..state.arguments import host_address, number
-from ..state.attributes import attribute
-from ..state.contexts import current
-from ..state.errors import StatusError
-from ..state.fault_reports import put_report, take_report
-from ..state.handles import Handles
-from ..state.queue.scheduling import complete_context
-from .entry import entry
+from ... import ptx
+from ...state import memory
+from ...state.arguments import host_address, number
+from ...state.attributes import attribute
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.fault_reports import put_report, take_report
+from ...state.handles import Handles
+from ...state.queue.scheduling import complete_context
+from ..entry import entry
 from .functions import LoadedFunction, functions
 
 if TYPE_CHECKING:
-    from ..state.contexts import Context
-    from ..state.memory import Allocation
+    from ...state.contexts import Context
+    from ...state.memory import Allocation
 
 __all__ = [
     "LoadedModule",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..state.contexts import current
-from .entry import entry
+from ...state.contexts import current
+from ..entry import entry
 
 __all__ = ["cuProfilerStart", "cuProfilerStop"]
 

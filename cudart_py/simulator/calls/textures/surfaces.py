@@ -6,13 +6,13 @@ from typing import Any
 
 from cuda.bindings.driver import CUDA_ARRAY3D_SURFACE_LDST, CUresourcetype, CUresult, CUsurfObject
 
-from ..ptx.operations.surfaces import Surface
-from ..state.arguments import number
-from ..state.contexts import current
-from ..state.errors import StatusError
-from ..state.handles import next_handle
-from .entry import entry
-from .memory.cuda_arrays import cuda_arrays
+from ...ptx.operations.surfaces import Surface
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.handles import next_handle
+from ..entry import entry
+from ..memory.cuda_arrays import cuda_arrays
 
 __all__ = ["cuSurfObjectCreate", "cuSurfObjectDestroy"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from cuda.bindings.driver import CUlimit, CUresult
 
-from ..state.arguments import number
-from ..state.attributes import attribute
-from ..state.contexts import current
-from ..state.errors import StatusError
-from .entry import entry
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ..entry import entry
 
 __all__ = ["cuCtxGetLimit", "cuCtxSetLimit"]
 

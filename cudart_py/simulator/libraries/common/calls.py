@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUgraphNodeType
 
-from ..state.queue.operations import Operation
-from ..state.streams import find_stream, submit
+from ...state.queue.operations import Operation
+from ...state.streams import find_stream, submit
 from .operands import Operand
 
 if TYPE_CHECKING:
-    from ..state.contexts import Context
+    from ...state.contexts import Context
 
 __all__ = ["LibraryCall", "queue"]
 

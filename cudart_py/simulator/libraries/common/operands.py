@@ -10,11 +10,11 @@ import numpy as np
 from cuda.bindings.driver import CUresult
 from numpy.typing import NDArray
 
-from ..checks.findings import mode, put_finding
-from ..checks.races import concurrency
-from ..state import memory
-from ..state.contexts import Context
-from ..state.queue.operations import FaultError
+from ...checks.findings import mode, put_finding
+from ...checks.races import concurrency
+from ...state import memory
+from ...state.contexts import Context
+from ...state.queue.operations import FaultError
 
 __all__ = ["Operand", "array", "columns", "vector"]
 

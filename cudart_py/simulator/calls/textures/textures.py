@@ -16,15 +16,15 @@ from cuda.bindings.driver import (
     CUtexObject,
 )
 
-from ..ptx.operations.textures import Texture
-from ..state import memory
-from ..state.arguments import number
-from ..state.attributes import attribute
-from ..state.contexts import current
-from ..state.errors import StatusError
-from ..state.handles import next_handle
-from .entry import entry
-from .memory.cuda_arrays import FORMATS, cuda_arrays
+from ...ptx.operations.textures import Texture
+from ...state import memory
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.handles import next_handle
+from ..entry import entry
+from ..memory.cuda_arrays import FORMATS, cuda_arrays
 
 __all__ = ["cuTexObjectCreate", "cuTexObjectDestroy"]
 

@@ -1,0 +1,1 @@
+"""Calls of devices and of their contexts: attributes, limits, resets, what processes share."""

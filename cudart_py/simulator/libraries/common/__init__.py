@@ -1,0 +1,1 @@
+"""What the software versions of the libraries share: their calls, operands and numbers."""
