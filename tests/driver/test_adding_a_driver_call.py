@@ -10,7 +10,7 @@ import pytest
 
 from cudart_py.context import device as devices
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.contexts.contexts import contexts
+from cudart_py.simulator.calls.contexts import contexts
 from tests.simulator.support import Status, fresh_devices, ok
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import numpy as np
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.graphs import executables
-from cudart_py.simulator.calls.modules.modules import functions, modules
-from cudart_py.simulator.calls.streams.streams import events
+from cudart_py.simulator.calls.modules import functions, modules
+from cudart_py.simulator.calls.streams import events
 from cudart_py.simulator.state import contexts, memory, streams
 from cudart_py.simulator.state.memory import pools
 from cudart_py.simulator.state.queue import captures, graphs
