@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -135,8 +136,11 @@ def _stored(paths: Sequence[Path]) -> Take:
 def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Take:
     """Take runs by pytest, each in a process of its own; a run of some benchmarks alone is silent unless it fails.
 
-    `shown` is what pytest-benchmark's own table has beside the first run.
+    `shown` is what pytest-benchmark's own table has beside the first run. Raises _GateError where pytest-benchmark is
+    not installed.
     """
+    if find_spec("pytest_benchmark") is None:
+        raise _GateError("benchmarks run under pytest-benchmark, which is not installed: pip install pytest-benchmark")
     numbers = itertools.count()
 
     def take(names: Sequence[str] = ()) -> Json | None:

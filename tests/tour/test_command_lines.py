@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from library_tour import counters, stops
-from library_tour.__main__ import build_parser
+from library_tour.command import build_parser
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "command-lines.md").read_text(encoding="utf-8")

@@ -1,0 +1,185 @@
+"""The command `library-tour`: run the stops of the tour, show one with its lesson, check an exercise, list them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import cudart_py as cuda
+
+from . import lesson, plots, ranks, report, showing, stops, timing
+from .ranks import Ranks
+from .roofline import CARDS
+from .tour import INTERRUPTED, Files, run_stops
+from .usage import UsageError, wrong_usage_if
+
+__all__ = ["main"]
+
+GOOD, USAGE = 0, 2
+COMMANDS = ("list", "run", "show", "exercise")
+# Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.
+USAGE_ERRORS = (
+    UsageError,
+    stops.UnknownStopError,
+    lesson.MissingLessonError,
+    plots.MissingPlotExtraError,
+    ranks.MissingMpiError,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Return 0, 1 for a failed check, an error of a stop or an answer that is not right, 2 for wrong usage, or 130 after
+    Ctrl-C.
+    """
+    try:
+        return run_command(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("library-tour: interrupted\n")
+        return INTERRUPTED
+
+
+def run_command(arguments: Sequence[str] | None) -> int:
+    """Run the command that the arguments name; return its status."""
+    parser = build_parser()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and (advice := meant(words[0])):
+        parser.exit(USAGE, f"library-tour: {advice}\n")
+    options = parser.parse_args(words)
+    if options.command == "list":
+        list_stops(as_json=options.json)
+        return GOOD
+    try:
+        if options.command == "exercise":
+            return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
+        names = names_to_run([options.stop] if options.command == "show" else options.stops)
+        files = Files(options.json, options.plot, options.html, CARDS[options.card])
+        files.check()
+        if options.driver:
+            # Read at the first CUDA call, and nothing has made one yet.
+            os.environ["CUDART_PY_DRIVER"] = options.driver
+        if options.untimed:
+            timing.turn_off()
+        together = ranks.world()
+    except USAGE_ERRORS as error:
+        parser.exit(USAGE, f"library-tour: {error}\n")
+    with together.ending_together() if together else nullcontext():
+        try:
+            device = chosen_device(options.device, together)
+        except USAGE_ERRORS as error:
+            parser.exit(USAGE, f"library-tour: {error}\n")
+        if options.command == "show":
+            return showing.show(options.stop, device, options.size, together)
+        return run_stops(device, names, options.size, files, together)
+
+
+def chosen_device(number: int | None, together: Ranks | None) -> cuda.Device:
+    """Return the device of this number, or the first one, or this rank's; raise UsageError where there is none."""
+    with wrong_usage_if(ValueError, cuda.NoDeviceError):
+        return together.own_device() if together and number is None else cuda.Device(number or 0)
+
+
+def meant(word: str) -> str:
+    """Return what to type instead of a stop's name, or one like it, where a command belongs; "" for anything else."""
+    if word in COMMANDS or word.startswith("-"):
+        return ""
+    if word in stops.names():
+        return f"{word} is a stop: `library-tour run {word}` runs it, and `library-tour show {word}` explains it"
+    near = difflib.get_close_matches(word, [*COMMANDS, *stops.names()], n=1)
+    if not near or near[0] in COMMANDS:
+        return ""
+    return f"there is no command {word!r}; did you mean `library-tour run {near[0]}`?"
+
+
+def names_to_run(asked: Sequence[str]) -> Sequence[str]:
+    """Return the stops that are asked for, or all, or all that ranks can run together where mpiexec has started this.
+
+    Raises UnknownStopError for a name that no stop has, and UsageError for a stop that ranks cannot run.
+    """
+    for name in asked:
+        stops.module_name(name)
+    if not ranks.started_by_mpi():
+        return list(dict.fromkeys(asked)) or stops.names()
+    alone = [name for name in asked if name not in stops.SEVERAL_DEVICES]
+    if alone:
+        raise UsageError(
+            f"{alone[0]} runs in one process: start it without mpiexec, which is for {', '.join(stops.SEVERAL_DEVICES)}"
+        )
+    return list(dict.fromkeys(asked)) or stops.SEVERAL_DEVICES
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command line's grammar."""
+    parser = argparse.ArgumentParser(
+        prog="library-tour", description="Tour CUDA, one topic a stop. Without a command, run every stop."
+    )
+    parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
+    parser.set_defaults(
+        command="run", stops=[], size=None, json=None, plot=None, html=None, driver=None, device=None, untimed=False,
+        card="h200",
+    )  # fmt: skip  # grouped by meaning
+    commands = parser.add_subparsers(title="commands")
+    list_ = commands.add_parser("list", help="name the stops")
+    list_.add_argument("--json", action="store_true", help="as JSON on standard output")
+    list_.set_defaults(command="list")
+    run = commands.add_parser("run", help="run the named stops, or all")
+    run.add_argument("stops", nargs="*", metavar="STOP", help="a name that `library-tour list` shows")
+    run.add_argument(
+        "--json", type=Path, metavar="FILE", help="write rows, checks and versions there; - is standard output"
+    )
+    run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
+    run.add_argument(
+        "--card",
+        choices=CARDS,
+        default="h200",
+        help="whose roofline --plot draws where kernels are counted, h200 at first",
+    )
+    run.add_argument("--html", type=Path, metavar="DIR", help="write a page for each stop there, with its lesson")
+    run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
+    show_ = commands.add_parser("show", help="run one stop and explain it: its code step by step, and an exercise")
+    show_.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    show_.set_defaults(command="show")
+    for command in (run, show_):
+        command.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")
+        command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the simulator")
+        command.add_argument(
+            "--device",
+            type=int,
+            metavar="N",
+            help="the device's number, 0 at first; ranks take a host's devices in turn",
+        )
+    exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
+    exercise.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to be checked")
+    exercise.add_argument("--hint", action="store_true", help="print a hint")
+    exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
+    exercise.set_defaults(command="exercise")
+    return parser
+
+
+def positive(text: str) -> int:
+    """Parse a whole number of at least one."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def list_stops(*, as_json: bool) -> None:
+    """Print every stop's name and title, in the tour's order."""
+    if as_json:
+        listed = []
+        for name in stops.names():
+            stop = stops.load(name)
+            size = stop.SIZE and {"counts": stop.SIZE.counts, "full": stop.SIZE.full, "small": stop.SIZE.small}
+            listed.append({"name": name, "title": stop.TITLE, "size": size})
+        sys.stdout.write(json.dumps(listed, indent=2) + "\n")
+        return
+    report.console().print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))

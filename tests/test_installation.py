@@ -1,0 +1,63 @@
+"""A Python that is too old, and packages that are not installed, are named in one sentence.
+
+`.ci/run` tries the same with the built wheel in an environment that has no extras.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cudart_py import version
+from cudart_py.__main__ import main
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OLD_PYTHON = "import sys; sys.version_info = (3, 10, 13, 'final', 0)\n"
+RUN_THE_TOUR = "import runpy; runpy.run_module('library_tour', run_name='__main__')"
+# `python -m cudart_py` and `python -m library_tour` import these before the version of Python has been looked at.
+FIRST_MODULES = (
+    "cudart_py/__init__.py",
+    "cudart_py/version.py",
+    "library_tour/__init__.py",
+    "library_tour/__main__.py",
+)
+
+
+def test_the_oldest_python_is_that_of_the_project():
+    oldest = ".".join(map(str, version._OLDEST_PYTHON))
+    assert PROJECT["requires-python"].split(",")[0] == f">={oldest}"
+
+
+@pytest.mark.parametrize("module", FIRST_MODULES)
+def test_an_older_python_can_parse_what_it_imports_first(module):
+    ast.parse((ROOT / module).read_text(encoding="utf-8"), feature_version=(3, 10))
+
+
+def test_the_package_tells_an_older_python_what_it_needs(python):
+    said = python(f"{OLD_PYTHON}import cudart_py", check=False).stderr.splitlines()[-1]
+    assert re.match(r"ImportError: .*3\.11.*3\.10\.13.*uv run", said)
+
+
+def test_the_tour_tells_an_older_python_the_same_without_a_traceback(python):
+    done = python(OLD_PYTHON + RUN_THE_TOUR, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"library-tour: .*3\.11.*3\.10\.13.*uv run.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("package", ["markdown_it", "pygments", "rich"])
+def test_the_tour_names_its_extra_where_it_is_missing(python, package):
+    done = python(f"import sys; sys.modules[{package!r}] = None\n{RUN_THE_TOUR}", check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(rf"library-tour: .*{package}.*pip install 'cudart-py\[tour\]'\n", done.stderr)
+
+
+def test_the_gate_says_that_it_needs_pytest_benchmark(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
+    assert main(["gate", "--record", str(tmp_path / "baseline.json")]) == 2
+    assert "pip install pytest-benchmark" in capsys.readouterr().out
