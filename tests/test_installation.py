@@ -61,3 +61,13 @@ def test_the_gate_says_that_it_needs_pytest_benchmark(tmp_path, capsys, monkeypa
     monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
     assert main(["gate", "--record", str(tmp_path / "baseline.json")]) == 2
     assert "pip install pytest-benchmark" in capsys.readouterr().out
+
+
+def test_the_support_page_has_a_place_for_each_python_of_the_project():
+    page = (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
+    _, ci, gpu, expected, refused, _ = re.search(r"^\| Python (\|.*)$", page, re.MULTILINE)[1].split("|")
+    named = [version for cell in (ci, gpu, expected) for version in re.findall(r"3\.\d+", cell)]
+    classifiers = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
+    assert sorted(named) == sorted(classifiers)
+    assert "3.10 and older" in refused
+    assert re.search(r"UV_PYTHON:-([\d.]+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))[1] == ci.strip()
