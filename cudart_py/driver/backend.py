@@ -256,6 +256,10 @@ def _after_fork() -> None:
 
 def _cuda(*, required: bool) -> Backend:
     """Initialise the real driver; fall back to the simulator only for want of a driver or device."""
+    if sys.platform == "darwin":  # without NVIDIA's driver, the bindings have no wheels either
+        if required:
+            raise errors.NoDeviceError("macOS has no NVIDIA driver")
+        return _fall_back("macOS has no NVIDIA driver")
     from cuda.bindings import driver  # not at import: it takes longer than the import of all of this package
     from cuda.pathfinder import DynamicLibNotFoundError  # as above
 
@@ -285,11 +289,12 @@ def _cuda(*, required: bool) -> Backend:
 
 
 def _fall_back(reason: str) -> Backend:
+    simulator = _simulator()
     print(  # noqa: T201  # the contract: said once, on standard error
         f"cudart_py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
         file=sys.stderr,
     )
-    return _simulator()
+    return simulator
 
 
 def _simulator() -> Backend:

@@ -109,6 +109,20 @@ except cuda.errors.NotSupportedError as error:
     assert all(word in said for word in (platform, "WSL", "Docker", "Colab"))
 
 
+def test_macos_which_has_no_bindings_is_told_the_same_once(python):
+    program = """
+import sys
+sys.modules["cuda"] = None
+import cudart_py as cuda
+sys.platform = "darwin"
+cuda.zeros(3)
+"""
+    done = python(program, check=False, CUDART_PY_DRIVER="")
+    assert re.search(r"^cudart_py\.errors\.NotSupportedError: .*darwin.*Docker.*Colab", done.stderr, re.MULTILINE)
+    assert "kernels run on the simulator" not in done.stderr
+    assert "NoDeviceError: macOS has no NVIDIA driver" in python(program, check=False, CUDART_PY_DRIVER="cuda").stderr
+
+
 def test_a_simulator_without_devices_is_a_machine_without_devices(python):
     program = """
 import cudart_py as cuda
