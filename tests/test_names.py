@@ -44,8 +44,8 @@ OF_CPP = re.compile(r"cuda(LaunchKernel|LaunchCooperative|Occupancy|FuncGet|Memc
 
 
 @pytest.mark.skipif(
-    tuple(map(int, version("cuda-bindings").split(".")[:2])) < (13, 4),
-    reason="the page names functions of CUDA 13.4, which older bindings lack",
+    tuple(map(int, version("cuda-bindings").split(".")[:2])) < (13, 5),
+    reason="the page names functions of CUDA 13.5, which older bindings lack",
 )
 @pytest.mark.parametrize(("module", "column"), [(runtime, 0), (driver, 1)], ids=["runtime", "driver"])
 def test_no_function_is_made_up(module, column):
