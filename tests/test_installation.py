@@ -39,6 +39,12 @@ def test_an_older_python_can_parse_what_it_imports_first(module):
     ast.parse((ROOT / module).read_text(encoding="utf-8"), feature_version=(3, 10))
 
 
+def test_the_version_is_the_first_module_that_the_package_imports():
+    body = ast.parse((ROOT / "cudart_py" / "__init__.py").read_text(encoding="utf-8")).body
+    first = next(node for node in body if isinstance(node, ast.ImportFrom) and node.level)
+    assert (first.module, first.names[0].name) == (None, "version")
+
+
 def test_the_package_tells_an_older_python_what_it_needs(python):
     said = python(f"{OLD_PYTHON}import cudart_py", check=False).stderr.splitlines()[-1]
     assert re.match(r"ImportError: .*3\.11.*3\.10\.13.*uv run", said)
@@ -59,7 +65,7 @@ def test_the_tour_names_its_extra_where_it_is_missing(python, package):
 
 def test_the_gate_says_that_it_needs_pytest_benchmark(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "pytest_benchmark", None)
-    assert main(["gate", "--record", str(tmp_path / "baseline.json")]) == 2
+    assert main(["gate", "--record", str(tmp_path / "baseline.json"), str(tmp_path / "bench_nothing.py")]) == 2
     assert "pip install pytest-benchmark" in capsys.readouterr().out
 
 
