@@ -229,6 +229,11 @@ def chosen() -> Backend:
         return _used
     with _lock:
         if _used is None:
+            if sys.platform != "linux":  # before the import of anything that other systems lack
+                raise errors.NotSupportedError(
+                    f"cudart_py runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
+                    "of Docker, or a notebook of Google Colab"
+                )
             name = _selected or os.environ.get(ENVIRONMENT_VARIABLE)
             if name and name not in _NAMES:
                 raise ValueError(f"{ENVIRONMENT_VARIABLE}={name!r} is not one of {', '.join(map(repr, _NAMES))}")
@@ -256,10 +261,6 @@ def _after_fork() -> None:
 
 def _cuda(*, required: bool) -> Backend:
     """Initialise the real driver; fall back to the simulator only for want of a driver or device."""
-    if sys.platform == "darwin":  # without NVIDIA's driver, the bindings have no wheels either
-        if required:
-            raise errors.NoDeviceError("macOS has no NVIDIA driver")
-        return _fall_back("macOS has no NVIDIA driver")
     from cuda.bindings import driver  # not at import: it takes longer than the import of all of this package
     from cuda.pathfinder import DynamicLibNotFoundError  # as above
 
@@ -289,20 +290,14 @@ def _cuda(*, required: bool) -> Backend:
 
 
 def _fall_back(reason: str) -> Backend:
-    simulator = _simulator()
     print(  # noqa: T201  # the contract: said once, on standard error
         f"cudart_py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
         file=sys.stderr,
     )
-    return simulator
+    return _simulator()
 
 
 def _simulator() -> Backend:
-    if sys.platform != "linux":
-        raise errors.NotSupportedError(
-            f"the simulator runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
-            "of Docker, or a notebook of Google Colab"
-        )
     backend = SimulatorBackend()
     (status,) = backend.functions.cuInit(0)
     if status:  # no driver is chosen yet, which would be asked for the text
