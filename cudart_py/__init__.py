@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import version as version  # first, since it refuses a Python that cannot parse the others
 from . import errors, graphs, images, ipc, profiling, textures
+from . import version as version  # first, since it refuses a Python that cannot parse the others
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy

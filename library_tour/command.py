@@ -82,7 +82,7 @@ def run_command(arguments: Sequence[str] | None) -> int:
 
 def chosen_device(number: int | None, together: Ranks | None) -> cuda.Device:
     """Return the device of this number, or the first one, or this rank's; raise UsageError where there is none."""
-    with wrong_usage_if(ValueError, cuda.NoDeviceError):
+    with wrong_usage_if(ValueError, cuda.errors.NoDeviceError):
         return together.own_device() if together and number is None else cuda.Device(number or 0)
 
 

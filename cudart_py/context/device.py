@@ -303,7 +303,8 @@ def _after_fork() -> None:
     this_thread.stack[:] = [None] * len(this_thread.stack)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork, and the first CUDA call says what it needs
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def current_device() -> Device:

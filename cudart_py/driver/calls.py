@@ -75,7 +75,8 @@ def _forget() -> None:
     api.__dict__.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # Windows has no fork, and the first CUDA call says what it needs
+    os.register_at_fork(after_in_child=_forget)
 
 
 def device_ordinal(address: int) -> int:
