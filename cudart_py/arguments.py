@@ -2,9 +2,11 @@
 
     Stream.record: argument 'event' must be an Event or None, not the int 5
 
-Each check takes the name of the call, the name of the argument and what came. It returns the value as the package
-works with it, or raises TypeError for what has the wrong type and ValueError for what has the right one and cannot be
-used. What an argument's own methods raise, such as `__index__`, is passed on.
+The order is always the same: the call, the argument, the rule, what came, and the remedy where there is one. Other
+arguments that the sentence mentions are in quotes too. Each check takes the name of the call, the name of the argument
+and what came. It returns the value as the package works with it, or raises TypeError for what has the wrong type and
+ValueError for what has the right one and cannot be used. What an argument's own methods raise, such as `__index__`, is
+passed on.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "choice",
+    "contiguous",
     "describe",
+    "dimensions",
     "dtype",
     "flag",
     "function",
@@ -30,8 +34,11 @@ __all__ = [
     "integers",
     "number",
     "opened",
+    "same_shape",
     "shape",
     "text",
+    "unusable",
+    "wrong_dtype",
     "wrong_type",
     "wrong_value",
 ]
@@ -57,14 +64,32 @@ _DTYPE_SPELLINGS: tuple[type, ...] = (str, type, np.dtype, tuple, list, dict)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, np.generic)
 
 
-def wrong_type(call: str, name: str, wanted: str, value: Any) -> TypeError:
+def _sentence(call: str, name: str, rule: str, actual: object, remedy: str) -> str:
+    contrast = "" if actual is None else f", not {actual}"
+    return f"{call}: argument {name!r} must {rule}{contrast}{remedy and f'; {remedy}'}"
+
+
+def wrong_type(call: str, name: str, wanted: str, value: Any, remedy: str = "") -> TypeError:
     """Return the exception for an argument of the wrong type."""
-    return TypeError(f"{call}: argument {name!r} must be {wanted}, not {describe(value)}")
+    return TypeError(_sentence(call, name, f"be {wanted}", describe(value), remedy))
 
 
-def wrong_value(call: str, name: str, wanted: str, value: Any) -> ValueError:
+def wrong_value(call: str, name: str, wanted: str, value: Any, remedy: str = "") -> ValueError:
     """Return the exception for an argument of the right type that cannot be used."""
-    return ValueError(f"{call}: argument {name!r} must be {wanted}, not {describe(value)}")
+    return ValueError(_sentence(call, name, f"be {wanted}", describe(value), remedy))
+
+
+def wrong_dtype(call: str, name: str, wanted: str, dtype: object, remedy: str = "") -> TypeError:
+    """Return the exception for an array of the wrong dtype; `dtype` may be the name of one."""
+    return TypeError(_sentence(call, name, f"have dtype {wanted}", dtype, remedy))
+
+
+def unusable(call: str, name: str, rule: str, actual: object = None, remedy: str = "") -> ValueError:
+    """Return the exception for an argument one of whose properties breaks a rule, which follows the word "must".
+
+    `actual` is that property: a shape, a number of bytes, or None where the rule says it all.
+    """
+    return ValueError(_sentence(call, name, rule, actual, remedy))
 
 
 def refuse_copy(thing: Any, remedy: str) -> NoReturn:
@@ -80,6 +105,8 @@ def describe(value: Any) -> str:
         return f"the class {value.__name__}"
     if isinstance(value, np.ndarray):
         return f"a NumPy array of {value.dtype} and shape {value.shape}"
+    if isinstance(value, np.dtype):
+        return f"the dtype {value}"
     kind = type(value).__name__
     if getattr(value, "closed", False) is True:
         return f"a closed {kind}"
@@ -91,7 +118,9 @@ def describe(value: Any) -> str:
         return f"a huge {kind}"
 
 
-def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "") -> T:
+def instance(
+    call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "", remedy: str = ""
+) -> T:
     """Return an object of a class or of one of several; `wanted` is how the error calls it.
 
     By default that is the class's name.
@@ -99,7 +128,7 @@ def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ..
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         words = " or ".join(f"{'an' if one.__name__[0] in 'AEIOU' else 'a'} {one.__name__}" for one in kinds)
-        raise wrong_type(call, name, wanted or words, value)
+        raise wrong_type(call, name, wanted or words, value, remedy)
     return value
 
 
@@ -121,7 +150,7 @@ def integer(call: str, name: str, value: Any, least: int | None = None, most: in
     except TypeError:  # an array of more than one integer, or of none
         raise wrong_type(call, name, "an int", value) from None
     if (least is not None and result < least) or (most is not None and result > most):
-        limits = f"of {least} at least" if most is None else f"of {most} at most" if least is None else ""
+        limits = f"of at least {least}" if most is None else f"of at most {most}" if least is None else ""
         raise wrong_value(call, name, f"an int {limits or f'from {least} to {most}'}", result)
     return result
 
@@ -147,7 +176,7 @@ def number(
     except OverflowError:
         raise wrong_value(call, name, "a number that a float can hold", value) from None
     if not least <= result <= most:
-        limits = f"of {least:g} at least" if most >= sys.float_info.max else f"from {least:g} to {most:g}"
+        limits = f"of at least {least:g}" if most >= sys.float_info.max else f"from {least:g} to {most:g}"
         finite = (least, most) == (-sys.float_info.max, sys.float_info.max)
         raise wrong_value(call, name, "a finite number" if finite else f"a number {limits}", value)
     return result
@@ -175,13 +204,16 @@ def text(call: str, name: str, value: Any) -> str:
     return value
 
 
-def choice(call: str, name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return one of a few words."""
-    if not isinstance(value, str):
-        raise wrong_type(call, name, "a str", value)
+Word = TypeVar("Word", str, str | None)
+
+
+def choice(call: str, name: str, value: Any, choices: Iterable[Word], remedy: str = "") -> Word:
+    """Return one of a few words, of which one may be None."""
     known = tuple(choices)
+    if not isinstance(value, str) and not (value is None and None in known):
+        raise wrong_type(call, name, "a str or None" if None in known else "a str", value, remedy)
     if value not in known:
-        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value)
+        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value, remedy)
     return value
 
 
@@ -207,7 +239,7 @@ def _checked_shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     else:
         sizes = (integer(call, name, value),)
     if len(sizes) > _MAX_DIMENSIONS:
-        raise wrong_value(call, name, f"a shape of {_MAX_DIMENSIONS} dimensions at most", value)
+        raise wrong_value(call, name, f"a shape of at most {_MAX_DIMENSIONS} dimensions", value)
     if any(not 0 <= size < _NO_SIZE for size in sizes):
         raise wrong_value(call, name, "a shape without negative or impossible sizes", value)
     return sizes
@@ -251,3 +283,25 @@ def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
         raise wrong_type(call, name, "an array or what NumPy makes one of", value) from error
     _check_dtype(f"{call}: argument {name!r} has the dtype", result.dtype)
     return result
+
+
+def dimensions(call: str, name: str, array: Any, *counts: int) -> None:
+    """Raise ValueError for an array that has none of some numbers of dimensions."""
+    if len(array.shape) not in counts:
+        many = f"{' or '.join(map(str, counts))} dimension{'s' * (counts[-1] != 1)}"
+        raise unusable(call, name, f"have {many}", f"the shape {array.shape}")
+
+
+def same_shape(call: str, name: str, array: Any, expected: tuple[int, ...], reason: str) -> None:
+    """Raise ValueError for an array of another shape than the one that follows from other arguments.
+
+    `reason` names these and follows the shape: "for 'a' of shape (4, 5)".
+    """
+    if array.shape != expected:
+        raise unusable(call, name, f"have shape {expected} {reason}", array.shape)
+
+
+def contiguous(call: str, name: str, array: Any, remedy: str = "") -> None:
+    """Raise ValueError for a device array with gaps, or in another order than C's."""
+    if not array.is_contiguous:
+        raise unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}", remedy)

@@ -1,32 +1,33 @@
 """Device arrays as the libraries see them: a pointer, sizes and leading dimensions, checked and with no copy.
 
-Every error names the operand, and comes before anything is written.
+Every error names the call and the operand, and comes before anything is written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import arguments
 from ..context.device import Device, current_device
 from ..memory.array import DeviceArray
-from ..streams.stream import Stream, legacy_default
+from ..streams.stream import Stream, legacy_default, stream_of
 from .dtypes import Kind, kind_of, name_of
 
 __all__ = [
     "Matrix",
     "Vector",
     "check_apart",
-    "check_flags",
-    "check_open",
     "check_place",
+    "check_product",
+    "contiguous_matrix",
     "device_of",
     "kind",
     "matrix",
-    "require_contiguous",
+    "one_of",
     "require_dtype",
-    "require_shape",
     "vector",
 ]
 
@@ -54,125 +55,125 @@ class Vector(NamedTuple):
     span: int
 
 
-def device_of(stream: Stream | None) -> tuple[Stream, Device]:
+def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
     """Return the stream to use, the legacy default one for None, and the device that it runs on."""
     if stream is None:
         return legacy_default, current_device()
-    if not isinstance(stream, Stream):
-        raise TypeError(f"stream must be a cudart_py Stream or None, not {type(stream).__name__}")
-    stream.handle  # noqa: B018  # raises when closed
+    stream = stream_of(call, stream)
     return stream, stream.device
 
 
-def check_place(device: Device, **operands: Any) -> list[int]:
+def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     """Return the addresses of operands, after checking that they are open DeviceArrays which a device can reach.
 
     Raises TypeError for what is no DeviceArray, ValueError for one that is closed or on another device.
     """
     addresses = []
     for name, operand in operands.items():
-        if not isinstance(operand, DeviceArray):
-            remedy = "as_device_array" if hasattr(operand, "__cuda_array_interface__") else "to_device"
-            raise TypeError(f"{name} must be a DeviceArray, not {type(operand).__name__}; cudart_py.{remedy} makes one")
-        if operand.closed:
-            raise ValueError(f"{name} is closed: its memory is given back")
+        if not isinstance(operand, DeviceArray) or operand.closed:
+            maker = "as_device_array" if hasattr(operand, "__cuda_array_interface__") else "to_device"
+            arguments.instance(call, name, operand, DeviceArray, remedy=f"cudart_py.{maker} makes one")
+            raise arguments.wrong_value(call, name, "open", operand)
         home = operand.device
         if home is not device and not device.peer_enabled(home):
-            raise ValueError(
-                f"{name} is on device {home.ordinal}, and the work on device {device.ordinal}, which has no access: "
-                f"copy it, or call Device({device.ordinal}).enable_peer(Device({home.ordinal}))"
+            raise arguments.unusable(
+                call,
+                name,
+                f"be in memory that device {device.ordinal} can reach, where the work is done",
+                f"on device {home.ordinal}",
+                f"copy it, or call Device({device.ordinal}).enable_peer(Device({home.ordinal}))",
             )
         addresses.append(operand._address)
     return addresses
 
 
-def check_flags(**flags: Any) -> None:
-    """Raise TypeError, naming it, for what is no bool: whatever is not empty would count as true."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool | np.bool_):
-            raise TypeError(f"{name} must be a bool, not {type(flag).__name__}")
-
-
-def check_open(**operands: DeviceArray) -> None:
-    """Raise ValueError, naming it, for an operand that is closed."""
-    for name, operand in operands.items():
-        if operand.closed:
-            raise ValueError(f"{name} is closed: its memory is given back")
-
-
-def check_apart(name: str, start: int, nbytes: int, **operands: tuple[int, int]) -> None:
+def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
     """Raise ValueError if the bytes of an output overlap those of an input: each is an address and so many bytes."""
     for other, (address, extent) in operands.items():
         if start < address + extent and address < start + nbytes:
-            raise ValueError(f"{name} overlaps {other}, which is read while {name} is written")
+            raise arguments.unusable(call, name, f"not overlap {other!r}, which is read while {name!r} is written")
 
 
-def kind(name: str, array: DeviceArray, allowed: tuple[str, ...]) -> Kind:
+def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
     """Return what the libraries know of an operand's dtype; TypeError for one that is not allowed."""
     found = kind_of(array.dtype)
     if found is None or found.name not in allowed:
-        raise TypeError(f"{name} has dtype {name_of(array.dtype)}; the library takes {', '.join(allowed)}")
+        raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype))
     return found
 
 
-def _elements(name: str, stride: int, itemsize: int) -> int:
+def one_of(words: Iterable[str]) -> str:
+    """Return words as a sentence lists them when one of them is asked for."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason: str) -> None:
+    """Raise TypeError for an operand of another dtype than the one that follows from a reason, such as "like 'a'"."""
+    if array.dtype != dtype:
+        raise arguments.wrong_dtype(call, name, f"{name_of(dtype)} {reason}", name_of(array.dtype))
+
+
+def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
     if stride % itemsize:
-        raise ValueError(f"{name} has a stride of {stride} bytes, no multiple of its {itemsize}-byte elements")
+        raise arguments.unusable(
+            call, name, f"have strides that are multiples of its {itemsize}-byte elements", f"{stride} bytes"
+        )
     return stride // itemsize
 
 
-def matrix(name: str, array: DeviceArray, *, batched: bool = False) -> Matrix:
+def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False) -> Matrix:
     """Describe a matrix whose rows are contiguous and may be padded, and with `batched` also three dimensions.
 
     Raises ValueError for another number of dimensions and for strides that BLAS has no name for.
     """
+    arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
     shape, strides, itemsize = array.shape, array.strides, array.dtype.itemsize
-    if len(shape) != 2 and not (batched and len(shape) == 3):
-        raise ValueError(f"{name} has shape {shape}; it must have {'2 or 3' if batched else '2'} dimensions")
     rows, columns = shape[-2:]
-    step, leading = _elements(name, strides[-1], itemsize), _elements(name, strides[-2], itemsize)
+    step, leading = _elements(call, name, strides[-1], itemsize), _elements(call, name, strides[-2], itemsize)
     if columns > 1 and step != 1:
-        raise ValueError(
-            f"{name} has {strides[-1]} bytes from column to column; the library takes rows whose elements lie "
-            f"one behind the other, {itemsize} bytes apart"
-        )
+        raise arguments.unusable(
+            call, name, "have rows of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
+            f"{itemsize} bytes",
+        )  # fmt: skip  # grouped by meaning
     if rows <= 1:  # the stride of one row means nothing
         leading = max(columns, 1)
     if rows > 1 and leading < columns:
-        raise ValueError(f"{name} has rows of {columns} elements that begin {leading} elements apart: they overlap")
+        raise arguments.unusable(
+            call, name, "have rows that do not overlap", f"rows of {columns} elements that begin {leading} apart"
+        )
     batch, stride = 1, 0
     if len(shape) == 3:
-        batch, stride = shape[0], _elements(name, strides[0], itemsize)
+        batch, stride = shape[0], _elements(call, name, strides[0], itemsize)
     span = 0
     if batch and rows and columns:
         span = ((batch - 1) * stride + (rows - 1) * leading + columns) * itemsize
     return Matrix(rows, columns, max(leading, 1), batch, stride, span)
 
 
-def vector(name: str, array: DeviceArray) -> Vector:
+def contiguous_matrix(shape: tuple[int, ...], itemsize: int) -> Matrix:
+    """Describe the new array of a shape of 2 or 3 dimensions that is yet to be made."""
+    rows, columns = shape[-2:]
+    batch = shape[0] if len(shape) == 3 else 1
+    stride = rows * columns if len(shape) == 3 else 0
+    return Matrix(rows, columns, max(columns, 1), batch, stride, batch * rows * columns * itemsize)
+
+
+def vector(call: str, name: str, array: DeviceArray) -> Vector:
     """Describe a vector, which may have gaps of equal length; ValueError for other numbers of dimensions."""
-    if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}; it must have 1 dimension")
-    size, step = array.shape[0], _elements(name, array.strides[0], array.itemsize)
+    arguments.dimensions(call, name, array, 1)
+    size, step = array.shape[0], _elements(call, name, array.strides[0], array.itemsize)
     if size > 1 and step < 1:
-        raise ValueError(f"{name} has a stride of {step} elements: all of them are the same one")
+        raise arguments.unusable(call, name, "have elements that do not overlap", f"a stride of {step} elements")
     step = max(step, 1)
     return Vector(size, step, ((size - 1) * step + 1) * array.itemsize if size else 0)
 
 
-def require_contiguous(name: str, array: DeviceArray) -> None:
-    """Raise ValueError for an array with gaps, or in another order than C's."""
-    if not array.is_contiguous:
-        raise ValueError(f"{name} has strides {array.strides}; the library takes a contiguous array")
+def check_product(call: str, b: tuple[str, int], a: tuple[str, int]) -> None:
+    """Raise ValueError where a factor has not as many rows as the factor before it has columns.
 
-
-def require_dtype(name: str, array: DeviceArray, dtype: np.dtype[Any], like: str) -> None:
-    """Raise TypeError for an operand of another dtype than the one that it goes with."""
-    if array.dtype != dtype:
-        raise TypeError(f"{name} has dtype {name_of(array.dtype)}, and {like} {name_of(dtype)}; they must be the same")
-
-
-def require_shape(name: str, array: DeviceArray, shape: tuple[int, ...], why: str) -> None:
-    """Raise ValueError for an operand of another shape than the one that follows from the others."""
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; {why} makes it {shape}")
+    Each is given by its name and that number.
+    """
+    (name, rows), (before, columns) = b, a
+    if rows != columns:
+        raise arguments.unusable(call, name, f"have {columns} rows, as {before!r} has {columns} columns", rows)

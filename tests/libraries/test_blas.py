@@ -93,16 +93,16 @@ def test_what_equals_an_argument_of_a_known_product_is_looked_at_all_the_same(de
     operands = {key: cuda.zeros((4, 4)) for key in ("a", "b", "out")}
     gemm(**operands, alpha=1.0, beta=1.0)
     for factor in ("alpha", "beta"):
-        with pytest.raises(TypeError, match=f"{factor} must be a number, not bool"):
+        with pytest.raises(TypeError, match=f"gemm: argument '{factor}' must be a number, not the bool"):
             gemm(**operands, **{"alpha": 1.0, "beta": 1.0, factor: True})
     operands[name].close()
-    with pytest.raises(ValueError, match=f"{name} is closed"):
+    with pytest.raises(ValueError, match=f"gemm: argument '{name}' must be open"):
         gemm(**operands, alpha=1.0, beta=1.0)
 
 
 def test_a_failure_of_the_library_is_an_error_of_cudart_py(device, monkeypatch):
     a = cuda.zeros((4, 4))
-    monkeypatch.setattr("cudart_py.libraries.blas.products.compute_type", lambda kind, compute: 1 << 20)
+    monkeypatch.setattr("cudart_py.libraries.blas.products.compute_type", lambda call, kind, compute: 1 << 20)
     with pytest.raises(cuda.CudaError, match=r"cublasGemmEx: .*(NOT_SUPPORTED|INVALID_VALUE)") as error:
         gemm(a, a, alpha=1.25)  # a product that has not come before
     assert error.value.status

@@ -172,7 +172,7 @@ def test_borrowed_memory_is_never_freed(device):
     assert array.to_host().sum() == 15
     with pytest.raises(ValueError, match="pitch of 4 bytes, smaller than the row's 8 bytes"):
         cuda.DeviceArray.borrow(array.pointer, (2, 2), np.int32, strides=(4, 4))
-    with pytest.raises(ValueError, match=r"'strides\[0\]' must be an int of 0 at least"):
+    with pytest.raises(ValueError, match=r"'strides\[0\]' must be an int of at least 0"):
         cuda.DeviceArray.borrow(array.pointer, 2, np.int32, strides=(-4,))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import arguments
 from ...context.current import activated
 from ...context.lifetimes import Handle  # descriptors are given back at the right time
 from ...errors import NotSupportedError
@@ -17,12 +18,12 @@ from .. import views
 from ..dtypes import Kind
 from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
-from .scalars import compute_type, scalar
+from .scalars import compute_type, factor
 
 __all__ = ["gemm_epilogue"]
 
 TYPES = ("float16", "bfloat16", "float32")
-EPILOGUES = {None: "BIAS", "relu": "RELU_BIAS", "gelu": "GELU_BIAS"}
+EPILOGUES: dict[str | None, str] = {None: "BIAS", "relu": "RELU_BIAS", "gelu": "GELU_BIAS"}
 MOST_PLANS = 64
 
 
@@ -53,7 +54,7 @@ class _Plan(Handle):
         self.bias = 0
         self.device, self.functions = handle.device, handle.functions
         functions, attributes = self.functions, handle.functions.MatmulDescAttribute
-        self.held = scalar("alpha", 1.0, kind), scalar("beta", 0.0, kind)
+        self.held = factor(1.0, kind), factor(0.0, kind)
         # To cuBLAS every matrix is its own transpose: out^T = b^T a^T, whose rows, one a bias, are out's columns.
         self.descriptors = [functions.matmul_desc_create(compute, kind.scalar_code)]
         self._value = self.descriptors[0]
@@ -130,29 +131,29 @@ def gemm_epilogue(
     tangent. All are float16, bfloat16 or float32; sums are in single precision. Raises TypeError and ValueError
     naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a, b=b, bias=bias)
-    kind = views.kind("a", a, TYPES)
-    views.require_dtype("b", b, a.dtype, "a")
-    views.require_dtype("bias", bias, a.dtype, "a")
-    left, right = views.matrix("a", a), views.matrix("b", b)
-    if left.columns != right.rows:
-        raise ValueError(f"b has {right.rows} rows, and a {left.columns} columns: they must agree")
-    views.require_shape("bias", bias, (right.columns,), "a bias for each column of b")
-    views.require_contiguous("bias", bias)
-    if activation is not None and not isinstance(activation, str):
-        raise TypeError(f"activation must be a str or None, not {type(activation).__name__}")
-    if activation not in EPILOGUES:
-        raise ValueError(f"activation={activation!r} is not None, 'relu' or 'gelu'")
-    numbers = compute_type(kind, compute)
+    call = "gemm_epilogue"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a, b=b, bias=bias)
+    kind = views.kind(call, "a", a, TYPES)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    views.require_dtype(call, "bias", bias, a.dtype, "like 'a'")
+    left, right = views.matrix(call, "a", a), views.matrix(call, "b", b)
+    views.check_product(call, ("b", right.rows), ("a", left.columns))
+    if not left.columns:
+        raise arguments.unusable(call, "a", "have at least one column, for a product to add the bias to", a.shape)
+    arguments.same_shape(call, "bias", bias, (right.columns,), "for 'b' of as many columns")
+    arguments.contiguous(call, "bias", bias)
+    arguments.choice(call, "activation", activation, EPILOGUES)
+    numbers = compute_type(call, kind, compute)
     if out is None:
         with activated(device):
             out = empty((left.rows, right.columns), a.dtype, stream=where)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, a.dtype, "a")
-    views.require_shape("out", out, (left.rows, right.columns), "the product of a and b")
-    result = views.matrix("out", out)
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, (left.rows, right.columns), "for the product of 'a' and 'b'")
+    result = views.matrix(call, "out", out)
     views.check_apart(
+        call,
         "out",
         out.pointer,
         result.span,
@@ -160,8 +161,6 @@ def gemm_epilogue(
         b=(b.pointer, right.span),
         bias=(bias.pointer, bias.nbytes),
     )
-    if not left.columns:
-        raise ValueError("a has no columns: there is no product to add the bias to")
     if not out.size:
         return out
     alignments = _alignment(a), _alignment(b), _alignment(out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
@@ -13,6 +15,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
+from ..dtypes import Kind
 from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle
 from ..plans import Plan, plannable
@@ -30,6 +33,7 @@ MOST_PRODUCTS = 1024
 class _Product(NamedTuple):
     """A product that has been checked: the arguments of cuBLAS but for the pointers."""
 
+    shape: tuple[int, ...]
     size: int
     operations: tuple[int, int]
     m: int
@@ -87,10 +91,12 @@ def _plan(
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
     """Check a product and record it, so that `plan()` costs the host a third of `gemm`; nothing is queued yet."""
-    where, device = views.device_of(stream)
+    call = "gemm.plan"
+    where, device = views.device_of(call, stream)
+    product, _ = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
-        out = _make_out(a, b, beta, op_a, op_b, where, device)
-    product, _ = _checked(device, a, b, out, alpha, beta, op_a, op_b, compute)
+        with activated(device):
+            out = empty(product.shape, a.dtype, stream=where)
     return _GemmPlan(product, where, device, a, b, out)
 
 
@@ -121,10 +127,13 @@ def gemm(
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
+    call = "gemm"
+    where, device = views.device_of(call, stream)
+    product, addresses = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
-        out = _make_out(a, b, beta, op_a, op_b, where, device)
-    product, addresses = _checked(device, a, b, out, alpha, beta, op_a, op_b, compute)
+        with activated(device):
+            out = empty(product.shape, a.dtype, stream=where)
+        addresses.append(out._address)
     if product.size:
         with activated(device):
             handle = library_handle("cublas", where, device)
@@ -135,10 +144,11 @@ def gemm(
 
 
 def _checked(
+    call: str,
     device: Device,
     a: DeviceArray,
     b: DeviceArray,
-    out: DeviceArray,
+    out: DeviceArray | None,
     alpha: Scalar,
     beta: Scalar,
     op_a: str,
@@ -146,34 +156,41 @@ def _checked(
     compute: str | None,
 ) -> tuple[_Product, list[int]]:
     """Return the product of operands and their addresses; a product is described when it comes for the first time."""
-    addresses = views.check_place(device, a=a, b=b, out=out)
+    if out is None:
+        addresses = views.check_place(call, device, a=a, b=b)
+        check_unread(call, beta)
+        target: Any = None
+    else:
+        addresses = views.check_place(call, device, a=a, b=b, out=out)
+        target = out.shape, out.strides, out.dtype
     if not alpha.__class__ is beta.__class__ is float:  # other scalars may be objects that no dictionary takes
-        check_number("alpha", alpha)
-        check_number("beta", beta)
+        check_number(call, "alpha", alpha)
+        check_number(call, "beta", beta)
     if not (op_a.__class__ is op_b.__class__ is str and (compute is None or compute.__class__ is str)):
-        _check_options(op_a, op_b, compute)
+        _check_options(call, op_a, op_b, compute)
     key = (
-        a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype,
+        a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, target,
         alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # 1 equals 1.0, and rounds otherwise
     )  # fmt: skip  # grouped by meaning
     product = _products.get(key)
     if product is None:
-        product = _describe(a, b, out, alpha, beta, op_a, op_b, compute)
+        product = _describe(call, a, b, out, alpha, beta, op_a, op_b, compute)
         if len(_products) >= MOST_PRODUCTS:
             _products.clear()
         _products[key] = product
-    span_a, span_b, span = product.spans
-    address_a, address_b, address = addresses
-    views.check_apart("out", address, span, a=(address_a, span_a), b=(address_b, span_b))
+    if out is not None:
+        span_a, span_b, span = product.spans
+        address_a, address_b, address = addresses
+        views.check_apart(call, "out", address, span, a=(address_a, span_a), b=(address_b, span_b))
     return product, addresses
 
 
-def _check_options(op_a: Any, op_b: Any, compute: Any) -> None:
+def _check_options(call: str, op_a: Any, op_b: Any, compute: Any) -> None:
     """Raise TypeError or ValueError, naming it, for an argument that is nothing of its kind."""
-    operation("op_a", op_a)
-    operation("op_b", op_b)
-    if compute is not None and not isinstance(compute, str):
-        raise TypeError(f"compute must be a str or None, not {type(compute).__name__}")
+    operation(call, "op_a", op_a)
+    operation(call, "op_b", op_b)
+    if compute is not None:
+        arguments.instance(call, "compute", compute, str, "a str or None")
 
 
 def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:
@@ -208,55 +225,42 @@ def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
     return (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
 
 
-def _make_out(a: Any, b: Any, beta: Scalar, op_a: str, op_b: str, where: Stream, device: Device) -> DeviceArray:
-    views.check_place(device, a=a, b=b)
-    check_unread(beta)
-    operation("op_a", op_a)
-    operation("op_b", op_b)
-    view_a, view_b = views.matrix("a", a, batched=True), views.matrix("b", b, batched=True)
-    shape: tuple[int, ...] = (_turned(view_a, op_a)[0], _turned(view_b, op_b)[1])
-    if a.ndim == 3 or b.ndim == 3:
-        shape = (a.shape[0] if a.ndim == 3 else b.shape[0], *shape)
-    with activated(device):
-        return empty(shape, a.dtype, stream=where)
-
-
 def _describe(
+    call: str,
     a: DeviceArray,
     b: DeviceArray,
-    out: DeviceArray,
+    out: DeviceArray | None,
     alpha: Scalar,
     beta: Scalar,
     op_a: str,
     op_b: str,
     compute: str | None,
 ) -> _Product:
-    kind = views.kind("a", a, TYPES)
-    views.require_dtype("b", b, a.dtype, "a")
-    mixed = kind.name in ("float16", "bfloat16") and out.dtype == np.float32
-    if not mixed:
-        views.require_dtype("out", out, a.dtype, "a")
-    kind_out = views.kind("out", out, TYPES)
-    operations = operation("op_a", op_a), operation("op_b", op_b)
-    view_a = views.matrix("a", a, batched=True)
-    view_b = views.matrix("b", b, batched=True)
-    view = views.matrix("out", out, batched=True)
+    kind = views.kind(call, "a", a, TYPES)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
+    view_a = views.matrix(call, "a", a, batched=True)
+    view_b = views.matrix(call, "b", b, batched=True)
     (m, k), (k_b, n) = _turned(view_a, op_a), _turned(view_b, op_b)
     if k != k_b:
-        raise ValueError(f"b has {k_b} rows with op_b={op_b!r}, and a {k} columns with op_a={op_a!r}: they must agree")
+        raise arguments.unusable(
+            call, "b", f"have {k} rows with op_b={op_b!r}, as 'a' has {k} columns with op_a={op_a!r}", k_b
+        )
     shape: tuple[int, ...] = (m, n)
     if a.ndim == 3 or b.ndim == 3:
         batch = a.shape[0] if a.ndim == 3 else b.shape[0]
         if a.ndim == b.ndim == 3 and b.shape[0] != batch:
-            raise ValueError(f"b has {b.shape[0]} matrices, and a {batch}: they must agree")
+            raise arguments.unusable(call, "b", f"have {batch} matrices, as many as 'a'", b.shape[0])
         shape = (batch, m, n)
-    views.require_shape("out", out, shape, "the product of a and b")
-    if view.batch > 1 and view.stride < (m - 1) * view.leading + n:
-        raise ValueError(f"out has matrices that begin {view.stride} elements apart: they overlap")
-    held = scalar("alpha", alpha, kind), scalar("beta", beta, kind)
+    if out is None:
+        kind_out, view = kind, views.contiguous_matrix(shape, a.itemsize)
+    else:
+        kind_out, view = _describe_out(call, out, kind, a.dtype, shape)
+    held = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     strides = view_a.stride, view_b.stride, view.stride
     return _Product(
-        size=out.size,
+        shape=shape,
+        size=math.prod(shape),
         operations=operations,
         m=m,
         n=n,
@@ -267,8 +271,23 @@ def _describe(
         out=(kind_out.code, view.leading),
         strides=strides,
         batch=view.batch,
-        compute=compute_type(kind, compute),
+        compute=compute_type(call, kind, compute),
         spans=(view_a.span, view_b.span, view.span),
         wide=max(m, n, k, view_a.leading, view_b.leading, view.leading) > INT_MAX,
         held=held,
     )
+
+
+def _describe_out(
+    call: str, out: DeviceArray, kind: Kind, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> tuple[Kind, views.Matrix]:
+    """Check the output of a product of matrices of a kind and dtype."""
+    if not (kind.name in ("float16", "bfloat16") and out.dtype == np.float32):
+        views.require_dtype(call, "out", out, dtype, "like 'a'")
+    view = views.matrix(call, "out", out, batched=True)
+    arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
+    if view.batch > 1 and view.stride < (view.rows - 1) * view.leading + view.columns:
+        raise arguments.unusable(
+            call, "out", "have matrices that do not overlap", f"matrices that begin {view.stride} elements apart"
+        )
+    return views.kind(call, "out", out, TYPES), view

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import arguments
 from ...context.current import activated
 from ...driver.calls import library
 from ...memory.array import DeviceArray
@@ -37,29 +38,30 @@ def gemv(
     of complex numbers is done by `gemm`, for which the vectors must have no gaps. Raises TypeError and
     ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a, x=x)
-    kind = views.kind("a", a, BLAS_TYPES)
-    views.require_dtype("x", x, a.dtype, "a")
-    matrix, vector = views.matrix("a", a), views.vector("x", x)
-    operation("op", op)
+    call = "gemv"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a, x=x)
+    kind = views.kind(call, "a", a, BLAS_TYPES)
+    views.require_dtype(call, "x", x, a.dtype, "like 'a'")
+    matrix, vector = views.matrix(call, "a", a), views.vector(call, "x", x)
+    operation(call, "op", op)
     rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
-    views.require_shape("x", x, (columns,), f"a of shape {a.shape} with op={op!r}")
+    arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
+    factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
-        check_unread(beta)
+        check_unread(call, beta)
         with activated(device):
             out = empty(rows, a.dtype, stream=where)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, a.dtype, "a")
-    views.require_shape("out", out, (rows,), f"a of shape {a.shape} with op={op!r}")
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    result = views.vector(call, "out", out)
+    views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if op == "C" and kind.is_complex:
-        views.require_contiguous("x", x)
-        views.require_contiguous("out", out)
+        arguments.contiguous(call, "x", x)
+        arguments.contiguous(call, "out", out)
         gemm(a, x.reshape(x.size, 1), out.reshape(rows, 1), alpha=alpha, beta=beta, op_a="C", stream=stream)
         return out
-    result = views.vector("out", out)
-    views.check_apart("out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
-    factors = scalar("alpha", alpha, kind), scalar("beta", beta, kind)
     if not rows:
         return out
     operations = library("cublas").Operation
@@ -83,14 +85,15 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, x=x, y=y)
-    kind = views.kind("x", x, ALL_TYPES)
-    views.require_dtype("y", y, x.dtype, "x")
-    source, target = views.vector("x", x), views.vector("y", y)
-    views.require_shape("y", y, x.shape, "x")
-    views.check_apart("y", y.pointer, target.span, x=(x.pointer, source.span))
-    factor = scalar("alpha", alpha, kind)
+    call = "axpy"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, x=x, y=y)
+    kind = views.kind(call, "x", x, ALL_TYPES)
+    views.require_dtype(call, "y", y, x.dtype, "like 'x'")
+    source, target = views.vector(call, "x", x), views.vector(call, "y", y)
+    arguments.same_shape(call, "y", y, x.shape, "like 'x'")
+    views.check_apart(call, "y", y.pointer, target.span, x=(x.pointer, source.span))
+    factor = scalar(call, "alpha", alpha, kind)
     if not source.size:
         return y
     with activated(device):
@@ -111,10 +114,11 @@ def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> Devi
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, x=x)
-    kind = views.kind("x", x, ALL_TYPES)
-    target, factor = views.vector("x", x), scalar("alpha", alpha, kind)
+    call = "scal"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, x=x)
+    kind = views.kind(call, "x", x, ALL_TYPES)
+    target, factor = views.vector(call, "x", x), scalar(call, "alpha", alpha, kind)
     if not target.size:
         return x
     with activated(device):
@@ -142,19 +146,20 @@ def dot(
     The result stays on the device, where later work can use it and a graph can capture the call. Raises
     TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, x=x, y=y)
-    kind = views.kind("x", x, BLAS_TYPES)
-    views.require_dtype("y", y, x.dtype, "x")
-    first, second = views.vector("x", x), views.vector("y", y)
-    views.require_shape("y", y, x.shape, "x")
+    call = "dot"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, x=x, y=y)
+    kind = views.kind(call, "x", x, BLAS_TYPES)
+    views.require_dtype(call, "y", y, x.dtype, "like 'x'")
+    first, second = views.vector(call, "x", x), views.vector(call, "y", y)
+    arguments.same_shape(call, "y", y, x.shape, "like 'x'")
     if out is None:
         with activated(device):
             out = empty(1, x.dtype, stream=where)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, x.dtype, "x")
-    views.require_shape("out", out, (1,), "an inner product")
-    views.check_apart("out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, x.dtype, "like 'x'")
+    arguments.same_shape(call, "out", out, (1,), "for an inner product")
+    views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
     with activated(device):
         handle = library_handle("cublas", where, device)
         _dot_on_device(handle, kind.code, first, second, (x.pointer, y.pointer, out.pointer))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
@@ -20,7 +23,7 @@ from ..failures import failure
 from ..handles import keep
 from . import layout
 
-__all__ = ["CufftPlan", "Transform", "check_lengths", "find_transform", "halved", "make_plan"]
+__all__ = ["CufftPlan", "NewArray", "Transform", "check_lengths", "find_transform", "halved", "make_plan"]
 
 INT_MAX = 2**31 - 1
 
@@ -71,6 +74,7 @@ class CufftPlan(Handle):
         "functions",
         "in_place",
         "native",
+        "output",
         "rank",
         "spans",
         "work_bytes",
@@ -93,6 +97,7 @@ class CufftPlan(Handle):
         # Only transforms of complex numbers go both ways.
         self.directed = transform.function in ("exec_c2c", "exec_z2z", "xt_exec")
         self.spans = 0, 0
+        self.output: tuple[tuple[int, ...], np.dtype[Any]] = (), transform.target
         if transform.source == transform.target:
             self.in_place = source == target
         else:
@@ -142,8 +147,22 @@ class CufftPlan(Handle):
             self.functions.destroy(value)
 
 
-def _span(array: DeviceArray) -> int:
-    return sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)) + array.itemsize
+class NewArray(NamedTuple):
+    """A contiguous output that is made when all arguments are known to be good."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element of each axis to the next."""
+        steps = itertools.accumulate(self.shape[:0:-1], operator.mul, initial=self.dtype.itemsize)
+        return tuple(steps)[::-1]
+
+
+def _span(array: DeviceArray | NewArray) -> int:
+    steps = zip(array.shape, array.strides, strict=True)
+    return sum((size - 1) * step for size, step in steps) + array.dtype.itemsize
 
 
 def halved(length: int) -> int:
@@ -151,50 +170,53 @@ def halved(length: int) -> int:
     return length // 2 + 1
 
 
-def find_transform(name: str, dtype: np.dtype[Any]) -> Transform:
+def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
     """Return the transform of a function for numbers of a dtype; TypeError for a dtype that it does not take."""
     for transform in _FAMILIES[name]:
         if transform.source == dtype:
             return transform
-    known = ", ".join(name_of(transform.source) for transform in _FAMILIES[name])
-    raise TypeError(f"x has dtype {name_of(dtype)}; {name} takes {known}")
+    known = [name_of(transform.source) for transform in _FAMILIES[name]]
+    raise arguments.wrong_dtype(call, "x", views.one_of(known), name_of(dtype))
 
 
-def check_lengths(x: DeviceArray, lengths: Sequence[int]) -> None:
+def check_lengths(call: str, x: DeviceArray, lengths: Sequence[int], remedy: str = "") -> None:
     """Raise ValueError for a transform of no elements."""
     if min(lengths) < 1:
-        raise ValueError(f"x has shape {x.shape}: there is no transform of length {min(lengths)}")
+        rule = "have a shape with at least one element per transform"
+        raise arguments.unusable(call, "x", rule, x.shape, remedy)
 
 
-def make_plan(name: str, device: Device, x: DeviceArray, out: DeviceArray, axes: layout.Axes) -> CufftPlan:
+def make_plan(
+    call: str, name: str, device: Device, x: DeviceArray, out: DeviceArray | NewArray, axes: layout.Axes
+) -> CufftPlan:
     """Return a new plan for two arrays; TypeError or ValueError, naming the operand, where they do not go together."""
-    transform = find_transform(name, x.dtype)
-    if out.dtype != transform.target:
-        raise TypeError(
-            f"out has dtype {name_of(out.dtype)}; {name} of {name_of(x.dtype)} makes it {name_of(transform.target)}"
-        )
-    along = layout.as_axes(axes, x.ndim)
-    if out.ndim != x.ndim:
-        raise ValueError(f"out has shape {out.shape}, and x {x.shape}: they have the same number of dimensions")
+    transform = find_transform(call, name, x.dtype)
+    views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
+    along = layout.as_axes(call, axes, x.shape)
+    arguments.dimensions(call, "out", out, len(x.shape))
     expected, last = list(x.shape), along[-1]
+    reason = f"for 'x' of shape {x.shape} with axes={axes}"
     real = x.shape if name == "rfft" else out.shape
     if name == "rfft":
         expected[last] = halved(x.shape[last])
     elif name == "irfft":
         expected[last] = out.shape[last]
         if x.shape[last] != halved(out.shape[last]):
-            expected[last] = halved(out.shape[last])
-            raise ValueError(f"x has shape {x.shape}; out of shape {out.shape} makes it {tuple(expected)}")
-    views.require_shape("out", out, tuple(expected), f"{name} of x {x.shape}")
-    check_lengths(x, (*x.shape, *real))
-    source = layout.describe("x", x.shape, x.strides, x.itemsize, along)
-    target = layout.describe("out", out.shape, out.strides, out.itemsize, along)
+            either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
+            rule = f"have {either} elements along axis {last} {reason}"
+            raise arguments.unusable(call, "out", rule, out.shape[last])
+    arguments.same_shape(call, "out", out, tuple(expected), reason)
+    check_lengths(call, x, (*x.shape, *real))
+    source = layout.describe(call, "x", x.shape, x.strides, x.itemsize, along)
+    target = layout.describe(call, "out", out.shape, out.strides, out.dtype.itemsize, along)
     lengths = tuple(real[axis] for axis in along)
     if transform.codes and any(length & (length - 1) for length in lengths):
-        raise ValueError(f"x has shape {x.shape}: transforms of halves have lengths that are powers of two")
+        rule = "have transforms whose lengths are powers of two, as its elements are halves"
+        raise arguments.unusable(call, "x", rule, lengths)
     try:
         plan = CufftPlan(device, transform, lengths, source, target)
     except Exception as error:
         raise failure(f"cufftMakePlanMany for {name}", error) from error
     plan.spans = _span(x), _span(out)
+    plan.output = out.shape, out.dtype
     return plan

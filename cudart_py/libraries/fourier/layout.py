@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ... import arguments
 
-__all__ = ["Axes", "Layout", "as_axes", "describe", "fits_in_place", "whole", "whole_axes"]
+__all__ = ["Axes", "Layout", "as_axes", "describe", "fits_in_place", "whole_axes"]
 
 Axes = int | Sequence[int] | None
 
@@ -31,48 +30,48 @@ class Layout(NamedTuple):
     plain: bool
 
 
-def whole(name: str, value: Any) -> int:
-    """Return an int for anything that is a whole number; TypeError, with its name, for bools and the rest."""
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
-
-
-def whole_axes(axes: Any) -> int | tuple[int, ...]:
+def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
     """Return an axis, or several, as ints; TypeError for what are none."""
     several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
     if several and not isinstance(axes, str | bytes):
-        return tuple(whole("each of axes", axis) for axis in axes)
-    return whole("axes", axes)
+        return tuple(arguments.integer(call, f"axes[{place}]", axis) for place, axis in enumerate(axes))
+    return arguments.integer(call, "axes", axes)
 
 
-def as_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int]) -> tuple[int, ...]:
     """Return the axes to transform, all for None, as ascending numbers from 0; 1 to 3 that follow one another.
 
     Raises ValueError for others, TypeError for what are no whole numbers.
     """
-    found = None if axes is None else whole_axes(axes)
-    given = range(ndim) if found is None else (found,) if isinstance(found, int) else found
-    outside = [axis for axis in given if not -ndim <= axis < ndim]
+    ndim = len(shape)
+    if not ndim:
+        raise arguments.unusable(call, "x", "have at least one dimension", shape)
+    numbers = None if axes is None else whole_axes(call, axes)
+    chosen = range(ndim) if numbers is None else (numbers,) if isinstance(numbers, int) else numbers
+    outside = [axis for axis in chosen if not -ndim <= axis < ndim]
     if outside:
-        raise ValueError(f"axes has {arguments.describe(outside[0])}, and x has {ndim} dimensions")
-    result = tuple(sorted(axis % ndim for axis in given))
+        raise arguments.unusable(
+            call, "axes", f"name dimensions of 'x', which has {ndim}", arguments.describe(outside[0])
+        )
+    result = tuple(sorted(axis % ndim for axis in chosen))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
-        raise ValueError(f"axes={axes} of {ndim} dimensions: a transform has 1, 2 or 3 axes that follow one another")
+        raise arguments.unusable(
+            call, "axes", "name 1, 2 or 3 dimensions that follow one another", f"{axes} of 'x', which has {ndim}"
+        )
     return result
 
 
-def describe(name: str, shape: Sequence[int], strides: Sequence[int], itemsize: int, axes: tuple[int, ...]) -> Layout:
+def describe(
+    call: str, name: str, shape: Sequence[int], strides: Sequence[int], itemsize: int, axes: tuple[int, ...]
+) -> Layout:
     """Describe an array, strides in bytes, whose other axes count the transforms of a batch.
 
     These must all come before the axes or all behind them, and count through with one distance. Raises
     ValueError, naming the operand, for arrays that cuFFT cannot describe.
     """
     if any(step % itemsize for step in strides):
-        raise ValueError(f"{name} has strides of {tuple(strides)} bytes, no multiples of its {itemsize}-byte elements")
+        rule = f"have strides that are multiples of its {itemsize}-byte elements"
+        raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes")
     steps = [step // itemsize for step in strides]
     last = axes[-1]
     stride = steps[last] if shape[last] > 1 else 1
@@ -84,35 +83,33 @@ def describe(name: str, shape: Sequence[int], strides: Sequence[int], itemsize: 
         # An axis of length 1 has a stride that means nothing.
         step = steps[axis] if shape[axis] > 1 else inner * shape[axes[place]]
         if step % inner or step < inner * shape[axes[place]]:
-            raise ValueError(
-                f"{name} has {steps[axis]} elements from one index of axis {axis} to the next, and the axis within has "
-                f"{shape[axes[place]]} of them {inner} apart: cuFFT takes a whole number of rows"
+            rule = (
+                f"have a whole number of rows, {shape[axes[place]]} elements {inner} apart, in each step of axis {axis}"
             )
+            raise arguments.unusable(call, name, rule, f"a step of {step} elements")
         embed.insert(1, step // inner)
         outer_steps[place - 1] = step
-    batch, distance = _batch(name, shape, steps, axes)
+    batch, distance = _batch(call, name, shape, steps, axes)
     length = math.prod(shape[axis] for axis in axes)
     plain = stride == 1 and embed[1:] == [shape[axis] for axis in axes[1:]] and (batch == 1 or distance == length)
     return Layout(tuple(embed), stride, distance if batch > 1 else length, batch, plain)
 
 
-def _batch(name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[int, ...]) -> tuple[int, int]:
+def _batch(call: str, name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[int, ...]) -> tuple[int, int]:
     """Return how many transforms there are, and the elements from one to the next."""
     others = [axis for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
     if not others:
         return 1, 0
     if others[0] < axes[0] and others[-1] > axes[-1]:
-        raise ValueError(
-            f"{name} of shape {tuple(shape)} has axes before and behind the axes {axes}; cuFFT needs one distance "
-            "between the transforms of a batch: put the axes first or last"
-        )
+        raise arguments.unusable(
+            call, "axes", f"be the first or the last ones of {name!r}, so that transforms lie one distance apart",
+            f"{axes} of the shape {tuple(shape)}",
+        )  # fmt: skip  # grouped by meaning
     for outer, inner in itertools.pairwise(others):
         if steps[outer] != steps[inner] * shape[inner]:
-            raise ValueError(
-                f"{name} has {steps[outer]} elements from one index of axis {outer} to the next, not the "
-                f"{steps[inner] * shape[inner]} that axis {inner} fills: cuFFT needs one distance between "
-                "the transforms of a batch"
-            )
+            elements = steps[inner] * shape[inner]
+            rule = f"have transforms one distance apart, with {elements} elements per step of axis {outer}"
+            raise arguments.unusable(call, name, rule, steps[outer])
     return math.prod(shape[axis] for axis in others), steps[others[-1]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..failures import failure
 from ..handles import keep, scratch, thread_cache
 from ..plans import Plan, plannable
 from . import layout
-from .cufft_plans import CufftPlan, check_lengths, find_transform, halved, make_plan
+from .cufft_plans import CufftPlan, NewArray, check_lengths, find_transform, halved, make_plan
 from .layout import Axes
 
 __all__ = ["complex32", "fft", "ifft", "irfft", "rfft"]
@@ -29,6 +29,17 @@ __all__ = ["complex32", "fft", "ifft", "irfft", "rfft"]
 _LONGEST = 2**31 - 1
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
+
+
+class _Checked(NamedTuple):
+    """A transform whose arguments are good, and its output."""
+
+    name: str
+    stream: Stream
+    device: Device
+    plan: CufftPlan
+    out: DeviceArray
+    copies: bool  # the input must be copied first, because cuFFT overwrites it
 
 
 class _TransformPlan(Plan[DeviceArray]):
@@ -42,14 +53,14 @@ class _TransformPlan(Plan[DeviceArray]):
         device: Device,
         operands: tuple[DeviceArray, DeviceArray],
         *,
-        overwrites: bool,
+        copies: bool,
     ) -> None:
         x, out = operands
         super().__init__(name, stream, device, out)
         self._plan, self._x = plan, x
         with activated(device):
             # Where cuFFT would overwrite an input that must be kept, each call copies it first.
-            self._copy = None if overwrites else empty_like(_require_gapless(x), stream=stream)
+            self._copy = empty_like(x, stream=stream) if copies else None
             self._work = empty(max(plan.work_bytes, 1), np.uint8, stream=stream)
             self._record()
 
@@ -70,48 +81,64 @@ class _TransformPlan(Plan[DeviceArray]):
 
 
 def _checked(
-    name: str, device: Device, x: DeviceArray, out: DeviceArray, axes: Axes, plans: dict[Any, Any]
-) -> tuple[CufftPlan, int, int]:
-    """Return cuFFT's plan for operands and their addresses; they are looked at closely when they come first."""
-    source, target = views.check_place(device, x=x, out=out)
-    key = (name, device.ordinal, axes, x.shape, x.strides, x.dtype, out.shape, out.strides, out.dtype)
+    call: str,
+    x: DeviceArray,
+    out: DeviceArray | None,
+    axes: Axes,
+    stream: Stream | None,
+    length: int | None,
+    plans: dict[Any, Any],
+    *,
+    overwrite: bool,
+) -> _Checked:
+    """Check the arguments of a call of a transform, whose operands are looked at closely when they come first."""
+    name = call.removesuffix(".plan")
+    where, device = views.device_of(call, stream)
+    if axes.__class__ is not int and axes is not None:
+        axes = layout.whole_axes(call, axes)
+    if out is None:
+        addresses, given = views.check_place(call, device, x=x), None
+    else:
+        addresses = views.check_place(call, device, x=x, out=out)
+        given = out.shape, out.strides, out.dtype
+    key = (name, device.ordinal, axes, length, x.shape, x.strides, x.dtype, given)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
-        plan = make_plan(name, device, x, out, axes)
+        if length is not None:
+            _check_length(call, length, x, out, axes)
+        target = _new_output(call, name, x, axes, length) if out is None else out
+        plan = make_plan(call, name, device, x, target, axes)
         if len(plans) >= MOST_PLANS:
             del plans[next(iter(plans))]
         plans[key] = plan
+    copies = not overwrite and name == "irfft" and plan.rank > 1
+    if out is not None:
+        copies = _check_overlap(call, plan, *addresses) and copies
+    if copies:
+        arguments.contiguous(
+            call, "x", x, "it is copied first, as the transform overwrites it: pass overwrite=True to allow that"
+        )
+    if out is None:
+        with activated(device):
+            out = empty(*plan.output, stream=where)
+    return _Checked(name, where, device, plan, out, copies)
+
+
+def _check_overlap(call: str, plan: CufftPlan, x: int, out: int) -> bool:
+    """Return whether the operands at two addresses are different ones; ValueError where they overlap in part."""
     span, span_out = plan.spans
-    if source < target + span_out and target < source + span and not (source == target and plan.in_place):
-        raise ValueError("out overlaps x in a way that is not in place: same address, and rows of the same length")
-    return plan, source, target
-
-
-def _overwrites(name: str, plan: CufftPlan, x: DeviceArray, out: DeviceArray) -> bool:
-    """Return whether cuFFT overwrites its input, though the result goes to another array."""
-    return name == "irfft" and plan.rank > 1 and x.pointer != out.pointer
+    if x < out + span_out and out < x + span and not (x == out and plan.in_place):
+        rule = "not overlap 'x', unless both begin at the same address and have rows of the same length"
+        raise arguments.unusable(call, "out", rule)
+    return x != out
 
 
 def _direction(name: str) -> int:
     return FORWARD if name in ("fft", "rfft") else INVERSE
 
 
-def _operands(
-    name: str, x: DeviceArray, out: DeviceArray | None, axes: Axes, stream: Stream | None, length: int | None
-) -> tuple[Stream, Device, Axes, DeviceArray]:
-    """Return the stream, its device, the axes as whole numbers, and the output, made where none is given."""
-    where, device = views.device_of(stream)
-    if axes.__class__ is not int and axes is not None:
-        axes = layout.whole_axes(axes)
-    if length is not None:
-        length = _check_length(length, x, out, axes)
-    if out is None:
-        out = _make_out(name, x, axes, where, device, length)
-    return where, device, axes, out
-
-
 def _transform(
-    name: str,
+    call: str,
     x: DeviceArray,
     out: DeviceArray | None,
     axes: Axes,
@@ -120,15 +147,15 @@ def _transform(
     *,
     overwrite: bool = True,
 ) -> DeviceArray:
-    where, device, axes, out = _operands(name, x, out, axes, stream, length)
-    plan, source, target = _checked(name, device, x, out, axes, thread_cache("cufft"))
+    checked = _checked(call, x, out, axes, stream, length, thread_cache("cufft"), overwrite=overwrite)
+    name, where, device, plan, out, copies = checked
     with activated(device):
-        if not overwrite and _overwrites(name, plan, x, out):
-            copy = empty_like(_require_gapless(x), stream=where)
+        if copies:
+            copy = empty_like(x, stream=where)
             memcpy(copy, x, stream=where)
-            x, source = copy, copy.pointer
+            x = copy
         try:
-            plan.queue(where, source, target, _direction(name), _scratch(plan, where))
+            plan.queue(where, x._address, out._address, _direction(name), _scratch(plan, where))
         except Exception as error:
             raise failure(f"cufftExec for {name}", error) from error
     if captures:
@@ -141,7 +168,7 @@ def _scratch(plan: CufftPlan, stream: Stream) -> DeviceArray | None:
 
 
 def _planned(
-    name: str,
+    call: str,
     x: DeviceArray,
     out: DeviceArray | None,
     axes: Axes,
@@ -150,60 +177,40 @@ def _planned(
     *,
     overwrite: bool = True,
 ) -> Plan[DeviceArray]:
-    where, device, axes, out = _operands(name, x, out, axes, stream, length)
-    plan, _, _ = _checked(
-        name, device, x, out, axes, {}
-    )  # not among those of direct calls, which turn to other streams
-    return _TransformPlan(
-        name, plan, where, device, (x, out), overwrites=overwrite or not _overwrites(name, plan, x, out)
-    )
+    # Not among the plans of direct calls, which turn to other streams.
+    name, where, device, plan, out, copies = _checked(call, x, out, axes, stream, length, {}, overwrite=overwrite)
+    return _TransformPlan(name, plan, where, device, (x, out), copies=copies)
 
 
-def _require_gapless(x: DeviceArray) -> DeviceArray:
-    if not x.is_contiguous:
-        raise ValueError(
-            "the transform would overwrite x, and x has gaps, so that it cannot be copied first: pass overwrite=True "
-            "to allow that"
-        )
-    return x
-
-
-def _make_out(name: str, x: DeviceArray, axes: Axes, where: Stream, device: Device, length: int | None) -> DeviceArray:
-    views.check_place(device, x=x)
-    transform = find_transform(name, x.dtype)
-    last = layout.as_axes(axes, x.ndim)[-1]
+def _new_output(call: str, name: str, x: DeviceArray, axes: Axes, length: int | None) -> NewArray:
+    transform = find_transform(call, name, x.dtype)
+    last = layout.as_axes(call, axes, x.shape)[-1]
     shape = list(x.shape)
     if name == "rfft":
         shape[last] = halved(shape[last])
     elif name == "irfft":
         shape[last] = 2 * (shape[last] - 1) if length is None else length
-    check_lengths(x, (shape[last], *x.shape))
-    with activated(device):
-        return empty(tuple(shape), transform.target, stream=where)
+    remedy = "pass length=1" if name == "irfft" and x.shape[last] == 1 else ""
+    check_lengths(call, x, (shape[last], *x.shape), remedy)
+    return NewArray(tuple(shape), transform.target)
 
 
-def _check_length(length: Any, x: Any, out: Any, axes: Axes) -> int:
-    """Return the length that is asked for as an int; ValueError where `out` has another."""
-    whole = arguments.integer("irfft", "length", length, 1, _LONGEST)
-    if isinstance(x, DeviceArray) and x.ndim:
-        given = x.shape[layout.as_axes(axes, x.ndim)[-1]]
-        if given != whole // 2 + 1:
-            raise ValueError(
-                f"argument 'length' is {whole}, of {whole // 2 + 1} complex numbers, and x of "
-                f"shape {x.shape} has {given}"
-            )
-    if isinstance(out, DeviceArray) and isinstance(x, DeviceArray) and out.ndim == x.ndim:
-        found = out.shape[layout.as_axes(axes, x.ndim)[-1]]
-        if found != whole:
-            raise ValueError(f"length={whole}, and out of shape {out.shape} has {found} numbers along that axis")
-    return whole
+def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | None, axes: Axes) -> None:
+    """Raise ValueError for a length that is not that of `x` or of `out`."""
+    last = layout.as_axes(call, axes, x.shape)[-1]
+    if x.shape[last] != halved(length):
+        either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
+        rule = f"be {either} for 'x' of shape {x.shape} with axes={axes}"
+        raise arguments.unusable(call, "length", rule, length)
+    if out is not None and out.ndim == x.ndim and out.shape[last] != length:
+        raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)
 
 
 def _plan_fft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
     """Return a plan of `fft`, which queues nothing yet."""
-    return _planned("fft", x, out, axes, stream)
+    return _planned("fft.plan", x, out, axes, stream)
 
 
 @plannable(_plan_fft)
@@ -226,7 +233,7 @@ def _plan_ifft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
     """Return a plan of `ifft`, which queues nothing yet."""
-    return _planned("ifft", x, out, axes, stream)
+    return _planned("ifft.plan", x, out, axes, stream)
 
 
 @plannable(_plan_ifft)
@@ -241,7 +248,7 @@ def _plan_rfft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
     """Return a plan of `rfft`, which queues nothing yet."""
-    return _planned("rfft", x, out, axes, stream)
+    return _planned("rfft.plan", x, out, axes, stream)
 
 
 @plannable(_plan_rfft)
@@ -255,6 +262,12 @@ def rfft(
     return _transform("rfft", x, out, axes, stream)
 
 
+def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
+    """Return the options that only `irfft` has."""
+    whole = None if length is None else arguments.integer(call, "length", length, 1, _LONGEST)
+    return whole, arguments.flag(call, "overwrite", overwrite)
+
+
 def _plan_irfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
@@ -265,8 +278,8 @@ def _plan_irfft(
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
     """Return a plan of `irfft`, which queues nothing yet."""
-    views.check_flags(overwrite=overwrite)
-    return _planned("irfft", x, out, axes, stream, length, overwrite=overwrite)
+    length, overwrite = _inverse_options("irfft.plan", length, overwrite)
+    return _planned("irfft.plan", x, out, axes, stream, length, overwrite=overwrite)
 
 
 @plannable(_plan_irfft)
@@ -284,5 +297,5 @@ def irfft(
     With several axes cuFFT overwrites `x`; it is copied first unless `overwrite` allows that. Raises ValueError where
     `length` is not that of `out`.
     """
-    views.check_flags(overwrite=overwrite)
+    length, overwrite = _inverse_options("irfft", length, overwrite)
     return _transform("irfft", x, out, axes, stream, length, overwrite=overwrite)

@@ -54,6 +54,36 @@ MOST_DIMENSIONS = 20_000
 HIGHEST_RATE = 400_000
 # How the names of the functions end that draw numbers of a dtype.
 _SUFFIXES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "", np.dtype(np.float64): "_double"}
+# The dtypes of real numbers, and of counts of events.
+REAL, COUNTS = tuple(_SUFFIXES), (np.dtype(np.uint32),)
+
+
+def _require_offsets(call: str, kind: str, offset: int) -> None:
+    if not KINDS[kind].offsets:
+        raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
+
+
+def _check_rate(call: str, rate: Any) -> float:
+    """Return the rate of a Poisson distribution as a float; TypeError or ValueError for what is none."""
+    wanted = f"above 0 and at most {HIGHEST_RATE}, the highest rate of cuRAND"
+    if not 0 < arguments.number(call, "rate", rate, -math.inf, math.inf) <= HIGHEST_RATE:
+        raise arguments.wrong_value(call, "rate", wanted, rate)
+    return float(rate)
+
+
+def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
+    """Return the parameters of a normal distribution as floats; TypeError or ValueError for what are none."""
+    mean = arguments.number(call, "mean", mean)
+    if not arguments.number(call, "deviation", deviation) > 0:
+        raise arguments.wrong_value(call, "deviation", "positive", deviation)
+    return mean, float(deviation)
+
+
+def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
+    """Raise ValueError for an odd number of normal numbers."""
+    if count % 2:
+        rule = "have an even number of elements, as cuRAND makes normal numbers in pairs"
+        raise arguments.unusable(call, name, rule, count, remedy)
 
 
 class Generator(Handle):
@@ -90,13 +120,15 @@ class Generator(Handle):
         offset = arguments.integer(call, "offset", offset, 0, 2**64 - 1)
         dimensions = arguments.integer(call, "dimensions", dimensions, 1, MOST_DIMENSIONS)
         if ordering is not None:
-            arguments.text(call, "ordering", ordering)
-        if offset and not found.offsets:
-            raise ValueError(f"offset={offset}: the generator {kind!r} has no offsets")
+            prefix = "PSEUDO_" if found.seeded else "QUASI_"
+            orderings = [name for name in library("curand").Ordering.__members__ if name.startswith(prefix)]
+            arguments.choice(call, "ordering", ordering, [name.removeprefix(prefix).lower() for name in orderings])
+        if offset:
+            _require_offsets(call, kind, offset)
         if seed and not found.seeded:
-            raise ValueError(f"seed={seed}: the generator {kind!r} takes no seed, only an offset")
+            raise arguments.wrong_value(call, "seed", f"0 with kind={kind!r}", seed, "pass offset")
         if dimensions > 1 and found.seeded:
-            raise ValueError(f"dimensions={dimensions}: the generator {kind!r} is not quasi-random")
+            raise arguments.wrong_value(call, "dimensions", f"1 with kind={kind!r}, which is pseudorandom", dimensions)
         self._name, self._kind, self._bound = kind, found, 0
         self.dimensions, self.host = dimensions, host
         self.device = None if host else current_device()
@@ -110,10 +142,7 @@ class Generator(Handle):
             set_dimensions = functions.set_quasi_random_generator_dimensions
             _call("curandSetQuasiRandomGeneratorDimensions", set_dimensions, self.handle, dimensions)
         if ordering is not None:
-            name = f"{'PSEUDO' if found.seeded else 'QUASI'}_{ordering.upper()}"
-            if name not in functions.Ordering.__members__:
-                raise ValueError(f"ordering={ordering!r} is not an ordering of cuRAND for {kind!r}")
-            order = int(functions.Ordering[name])
+            order = int(functions.Ordering[f"{prefix}{ordering.upper()}"])
             _call("curandSetGeneratorOrdering", functions.set_generator_ordering, self.handle, order)
         if offset:
             self.skip_to(offset)
@@ -124,9 +153,9 @@ class Generator(Handle):
 
     def skip_to(self, offset: int) -> None:
         """Continue after the first `offset` numbers of the sequence, or points (curandSetGeneratorOffset)."""
-        offset = arguments.integer("Generator.skip_to", "offset", offset, 0, 2**64 - 1)
-        if not self._kind.offsets:
-            raise ValueError(f"offset={offset}: the generator {self._name!r} has no offsets")
+        call = "Generator.skip_to"
+        offset = arguments.integer(call, "offset", offset, 0, 2**64 - 1)
+        _require_offsets(call, self._name, offset)
         _call("curandSetGeneratorOffset", self._functions.set_generator_offset, self.handle, offset)
 
     # -- what it draws -------------------------------------------------------------------------
@@ -134,87 +163,104 @@ class Generator(Handle):
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of uint32 (uint64 for the kinds whose names end in 64), with random bits (curandGenerate)."""
         wide = self._kind.bits == 64
-        self._check_out(out, (np.dtype(np.uint64 if wide else np.uint32),))
+        where = self._check("Generator.bits", out, (np.dtype(np.uint64 if wide else np.uint32),), stream)
         call = self._functions.generate_long_long if wide else self._functions.generate
-        return self._fill("curandGenerate", call, out, stream)
+        return self._fill("curandGenerate", call, out, where)
 
     def uniform(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of float32 or float64, with uniform numbers in (0, 1] (curandGenerateUniform)."""
-        self._check_out(out, tuple(_SUFFIXES))
-        call = getattr(self._functions, f"generate_uniform{_SUFFIXES[out.dtype]}")
-        return self._fill("curandGenerateUniform", call, out, stream)
+        return self._draw_uniform("Generator.uniform", out, stream)
 
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of float32 or float64, with normal numbers (curandGenerateNormal).
 
         The pseudorandom kinds make them in pairs: `out` has an even number of elements.
         """
-        return self._bell("normal", "curandGenerateNormal", out, mean, deviation, stream)
+        return self._draw_normal("Generator.normal", out, mean, deviation, stream)
 
     def log_normal(
         self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None
     ) -> Filled:
         """Fill `out` with the exponentials of such normal numbers (curandGenerateLogNormal)."""
-        return self._bell("log_normal", "curandGenerateLogNormal", out, mean, deviation, stream)
+        return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of uint32, with counts of events at a rate of at most 400,000 (curandGeneratePoisson)."""
-        _check_real(rate=rate)
-        if not 0 < rate <= HIGHEST_RATE:
-            raise ValueError(f"rate={rate} is not above 0, or exceeds {HIGHEST_RATE}, the highest rate of cuRAND")
-        self._check_out(out, (np.dtype(np.uint32),))
-        return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, stream, float(rate))
+        return self._draw_poisson("Generator.poisson", out, rate, stream)
 
-    def _bell(
-        self, name: str, symbol: str, out: Filled, mean: float, deviation: float, stream: Stream | None
-    ) -> Filled:
-        _check_real(mean=mean, deviation=deviation)
-        if not deviation > 0:
-            raise ValueError(f"deviation={deviation} is not positive")
-        self._check_out(out, tuple(_SUFFIXES))
-        if self._kind.seeded and out.size % 2:
-            raise ValueError(
-                f"out has {out.size} elements; {self._name!r} makes normal numbers in pairs: "
-                f"fill an array of {out.size + 1} and take a slice"
-            )
-        call = getattr(self._functions, f"generate_{name}{_SUFFIXES[out.dtype]}")
-        return self._fill(symbol, call, out, stream, float(mean), float(deviation))
+    # -- the same, in the name of a call, which errors begin with ------------------------------
 
-    def _check_out(self, out: Any, dtypes: tuple[np.dtype[Any], ...]) -> None:
-        """Raise TypeError or ValueError for what is no array that the generator fills, and for other dtypes."""
-        if isinstance(out, int | tuple):
-            raise TypeError(
-                f"Generator: argument 'out' must be the array to fill, not a shape, {arguments.describe(out)}: pass "
-                "cudart_py.empty(shape, dtype), or call the function of this name in cudart_py.libraries with a shape"
-            )
-        if self.device is not None:
-            views.check_place(self.device, out=out)
-            views.require_contiguous("out", out)
-        elif not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
-            raise TypeError("out must be a contiguous NumPy array that can be written: this generator is the host's")
+    def _draw_uniform(self, call: str, out: Filled, stream: Stream | None) -> Filled:
+        """Fill an array with uniform numbers."""
+        where = self._check(call, out, REAL, stream)
+        function = getattr(self._functions, f"generate_uniform{_SUFFIXES[out.dtype]}")
+        return self._fill("curandGenerateUniform", function, out, where)
+
+    def _draw_poisson(self, call: str, out: Filled, rate: float, stream: Stream | None) -> Filled:
+        """Fill an array with counts of events."""
+        rate = _check_rate(call, rate)
+        where = self._check(call, out, COUNTS, stream)
+        return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, where, rate)
+
+    def _draw_normal(self, call: str, out: Filled, mean: float, deviation: float, stream: Stream | None) -> Filled:
+        """Fill an array with normal numbers or, where the call is a `log_normal`, with their exponentials."""
+        mean, deviation = _check_bell(call, mean, deviation)
+        where = self._check(call, out, REAL, stream)
+        if self._kind.seeded:
+            _check_pairs(call, "out", out.size, f"fill an array of {out.size + 1} and take a slice")
+        name, symbol = "normal", "curandGenerateNormal"
+        if call.endswith("log_normal"):
+            name, symbol = "log_normal", "curandGenerateLogNormal"
+        function = getattr(self._functions, f"generate_{name}{_SUFFIXES[out.dtype]}")
+        return self._fill(symbol, function, out, where, mean, deviation)
+
+    def _stream_for(self, call: str, stream: Stream | None) -> Stream:
+        """Return the stream to fill an array in; ValueError for one of another device."""
+        where, place = views.device_of(call, stream)
+        if stream is not None and self.device is not None and place is not self.device:
+            rule = f"be of device {self.device.ordinal}, as the generator is"
+            raise arguments.unusable(call, "stream", rule, f"of device {place.ordinal}")
+        return where
+
+    def _check(self, call: str, out: Any, dtypes: tuple[np.dtype[Any], ...], stream: Stream | None) -> Stream:
+        """Check the array to fill, and return the stream to fill it in."""
+        if self.device is not None and isinstance(out, int | tuple):
+            function = call.rpartition(".")[2]
+            remedy = f"pass cudart_py.empty(shape, dtype), or call cudart_py.libraries.{function} with a shape"
+            raise arguments.wrong_type(call, "out", "the array to fill", out, remedy)
+        where = self._stream_for(call, stream)
+        if self.device is None:
+            arguments.instance(call, "out", out, np.ndarray, "a NumPy array, as this generator is the host's")
+            if not out.flags.c_contiguous:
+                rule, strides = "be contiguous", f"of shape {out.shape} with strides {out.strides}"
+                raise arguments.unusable(call, "out", rule, strides)
+            if not out.flags.writeable:
+                raise arguments.unusable(call, "out", "be writeable", "read-only")
+        else:
+            views.check_place(call, self.device, out=out)
+            arguments.contiguous(call, "out", out)
         if out.dtype not in dtypes:
-            raise TypeError(f"out has dtype {out.dtype}; it is filled with {', '.join(map(str, dtypes))}")
+            raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
+        if out.size % self.dimensions:
+            rule = f"have a multiple of {self.dimensions} elements, the dimensions of the generator"
+            raise arguments.unusable(call, "out", rule, out.size)
+        return where
 
     def _fill(
         self,
         symbol: str,
         function: Callable[..., None],
         out: Filled,
-        stream: Stream | None,
+        where: Stream,
         *parameters: float,
     ) -> Filled:
         generator, size = self.handle, out.size
-        if size % self.dimensions:
-            raise ValueError(f"out has {size} elements, no multiple of the {self.dimensions} dimensions")
         if isinstance(out, np.ndarray):
             if size:
                 _call(symbol, function, generator, out.ctypes.data, size, *parameters)
             return out
         device = self.device
         assert device is not None  # since the host's generators have only taken NumPy arrays
-        where, place = views.device_of(stream)
-        if stream is not None and place is not device:
-            raise ValueError(f"stream is of device {place.ordinal}, and the generator of {device.ordinal}")
         if not size:
             return out
         with activated(device):
@@ -240,16 +286,6 @@ def _call(symbol: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise failure(symbol, error) from error
 
 
-def _check_real(**parameters: Any) -> None:
-    for name, value in parameters.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-        try:
-            float(value)
-        except OverflowError:
-            raise ValueError(f"{name} is an integer beyond what a float holds") from None
-
-
 def _default() -> Generator:
     """Return the calling thread's generator on the current device, seeded by the system."""
     generators = thread_cache("curand")
@@ -261,24 +297,33 @@ def _default() -> Generator:
     return found
 
 
-def _out(shape: Shape | None, dtype: DTypeLike, out: DeviceArray | None, stream: Stream | None) -> DeviceArray:
-    if out is None:
-        if shape is None:
-            raise TypeError("neither shape nor out is given: pass the shape of a new array, or an array to fill")
-        return empty(shape, dtype, stream=stream)
-    if shape is not None:
-        raise ValueError(f"shape={arguments.describe(shape)} and out are both given")
-    return out
-
-
-def _check_pairs(call: str, shape: Shape | None) -> None:
-    """Raise ValueError for the shape of an odd number of elements."""
-    count = 0 if shape is None else math.prod(arguments.shape(call, "shape", shape))
-    if count % 2:
-        raise ValueError(
-            f"{call}: argument 'shape' asks for {count} numbers, and cuRAND makes normal numbers in pairs: "
-            f"ask for {count + 1} and take a slice, {call}({count + 1})[:{count}]"
-        )
+def _array(
+    call: str,
+    shape: Shape | None,
+    dtype: DTypeLike,
+    dtypes: tuple[np.dtype[Any], ...],
+    out: DeviceArray | None,
+    stream: Stream | None,
+    *,
+    pairs: bool = False,
+) -> tuple[Generator, DeviceArray]:
+    """Return the thread's generator and the array that it is to fill, a new one for a shape."""
+    generator = _default()
+    if out is not None:
+        if shape is not None:
+            raise arguments.wrong_value(call, "shape", "None where 'out' is given", shape)
+        return generator, out
+    if shape is None:
+        remedy = "pass the shape of a new array, or an array to fill"
+        raise arguments.wrong_type(call, "shape", "given where 'out' is not", shape, remedy)
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    if kind not in dtypes:
+        raise arguments.wrong_type(call, "dtype", views.one_of(map(str, dtypes)), kind)
+    count = math.prod(sizes)
+    if pairs:
+        remedy = f"ask for {count + 1} and take a slice, {call}({count + 1})[:{count}]"
+        _check_pairs(call, "shape", count, remedy)
+    return generator, empty(sizes, kind, stream=generator._stream_for(call, stream))
 
 
 def uniform(
@@ -289,9 +334,8 @@ def uniform(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of numbers in (0, 1], all equally likely, of the thread's own Philox generator."""
-    array = _out(shape, dtype, out, stream)
-    _default().uniform(array, stream=stream)
-    return array
+    generator, array = _array("uniform", shape, dtype, REAL, out, stream)
+    return generator._draw_uniform("uniform", array, stream)
 
 
 def normal(
@@ -304,10 +348,9 @@ def normal(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of normal numbers, an even number of them, of the thread's own Philox generator."""
-    _check_pairs("normal", shape)
-    array = _out(shape, dtype, out, stream)
-    _default().normal(array, mean, deviation, stream=stream)
-    return array
+    mean, deviation = _check_bell("normal", mean, deviation)
+    generator, array = _array("normal", shape, dtype, REAL, out, stream, pairs=True)
+    return generator._draw_normal("normal", array, mean, deviation, stream)
 
 
 def log_normal(
@@ -320,16 +363,15 @@ def log_normal(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of exponentials of normal numbers, an even number of them."""
-    _check_pairs("log_normal", shape)
-    array = _out(shape, dtype, out, stream)
-    _default().log_normal(array, mean, deviation, stream=stream)
-    return array
+    mean, deviation = _check_bell("log_normal", mean, deviation)
+    generator, array = _array("log_normal", shape, dtype, REAL, out, stream, pairs=True)
+    return generator._draw_normal("log_normal", array, mean, deviation, stream)
 
 
 def poisson(
     shape: Shape | None = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
 ) -> DeviceArray:
     """Return an array of uint32, counts of events that come at a rate of at most 400,000."""
-    array = _out(shape, np.uint32, out, stream)
-    _default().poisson(array, rate, stream=stream)
-    return array
+    rate = _check_rate("poisson", rate)
+    generator, array = _array("poisson", shape, np.uint32, COUNTS, out, stream)
+    return generator._draw_poisson("poisson", array, rate, stream)

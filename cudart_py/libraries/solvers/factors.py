@@ -16,7 +16,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import scalar
+from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
 from ..failures import SingularMatrixError, failure
 from ..handles import library_handle
@@ -31,8 +31,9 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
 
     `a` has at least as many rows as columns. Raises TypeError and ValueError naming the operand.
     """
-    where, device = views.device_of(stream)
-    kind = _check_tall(a, device)
+    call = "qr"
+    where, device = views.device_of(call, stream)
+    kind = _check_tall(call, a, device)
     m, n = a.shape
     with activated(device):
         work = Work(where, device)
@@ -50,13 +51,14 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
     (below n eps times the largest) raises SingularMatrixError with its column. Raises TypeError and ValueError
     naming the operand.
     """
-    where, device = views.device_of(stream)
-    kind = _check_tall(a, device)
-    views.check_place(device, b=b)
-    check_right_hand_side(b, a)
+    call = "lstsq"
+    where, device = views.device_of(call, stream)
+    kind = _check_tall(call, a, device)
+    views.check_place(call, device, b=b)
+    check_right_hand_side(call, b, a)
     m, n = a.shape
     if not b.size:
-        raise ValueError(f"b has shape {b.shape}: there is no right-hand side")
+        raise arguments.unusable(call, "b", "have at least one right-hand side", f"the shape {b.shape}")
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
@@ -66,7 +68,7 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
         turn = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
         sizes = int(enums.SideMode.LEFT), turn, m, count, n
         work.run_typed(_name(kind, "mqr"), *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
-        one = scalar("alpha", 1.0, kind)
+        one = factor(1.0, kind)
         handle = library_handle("cublas", where, device)
         try:
             getattr(handle.functions, f"{kind.letter}trsm")(
@@ -90,13 +92,14 @@ def svd(
     below eps times the largest less well. Raises CudaError where the iteration does not converge; TypeError and
     ValueError naming the operand.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a)
-    kind = views.kind("a", a, TYPES)
-    views.matrix("a", a)
-    arguments.choice("svd", "method", method, ("qr", "polar"))
+    call = "svd"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    views.matrix(call, "a", a)
+    arguments.choice(call, "method", method, ("qr", "polar"))
     if not a.size:
-        raise ValueError(f"a has shape {a.shape}: there are no singular values")
+        raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
     m, n = a.shape
     with activated(device):
         # cuSOLVER takes tall matrices, column by column. Our rows are the columns of the transpose: a wide
@@ -141,10 +144,11 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError where the iteration does not
     converge; TypeError and ValueError naming the operand.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a)
-    kind = views.kind("a", a, TYPES)
-    n = check_square("a", a)
+    call = "eigh"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    n = check_square(call, "a", a)
     with activated(device):
         vectors = copied(a, where)
         values = empty(n, kind.real, stream=where)
@@ -160,12 +164,14 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
 
 
-def _check_tall(a: DeviceArray, device: Device) -> Kind:
-    views.check_place(device, a=a)
-    kind = views.kind("a", a, TYPES)
-    view = views.matrix("a", a)
+def _check_tall(call: str, a: DeviceArray, device: Device) -> Kind:
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    view = views.matrix(call, "a", a)
     if not 0 < view.columns <= view.rows:
-        raise ValueError(f"a has shape {a.shape}; it must have a column at least, and no fewer rows than columns")
+        raise arguments.unusable(
+            call, "a", "have at least one column, and as many rows as columns or more", f"the shape {a.shape}"
+        )
     return kind
 
 

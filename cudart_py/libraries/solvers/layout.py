@@ -19,7 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import scalar
+from ..blas.scalars import factor
 from ..dtypes import Kind
 from ..failures import failure
 from ..handles import library_handle
@@ -46,12 +46,12 @@ def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: boo
 
     The transpose in our order is the matrix itself in LAPACK's, column by column.
     """
-    matrix = views.matrix("a", array)
+    matrix = views.matrix("transpose", "a", array)
     result = empty((matrix.columns, matrix.rows), array.dtype, stream=stream)
     if not result.size:
         return result
     operations = library("cublas").Operation
-    one, zero = scalar("alpha", 1.0, kind), scalar("beta", 0.0, kind)
+    one, zero = factor(1.0, kind), factor(0.0, kind)
     handle = library_handle("cublas", stream, current_device())
     turn = int(operations.C if conjugate else operations.T)
     try:

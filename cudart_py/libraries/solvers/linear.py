@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # options are given back at the right time
@@ -18,7 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import operation, scalar
+from ..blas.scalars import factor, operation
 from ..dtypes import Kind
 from ..failures import NotPositiveDefiniteError, SingularMatrixError, failure
 from ..handles import library_handle, thread_cache
@@ -56,7 +57,7 @@ class Work:
         self.info = empty(1, np.int32, stream=stream)
         self._held: list[Any] = []
 
-    def run(self, name: str, *arguments: Any, sizing: tuple[Any, ...] | None = None) -> None:
+    def run(self, name: str, *operands: Any, sizing: tuple[Any, ...] | None = None) -> None:
         """Call a function of the 64-bit interface, "xgetrf" for cusolverDnXgetrf, with the workspaces it asks for.
 
         `sizing` are the arguments of the function that tells their sizes, where they are others.
@@ -64,33 +65,33 @@ class Work:
         functions = self.functions
         try:
             ask = getattr(functions, f"{name}_buffer_size")
-            sizes = ask(self.handle, self.parameters, *(arguments if sizing is None else sizing))
+            sizes = ask(self.handle, self.parameters, *(operands if sizing is None else sizing))
             device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
             memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
             host = np.empty(max(host_bytes, 1), np.uint8)
             self._held.append(host)  # until the verdict is here
             getattr(functions, name)(
-                self.handle, self.parameters, *arguments, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
+                self.handle, self.parameters, *operands, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
                 self.info.pointer,
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
-    def run_typed(self, name: str, *arguments: Any) -> None:
+    def run_typed(self, name: str, *operands: Any) -> None:
         """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace it asks for."""
         functions = self.functions
         try:
-            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *arguments))
+            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands))
             # Counted in elements, of 16 bytes at most.
             memory = empty(max(count, 1), np.complex128, stream=self.stream)
-            getattr(functions, name)(self.handle, *arguments, memory.pointer, count, self.info.pointer)
+            getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
-    def run_plain(self, name: str, *arguments: Any) -> None:
+    def run_plain(self, name: str, *operands: Any) -> None:
         """Call a function of the 64-bit interface that works in no memory of its own."""
         try:
-            getattr(self.functions, name)(self.handle, self.parameters, *arguments, self.info.pointer)
+            getattr(self.functions, name)(self.handle, self.parameters, *operands, self.info.pointer)
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
@@ -103,23 +104,24 @@ class Work:
         return info
 
 
-def check_square(name: str, a: DeviceArray) -> int:
+def check_square(call: str, name: str, a: DeviceArray) -> int:
     """Return the order of a square matrix; ValueError for another shape, and for a matrix of no rows."""
-    view = views.matrix(name, a)
+    view = views.matrix(call, name, a)
     if view.rows != view.columns or not view.rows:
-        raise ValueError(f"{name} has shape {a.shape}; it must be square, with a row at least")
+        raise arguments.unusable(call, name, "be square with at least one row", f"of shape {a.shape}")
     return view.rows
 
 
-def check_right_hand_side(b: DeviceArray, a: DeviceArray) -> None:
+def check_right_hand_side(call: str, b: DeviceArray, a: DeviceArray) -> None:
     """Check a vector, or a matrix of one column a system, that goes with a matrix."""
-    views.require_dtype("b", b, a.dtype, "a")
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        raise ValueError(f"b has shape {b.shape}; a of shape {a.shape} makes it ({a.shape[0]},) or ({a.shape[0]}, n)")
+        rule = f"have shape ({a.shape[0]},) or ({a.shape[0]}, n) for 'a' of shape {a.shape}"
+        raise arguments.unusable(call, "b", rule, b.shape)
     if b.ndim == 2:
-        views.matrix("b", b)
+        views.matrix(call, "b", b)
     else:
-        views.require_contiguous("b", b)
+        arguments.contiguous(call, "b", b)
 
 
 def columns_of(b: DeviceArray, kind: Kind, stream: Stream) -> tuple[DeviceArray, int]:
@@ -140,12 +142,13 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
     NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nobody
     looks for NaNs: the solution has them then, unless elimination stops at one and raises as above.
     """
-    views.check_flags(positive=positive)
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a, b=b)
-    kind = views.kind("a", a, TYPES)
-    n = check_square("a", a)
-    check_right_hand_side(b, a)
+    call = "solve"
+    positive = arguments.flag(call, "positive", positive)
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a, b=b)
+    kind = views.kind(call, "a", a, TYPES)
+    n = check_square(call, "a", a)
+    check_right_hand_side(call, b, a)
     if not b.size:
         return empty(b.shape, b.dtype, stream=where)
     with activated(device):
@@ -167,7 +170,7 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
                 raise SingularMatrixError(
                     f"a is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call="solve"
                 )
-            matrix = operation("op", "T"), n, count, kind.code, factors.pointer, n
+            matrix = int(library("cublas").Operation.T), n, count, kind.code, factors.pointer, n
             work.run_plain("xgetrs", *matrix, pivots.pointer, *ends)
         work.verdict("cusolverDnXgetrs")
         return rows_of(x, b, kind, where)
@@ -196,10 +199,11 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     TypeError and ValueError naming the operand. Nobody looks for NaNs: the factor has them then, unless elimination
     stops at one and raises as above.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a)
-    kind = views.kind("a", a, TYPES)
-    n = check_square("a", a)
+    call = "cholesky"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    n = check_square(call, "a", a)
     with activated(device):
         return triangle(_factor_positive(Work(where, device), a, kind), n, where, lower=True)
 
@@ -218,13 +222,15 @@ def solve_triangular(
     `unit`: the diagonal counts as ones and is not read. Raises SingularMatrixError with the row whose diagonal
     element is zero; TypeError and ValueError naming the operand.
     """
-    views.check_flags(lower=lower, unit=unit)
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a, b=b)
-    kind = views.kind("a", a, TYPES)
-    n = check_square("a", a)
-    check_right_hand_side(b, a)
-    turn = operation("op", op)
+    call = "solve_triangular"
+    lower, unit = arguments.flag(call, "lower", lower), arguments.flag(call, "unit", unit)
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a, b=b)
+    kind = views.kind(call, "a", a, TYPES)
+    n = check_square(call, "a", a)
+    check_right_hand_side(call, b, a)
+    turn = operation(call, "op", op)
+    matrix = views.matrix(call, "a", a)
     with activated(device):
         if not unit:
             zeros = np.flatnonzero(diagonal(a, where) == 0)
@@ -239,13 +245,13 @@ def solve_triangular(
         enums = library("cublas")
         fill = enums.FillMode.UPPER if lower else enums.FillMode.LOWER
         diag = enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT
-        one = scalar("alpha", 1.0, kind)
+        one = factor(1.0, kind)
         handle = library_handle("cublas", where, device)
         # Transposed, as cuBLAS sees our matrices: x^T op(a)^T = b^T.
         try:
             getattr(handle.functions, f"{kind.letter}trsm")(
                 handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,
-                a.pointer, views.matrix("a", a).leading, x.pointer, count,
+                a.pointer, matrix.leading, x.pointer, count,
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}trsm", error) from error

@@ -19,7 +19,7 @@ from .. import views
 from ..dtypes import Kind
 from ..failures import failure
 
-__all__ = ["DenseMatrix", "DenseVector", "Description", "SparseMatrix", "SparseVector"]
+__all__ = ["DenseMatrix", "DenseVector", "Description", "SparseMatrix", "SparseVector", "check_matrix"]
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 FORMATS = ("csr", "coo", "sell")
@@ -72,16 +72,17 @@ class SparseVector:
     """A vector of `size` elements of which those at `indices`, ascending and of int32, are `values`."""
 
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
-        views.check_place(current_device(), indices=indices, values=values)
-        self.kind = views.kind("values", values, TYPES)
-        views.require_dtype("indices", indices, INDEX_DTYPE, "cuSPARSE's index")
-        views.vector("values", values)
-        views.require_shape("indices", indices, values.shape, "values")
+        call = "SparseVector"
+        views.check_place(call, current_device(), indices=indices, values=values)
+        self.kind = views.kind(call, "values", values, TYPES)
+        views.require_dtype(call, "indices", indices, INDEX_DTYPE, "as cuSPARSE's index")
+        views.vector(call, "values", values)
+        arguments.same_shape(call, "indices", indices, values.shape, "like 'values'")
         for name, array in (("indices", indices), ("values", values)):
-            views.require_contiguous(name, array)
-        size = arguments.integer("SparseVector", "size", size, 0, _MOST)
+            arguments.contiguous(call, name, array)
+        size = arguments.integer(call, "size", size, 0, _MOST)
         if values.shape[0] > size:
-            raise ValueError(f"values has {values.shape[0]} elements, and size is {size}")
+            raise arguments.unusable(call, "values", f"have at most {size} elements, the 'size'", values.shape[0])
         self.size, self.indices, self.values = size, indices, values
         enums = library("cusparse")
         self.description = Description(
@@ -122,8 +123,8 @@ class SparseMatrix:
         shape = rows, columns
         slice_size = arguments.integer(call, "slice_size", slice_size, 0, _MOST)
         self.device = current_device()
-        views.check_place(self.device, values=values, indices=indices, offsets=offsets)
-        self.kind = views.kind("values", values, TYPES)
+        views.check_place(call, self.device, values=values, indices=indices, offsets=offsets)
+        self.kind = views.kind(call, "values", values, TYPES)
         self.format, self.shape = format, shape
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
@@ -132,12 +133,12 @@ class SparseMatrix:
         lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
         if format == "sell" and slice_size < 1:
             raise arguments.wrong_value(call, "slice_size", "positive", slice_size)
-        views.require_shape("indices", indices, (values.size,), "values")
-        views.require_shape("offsets", offsets, (lengths[format],), f"the format {format} of shape {shape}")
+        arguments.same_shape(call, "indices", indices, (values.size,), "like 'values'")
+        arguments.same_shape(call, "offsets", offsets, (lengths[format],), f"with format={format!r} and shape={shape}")
         for name, array in (("indices", indices), ("offsets", offsets)):
-            views.require_dtype(name, array, INDEX_DTYPE, "cuSPARSE's index")
-            views.require_contiguous(name, array)
-        views.require_contiguous("values", values)
+            views.require_dtype(call, name, array, INDEX_DTYPE, "as cuSPARSE's index")
+            arguments.contiguous(call, name, array)
+        arguments.contiguous(call, "values", values)
         # What other calls prepared for this matrix: buffers of products, by operation.
         self.prepared: dict[Any, Any] = {}
 
@@ -150,16 +151,17 @@ class SparseMatrix:
 
         Raises TypeError for what is none, ValueError for more than 2^31 - 1 elements.
         """
-        if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
-            raise TypeError(f"matrix must be a SciPy sparse array, not {type(matrix).__name__}")
         call = "SparseMatrix.from_host"
+        if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
+            raise arguments.wrong_type(call, "matrix", "a SciPy sparse array", matrix)
+        views.kind(call, "matrix", matrix, TYPES)
         arguments.choice(call, "format", format, FORMATS)
         slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)
-        views.device_of(stream)
+        views.device_of(call, stream)
         rows = matrix.tocsr()
         rows.sum_duplicates()
-        if rows.nnz > np.iinfo(INDEX_DTYPE).max:
-            raise ValueError(f"matrix has {rows.nnz} elements, more than an int32 counts")
+        if rows.nnz > _MOST:
+            raise arguments.unusable(call, "matrix", f"store at most {_MOST} elements, which an int32 counts", rows.nnz)
         values, indices, offsets = rows.data, rows.indices.astype(INDEX_DTYPE), rows.indptr.astype(INDEX_DTYPE)
         if format == "coo":
             offsets = np.repeat(np.arange(rows.shape[0], dtype=INDEX_DTYPE), np.diff(offsets))
@@ -178,17 +180,12 @@ class SparseMatrix:
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.coo_array((values, (offsets, indices)), shape=self.shape)
-        raise ValueError("SciPy has no format for slices; keep the matrix that they were made of")
+        raise ValueError("SparseMatrix.to_host: SciPy has no format for slices; keep the matrix that they were made of")
 
     @property
     def nbytes(self) -> int:
         """The bytes of all three arrays, which a product reads once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
-
-    def check_open(self, name: str, device: Device) -> None:
-        """Raise ValueError, naming the operand, if one of its arrays is closed or elsewhere."""
-        parts = {"values": self.values, "indices": self.indices, "offsets": self.offsets}
-        views.check_place(device, **{f"{name}.{part}": array for part, array in parts.items()})
 
     def describe_once(self) -> Description:
         """Return a descriptor for what leaves nothing in it, the same one each time."""
@@ -209,6 +206,16 @@ class SparseMatrix:
             sizes, make = [self.count, self.values.size, self.slice_size], "create_sliced_ell"
         with activated(self.device):
             return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self.kind.code)
+
+
+def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tuple[str, ...] = FORMATS) -> None:
+    """Check a sparse matrix of some formats; ValueError, naming the operand, if its arrays are closed or elsewhere."""
+    arguments.instance(call, name, matrix, SparseMatrix)
+    if matrix.format not in formats:
+        rule = f"have the format {views.one_of(map(repr, formats))}"
+        raise arguments.unusable(call, name, rule, repr(matrix.format))
+    parts = {"values": matrix.values, "indices": matrix.indices, "offsets": matrix.offsets}
+    views.check_place(call, device, **{f"{name}.{part}": array for part, array in parts.items()})
 
 
 def _slices(

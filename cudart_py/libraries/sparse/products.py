@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arguments import describe
+from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
@@ -17,7 +17,7 @@ from .. import views
 from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, scratch
-from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector
+from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
 
 __all__ = ["gemvi", "spdot", "spmm", "spmv"]
 
@@ -44,22 +44,23 @@ def spmv(
     `op` is "N", "T" or "C". The first product of a matrix with an `op` prepares it, which allocates: before a
     capture, call it once. Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    _check_matrix("a", a, device)
-    views.check_place(device, x=x)
-    views.require_dtype("x", x, a.values.dtype, "a")
-    views.vector("x", x)
-    views.require_contiguous("x", x)
-    rows, columns = _turned(a, op)
-    views.require_shape("x", x, (columns,), f"a of shape {a.shape} with op={op!r}")
+    call = "spmv"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device)
+    views.check_place(call, device, x=x)
+    views.require_dtype(call, "x", x, a.values.dtype, "like 'a'")
+    views.vector(call, "x", x)
+    arguments.contiguous(call, "x", x)
+    rows, columns = _turned(call, a, op)
+    arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
+    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
     if out is None:
-        out = _new((rows,), a, beta, where, device)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, a.values.dtype, "a")
-    views.require_shape("out", out, (rows,), f"a of shape {a.shape} with op={op!r}")
-    views.require_contiguous("out", out)
-    views.check_apart("out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes))
-    factors = scalar("alpha", alpha, a.kind), scalar("beta", beta, a.kind)
+        out = _new(call, (rows,), a, beta, where, device)
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    arguments.contiguous(call, "out", out)
+    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes))
     if not out.size:
         return out
     enums = library("cusparse")
@@ -101,14 +102,14 @@ def _prepare(
     # come with the same buffer.
     description = a.describe()
     functions = handle.functions
-    arguments = (
+    parameters = (
         handle.native, operation, numbers[0], description.handle, vector.handle, numbers[1], result.handle,
         a.kind.scalar_code, algorithm,
     )  # fmt: skip  # grouped by meaning
-    size = functions.sp_mv_buffer_size(*arguments)
+    size = functions.sp_mv_buffer_size(*parameters)
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
-        functions.sp_mv_preprocess(*arguments, buffer.pointer)
+        functions.sp_mv_preprocess(*parameters, buffer.pointer)
     a.prepared["mv", op] = prepared = _Prepared(description, buffer)
     return prepared
 
@@ -128,22 +129,24 @@ def spmm(
     `b` and `out` have rows of adjacent elements; `a` has the format "csr" or "coo". Raises TypeError and
     ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    _check_matrix("a", a, device, formats=("csr", "coo"))
-    views.check_place(device, b=b)
-    views.require_dtype("b", b, a.values.dtype, "a")
-    right = views.matrix("b", b)
-    rows, columns = _turned(a, op)
+    call = "spmm"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device, formats=("csr", "coo"))
+    views.check_place(call, device, b=b)
+    views.require_dtype(call, "b", b, a.values.dtype, "like 'a'")
+    right = views.matrix(call, "b", b)
+    rows, columns = _turned(call, a, op)
     if right.rows != columns:
-        raise ValueError(f"b has {right.rows} rows; a of shape {a.shape} with op={op!r} makes it {columns}")
+        rule = f"have {columns} rows for 'a' of shape {a.shape} with op={op!r}"
+        raise arguments.unusable(call, "b", rule, right.rows)
+    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
     if out is None:
-        out = _new((rows, right.columns), a, beta, where, device)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, a.values.dtype, "a")
-    views.require_shape("out", out, (rows, right.columns), "the product of a and b")
-    left = views.matrix("out", out)
-    views.check_apart("out", out.pointer, left.span, b=(b.pointer, right.span))
-    factors = scalar("alpha", alpha, a.kind), scalar("beta", beta, a.kind)
+        out = _new(call, (rows, right.columns), a, beta, where, device)
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, (rows, right.columns), "for the product of 'a' and 'b'")
+    left = views.matrix(call, "out", out)
+    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
     if not out.size:
         return out
     enums = library("cusparse")
@@ -151,14 +154,14 @@ def spmm(
         dense, result = DenseMatrix(b, right, a.kind), DenseMatrix(out, left, a.kind)
         handle = library_handle("cusparse", where, device)
         description = a.describe_once()
-        arguments = (
+        parameters = (
             handle.native, int(enums.Operation[_LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
             factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
             a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
-            memory = scratch(device).get(handle.functions.sp_mm_buffer_size(*arguments), where)
-            handle.functions.sp_mm(*arguments, memory.pointer)
+            memory = scratch(device).get(handle.functions.sp_mm_buffer_size(*parameters), where)
+            handle.functions.sp_mm(*parameters, memory.pointer)
         except Exception as error:
             raise failure("cusparseSpMM", error) from error
     keep(where, "spmm", b, out, a.values, a.indices, a.offsets, memory)
@@ -180,26 +183,29 @@ def gemvi(
     `a` has rows of adjacent elements, `out` is a dense vector, new unless given, and `op` is "N" or "T". Raises
     TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    _check_vector("x", x)
-    views.check_place(device, a=a, **{"x.indices": x.indices, "x.values": x.values})
-    views.require_dtype("a", a, x.values.dtype, "x")
-    matrix = views.matrix("a", a)
-    if not isinstance(op, str) or op not in ("N", "T"):
-        raise ValueError(f"op is one of 'N', 'T', not {describe(op)}")
+    call = "gemvi"
+    where, device = views.device_of(call, stream)
+    _check_vector(call, "x", x, device)
+    views.check_place(call, device, a=a)
+    views.require_dtype(call, "a", a, x.values.dtype, "like 'x'")
+    matrix = views.matrix(call, "a", a)
+    arguments.choice(call, "op", op, ("N", "T"))
     rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
     if x.size != columns:
-        raise ValueError(f"x has size {x.size}; a of shape {a.shape} with op={op!r} makes it {columns}")
+        rule = f"have size {columns} for 'a' of shape {a.shape} with op={op!r}"
+        raise arguments.unusable(call, "x", rule, x.size)
+    factors = scalar(call, "alpha", alpha, x.kind), scalar(call, "beta", beta, x.kind)
     if out is None:
-        check_unread(beta)
+        check_unread(call, beta)
         with activated(device):
             out = empty(rows, a.dtype, stream=where)
-    views.check_place(device, out=out)
-    views.require_dtype("out", out, a.dtype, "a")
-    views.require_shape("out", out, (rows,), f"a of shape {a.shape} with op={op!r}")
-    views.require_contiguous("out", out)
-    views.check_apart("out", out.pointer, out.nbytes, a=(a.pointer, matrix.span), x=(x.values.pointer, x.values.nbytes))
-    factors = scalar("alpha", alpha, x.kind), scalar("beta", beta, x.kind)
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    arguments.contiguous(call, "out", out)
+    views.check_apart(
+        call, "out", out.pointer, out.nbytes, a=(a.pointer, matrix.span), x=(x.values.pointer, x.values.nbytes)
+    )
     if not rows:
         return out
     enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
@@ -227,24 +233,25 @@ def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> S
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    _check_vector("x", x)
-    views.check_place(device, y=y, **{"x.indices": x.indices, "x.values": x.values})
-    views.require_dtype("y", y, x.values.dtype, "x")
-    views.require_shape("y", y, (x.size,), "x")
-    views.require_contiguous("y", y)
+    call = "spdot"
+    where, device = views.device_of(call, stream)
+    _check_vector(call, "x", x, device)
+    views.check_place(call, device, y=y)
+    views.require_dtype(call, "y", y, x.values.dtype, "like 'x'")
+    arguments.same_shape(call, "y", y, (x.size,), "like 'x'")
+    arguments.contiguous(call, "y", y)
     result = np.zeros(1, x.values.dtype)
     enums = library("cusparse")
     with activated(device):
         dense = DenseVector(y, x.kind)
         handle = library_handle("cusparse", where, device)
-        arguments = (
+        parameters = (
             handle.native, int(enums.Operation.NON_TRANSPOSE), x.description.handle, dense.handle,
             result.ctypes.data, x.kind.scalar_code,
         )  # fmt: skip  # grouped by meaning
         try:
-            memory = scratch(device).get(handle.functions.sp_vv_buffer_size(*arguments), where)
-            handle.functions.sp_vv(*arguments, memory.pointer)
+            memory = scratch(device).get(handle.functions.sp_vv_buffer_size(*parameters), where)
+            handle.functions.sp_vv(*parameters, memory.pointer)
         except Exception as error:
             raise failure("cusparseSpVV", error) from error
         where.synchronize()
@@ -252,26 +259,19 @@ def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> S
     return value
 
 
-def _check_matrix(name: str, a: Any, device: Device, formats: tuple[str, ...] = ("csr", "coo", "sell")) -> None:
-    if not isinstance(a, SparseMatrix):
-        raise TypeError(f"{name} must be a SparseMatrix, not {type(a).__name__}")
-    if a.format not in formats:
-        raise ValueError(f"{name} has the format {a.format!r}; this takes {', '.join(formats)}")
-    a.check_open(name, device)
+def _check_vector(call: str, name: str, x: Any, device: Device) -> None:
+    arguments.instance(call, name, x, SparseVector)
+    views.check_place(call, device, **{f"{name}.indices": x.indices, f"{name}.values": x.values})
 
 
-def _check_vector(name: str, x: Any) -> None:
-    if not isinstance(x, SparseVector):
-        raise TypeError(f"{name} must be a SparseVector, not {type(x).__name__}")
-
-
-def _turned(a: SparseMatrix, op: str) -> tuple[int, int]:
-    if not isinstance(op, str) or op not in _LONG:
-        raise ValueError(f"op is one of 'N', 'T', 'C', not {describe(op)}")
+def _turned(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
+    arguments.choice(call, "op", op, _LONG)
     return a.shape if op == "N" else (a.shape[1], a.shape[0])
 
 
-def _new(shape: tuple[int, ...], a: SparseMatrix, beta: Scalar, stream: Stream, device: Device) -> DeviceArray:
-    check_unread(beta)
+def _new(
+    call: str, shape: tuple[int, ...], a: SparseMatrix, beta: Scalar, stream: Stream, device: Device
+) -> DeviceArray:
+    check_unread(call, beta)
     with activated(device):
         return empty(shape, a.values.dtype, stream=stream)

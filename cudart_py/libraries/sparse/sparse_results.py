@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import arguments
 from ...context.current import activated
-from ...context.device import Device
 from ...copies import memset
 from ...driver.calls import library
 from ...errors import NotSupportedError
@@ -16,11 +16,11 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import Scalar, scalar
+from ..blas.scalars import Scalar, factor, scalar
 from ..dtypes import Kind
 from ..failures import failure
 from ..handles import library_handle
-from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix
+from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, check_matrix
 
 __all__ = ["sddmm", "sparse_from_dense", "spgemm"]
 
@@ -31,13 +31,13 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Str
     How many elements the result has is found on the way, so the host waits. Raises TypeError and ValueError
     naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
+    call = "spgemm"
+    where, device = views.device_of(call, stream)
     for name, matrix in (("a", a), ("b", b)):
-        _check_rows(name, matrix, device)
-    views.require_dtype("b", b.values, a.values.dtype, "a")
-    if a.shape[1] != b.shape[0]:
-        raise ValueError(f"b has {b.shape[0]} rows, and a {a.shape[1]} columns: they must agree")
-    factors = scalar("alpha", alpha, a.kind), scalar("beta", 0.0, a.kind)
+        check_matrix(call, name, matrix, device, ("csr",))
+    views.require_dtype(call, "b", b.values, a.values.dtype, "like 'a'")
+    views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
+    factors = scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind)
     enums = library("cusparse")
     with activated(device):
         handle = library_handle("cusparse", where, device)
@@ -46,19 +46,19 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Str
         product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
         plain = int(enums.Operation.NON_TRANSPOSE)
         work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
-        arguments = (
+        parameters = (
             handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
             factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
         )  # fmt: skip  # grouped by meaning
         try:
-            size = functions.sp_gemm_work_estimation(*arguments, 0)
+            size = functions.sp_gemm_work_estimation(*parameters, 0)
             first = empty(max(size, 1), np.uint8, stream=where)
-            functions.sp_gemm_work_estimation(*arguments, first.pointer)
+            functions.sp_gemm_work_estimation(*parameters, first.pointer)
             sizes = np.zeros(1, np.uint64)
-            functions.sp_gemm_compute(*arguments, sizes.ctypes.data, 0)
+            functions.sp_gemm_compute(*parameters, sizes.ctypes.data, 0)
             second = empty(max(int(sizes[0]), 1), np.uint8, stream=where)
-            functions.sp_gemm_compute(*arguments, sizes.ctypes.data, second.pointer)
-            return _filled(product, offsets, a.values.dtype, where, lambda: functions.sp_gemm_copy(*arguments))
+            functions.sp_gemm_compute(*parameters, sizes.ctypes.data, second.pointer)
+            return _filled(product, offsets, a.values.dtype, where, lambda: functions.sp_gemm_copy(*parameters))
         except Exception as error:
             raise failure("cusparseSpGEMM", error) from error
 
@@ -77,34 +77,33 @@ def sddmm(
     `a` and `b` are dense, `out` has the format "csr". Raises TypeError and ValueError naming the operand; nothing
     is queued then.
     """
-    where, device = views.device_of(stream)
-    _check_rows("out", out, device)
-    views.check_place(device, a=a, b=b)
+    call = "sddmm"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "out", out, device, ("csr",))
+    views.check_place(call, device, a=a, b=b)
     for name, array in (("a", a), ("b", b)):
-        views.require_dtype(name, array, out.values.dtype, "out")
-    left, right = views.matrix("a", a), views.matrix("b", b)
-    if left.columns != right.rows:
-        raise ValueError(f"b has {right.rows} rows, and a {left.columns} columns: they must agree")
-    if out.shape != (left.rows, right.columns):
-        raise ValueError(f"out has shape {out.shape}; the product of a and b makes it {(left.rows, right.columns)}")
-    factors = scalar("alpha", alpha, out.kind), scalar("beta", beta, out.kind)
+        views.require_dtype(call, name, array, out.values.dtype, "like 'out'")
+    left, right = views.matrix(call, "a", a), views.matrix(call, "b", b)
+    views.check_product(call, ("b", right.rows), ("a", left.columns))
+    arguments.same_shape(call, "out", out, (left.rows, right.columns), "for the product of 'a' and 'b'")
+    factors = scalar(call, "alpha", alpha, out.kind), scalar(call, "beta", beta, out.kind)
     enums = library("cusparse")
     plain = int(enums.Operation.NON_TRANSPOSE)
     with activated(device):
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
         dense = DenseMatrix(a, left, out.kind), DenseMatrix(b, right, out.kind)
-        arguments = (
+        parameters = (
             handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
             factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
             size = np.zeros(1, np.uint64)
-            functions.sddmm_buffer_size(*arguments, size.ctypes.data)
+            functions.sddmm_buffer_size(*parameters, size.ctypes.data)
             # What the preparation finds stays in this buffer, so it is not the shared one.
             memory = empty(max(int(size[0]), 1), np.uint8, stream=where)
-            functions.sddmm_preprocess(*arguments, memory.pointer)
-            functions.sddmm(*arguments, memory.pointer)
+            functions.sddmm_preprocess(*parameters, memory.pointer)
+            functions.sddmm(*parameters, memory.pointer)
         except Exception as error:
             raise failure("cusparseSDDMM", error) from error
     return out
@@ -115,10 +114,11 @@ def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> Sparse
 
     The host waits for their number. Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, a=a)
-    kind = views.kind("a", a, TYPES)
-    view = views.matrix("a", a)
+    call = "sparse_from_dense"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    view = views.matrix(call, "a", a)
     enums = library("cusparse")
     with activated(device):
         handle = library_handle("cusparse", where, device)
@@ -126,15 +126,15 @@ def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> Sparse
         offsets = empty(view.rows + 1, INDEX_DTYPE, stream=where)
         product = _unfilled((view.rows, view.columns), offsets, kind)
         dense = DenseMatrix(a, view, kind)
-        arguments = (
+        parameters = (
             handle.native, dense.handle, product.handle, int(enums.DenseToSparseAlg.DEFAULT)
         )  # fmt: skip  # grouped by meaning
         try:
-            size = functions.dense_to_sparse_buffer_size(*arguments)
+            size = functions.dense_to_sparse_buffer_size(*parameters)
             memory = empty(max(size, 1), np.uint8, stream=where)
-            functions.dense_to_sparse_analysis(*arguments, memory.pointer)
+            functions.dense_to_sparse_analysis(*parameters, memory.pointer)
             convert = functions.dense_to_sparse_convert
-            return _filled(product, offsets, a.dtype, where, lambda: convert(*arguments, memory.pointer))
+            return _filled(product, offsets, a.dtype, where, lambda: convert(*parameters, memory.pointer))
         except Exception as error:
             raise failure("cusparseDenseToSparse", error) from error
 
@@ -143,8 +143,8 @@ def _unfilled(shape: tuple[int, int], offsets: DeviceArray, kind: Kind) -> Descr
     """Describe a matrix of which only the place for the rows' beginnings is there."""
     enums = library("cusparse")
     index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
-    arguments = *shape, 0, offsets.pointer, 0, 0, index, index, base, kind.code
-    return Description("create_csr", "destroy_sp_mat", *arguments)
+    parameters = *shape, 0, offsets.pointer, 0, 0, index, index, base, kind.code
+    return Description("create_csr", "destroy_sp_mat", *parameters)
 
 
 def _filled(
@@ -167,11 +167,3 @@ def _filled(
     functions.csr_set_pointers(description.handle, offsets.pointer, indices.pointer, values.pointer)
     fill()
     return SparseMatrix("csr", (rows, columns), values, indices, offsets)
-
-
-def _check_rows(name: str, matrix: Any, device: Device) -> None:
-    if not isinstance(matrix, SparseMatrix):
-        raise TypeError(f"{name} must be a SparseMatrix, not {type(matrix).__name__}")
-    if matrix.format != "csr":
-        raise ValueError(f"{name} has the format {matrix.format!r}; this takes 'csr'")
-    matrix.check_open(name, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ... import arguments
 from ...context.current import activated
 from ...copies import memcpy
 from ...memory.array import DeviceArray
@@ -33,23 +34,26 @@ def solve_tridiagonal(
     `upper` are zero. There is no pivoting, so a matrix without dominant diagonal may lose digits, or give infinities
     and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
-    where, device = views.device_of(stream)
-    views.check_place(device, b=b)
-    kind = views.kind("b", b, ("float32", "float64", "complex64", "complex128"))
+    call = "solve_tridiagonal"
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, b=b)
+    kind = views.kind(call, "b", b, ("float32", "float64", "complex64", "complex128"))
     if b.ndim != 2 or b.shape[1] < LEAST:
-        raise ValueError(f"b has shape {b.shape}; it is (systems, unknowns), with {LEAST} unknowns at least")
+        raise arguments.unusable(
+            call, "b", f"have shape (systems, unknowns) with at least {LEAST} unknowns", f"the shape {b.shape}"
+        )
     operands = {"lower": lower, "middle": middle, "upper": upper} | ({} if out is None else {"out": out})
-    views.check_place(device, **operands)
+    views.check_place(call, device, **operands)
     for name, operand in operands.items():
-        views.require_dtype(name, operand, b.dtype, "b")
-        views.require_shape(name, operand, b.shape, "b")
+        views.require_dtype(call, name, operand, b.dtype, "like 'b'")
+        arguments.same_shape(call, name, operand, b.shape, "like 'b'")
     for name, operand in {**operands, "b": b}.items():
-        views.require_contiguous(name, operand)
+        arguments.contiguous(call, name, operand)
     in_place = out is not None and out.pointer == b.pointer
     if out is not None:
         read = {"lower": lower, "middle": middle, "upper": upper} | ({} if in_place else {"b": b})
         extents = {name: (operand.pointer, operand.nbytes) for name, operand in read.items()}
-        views.check_apart("out", out.pointer, out.nbytes, **extents)
+        views.check_apart(call, "out", out.pointer, out.nbytes, **extents)
     systems, unknowns = b.shape
     with activated(device):
         if out is None:
@@ -60,12 +64,12 @@ def solve_tridiagonal(
             memcpy(out, b, stream=where)
         handle = library_handle("cusparse", where, device)
         name = f"{kind.letter}gtsv2strided_batch"
-        arguments = (
+        parameters = (
             handle.native, unknowns, lower.pointer, middle.pointer, upper.pointer, out.pointer, systems, unknowns,
         )  # fmt: skip  # grouped by meaning
         try:
-            memory = scratch(device).get(getattr(handle.functions, f"{name}_buffer_size_ext")(*arguments), where)
-            getattr(handle.functions, name)(*arguments, memory.pointer)
+            memory = scratch(device).get(getattr(handle.functions, f"{name}_buffer_size_ext")(*parameters), where)
+            getattr(handle.functions, name)(*parameters, memory.pointer)
         except Exception as error:
             raise failure("cusparseXgtsv2StridedBatch", error) from error
     keep(where, "solve_tridiagonal", lower, middle, upper, b, out, memory)

@@ -30,8 +30,7 @@ WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS} | {"Generator"}
 DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
 # The first two refuse every argument; by the others a sparse matrix describes itself to a library's call.
 INTERNAL = {
-    "DeviceArray.__contains__", "Kernel.__call__", "SparseMatrix.check_open", "SparseMatrix.describe",
-    "SparseMatrix.describe_once",
+    "DeviceArray.__contains__", "Kernel.__call__", "SparseMatrix.describe", "SparseMatrix.describe_once",
 }  # fmt: skip  # a list of words
 
 
