@@ -80,8 +80,8 @@ def wrong_value(call: str, name: str, wanted: str, value: Any, remedy: str = "")
 
 
 def wrong_dtype(call: str, name: str, wanted: str, dtype: object, remedy: str = "") -> TypeError:
-    """Return the exception for an array of the wrong dtype; `dtype` may be the name of one."""
-    return TypeError(_sentence(call, name, f"have dtype {wanted}", dtype, remedy))
+    """Return the exception for an array of the wrong dtype, or for an argument `dtype`; `dtype` may be its name."""
+    return TypeError(_sentence(call, name, f"{'be' if name == 'dtype' else 'have dtype'} {wanted}", dtype, remedy))
 
 
 def unusable(call: str, name: str, rule: str, actual: object = None, remedy: str = "") -> ValueError:
@@ -105,8 +105,6 @@ def describe(value: Any) -> str:
         return f"the class {value.__name__}"
     if isinstance(value, np.ndarray):
         return f"a NumPy array of {value.dtype} and shape {value.shape}"
-    if isinstance(value, np.dtype):
-        return f"the dtype {value}"
     kind = type(value).__name__
     if getattr(value, "closed", False) is True:
         return f"a closed {kind}"

@@ -171,8 +171,8 @@ def _copy_window(
     channels = next((end.channels for end in ends if isinstance(end, ArrayEnd)), ())
     for name, end in zip(("dst", "src"), ends, strict=True):
         if len(end.shape) != ndim + len(channels):
-            wanted = f"{ndim + len(channels)} dimensions{', the last of them the channels' if channels else ''}"
-            raise ValueError(f"{call}: argument {name!r} must have {wanted}, not {len(end.shape)}")
+            rule = f"have {ndim + len(channels)} dimensions{', the last of them the channels' if channels else ''}"
+            raise arguments.unusable(call, name, rule, len(end.shape))
     places = [
         (*arguments.integers(call, f"{name}_start", start, ndim, least=0), *(0 for _ in channels))
         for name, start in zip(("dst", "src"), starts, strict=True)
@@ -180,9 +180,8 @@ def _copy_window(
     if shape is None:
         sizes = tuple(size - start for size, start in zip(ends[1].shape, places[1], strict=True))
         if min(sizes) < 0:
-            raise ValueError(
-                f"{call}: argument 'src_start', {tuple(starts[1])}, is outside src of shape {ends[1].shape}"
-            )
+            rule = f"lie inside 'src' of shape {ends[1].shape}"
+            raise arguments.unusable(call, "src_start", rule, tuple(starts[1]))
     else:
         sizes = (*arguments.integers(call, "shape", shape, ndim, least=0), *channels)
     to = _window(call, "dst", ends[0], places[0], sizes)
@@ -201,17 +200,14 @@ def _window(
 ) -> ArrayEnd | Side:
     """Return the part of a side that a window covers, after checking that it is inside and its rows in one piece."""
     if any(first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
-        raise ValueError(
-            f"{call}: the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
-            f"of shape {side.shape}"
-        )
+        window = f"{' x '.join(map(str, sizes))} elements at {name}_start={start}"
+        raise arguments.unusable(call, name, f"have a shape that contains the window of {window}", side.shape)
     if isinstance(side, ArrayEnd):
         return side.part(start, sizes)
     itemsize = side.dtype.itemsize
     if 0 not in sizes and sizes[-1] > 1 and side.strides[-1] != itemsize:
-        raise ValueError(
-            f"{call}: the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; use memcpy"
-        )
+        rule = f"have rows of adjacent elements, {itemsize} bytes each"
+        raise arguments.unusable(call, name, rule, f"{side.strides[-1]} bytes apart", "use memcpy")
     offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, side.strides, strict=True))
     return side.at(offset)._replace(shape=sizes)
 
@@ -228,11 +224,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
         arguments.opened(call, name, array, DeviceArray)
-        if not array.is_contiguous:
-            raise ValueError(
-                f"{call}: argument {name!r} is not contiguous: copy it in one piece, or enable peer access and use "
-                "memcpy"
-            )
+        arguments.contiguous(call, name, array, "copy it in one piece, or enable peer access and use memcpy")
     check_same(call, dst._side, src._side)
     handle = stream_of(call, stream).handle
     if not src.nbytes:

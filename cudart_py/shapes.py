@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .arguments import describe
+from .arguments import describe, unusable, wrong_type
 
 __all__ = ["Shape", "contiguous_strides", "index", "is_contiguous", "span", "without_unknown"]
 
@@ -70,21 +70,21 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
         if isinstance(k, slice):
             start, stop, step = k.indices(size)
             if step < 1:
-                raise ValueError(f"the step {step} on axis {axis} is not positive; device views go forward only")
+                raise unusable(
+                    "DeviceArray", f"index[{axis}]", "have a positive step", step, "device views go forward only"
+                )
             length = max(0, math.ceil((stop - start) / step))
             offset += start * stride if length else 0
             new_shape.append(length)
             new_strides.append(stride * step)
             continue
-        if isinstance(k, bool | np.bool_):
-            raise TypeError(f"a bool is no index (axis {axis}); device arrays take ints and slices")
         try:
+            if isinstance(k, bool | np.bool_):
+                raise TypeError
             position = operator.index(k)
         except TypeError:
-            raise TypeError(
-                f"{type(k).__name__} is no index (axis {axis}); device arrays take ints and slices"
-                + ("; take a field of structures on the host" if isinstance(k, str) else "")
-            ) from None
+            remedy = "take a field of structures on the host" if isinstance(k, str) else ""
+            raise wrong_type("DeviceArray", f"index[{axis}]", "an int or a slice", k, remedy) from None
         if not -size <= position < size:
             raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
         offset += position % size * stride

@@ -55,6 +55,7 @@ def compile_image(
     options: Sequence[str] = (),
     cache: bool = True,
     name: str | None = None,
+    call: str = "compile_image",
 ) -> CompiledImage:
     """Compile CUDA C++ for one architecture, or take the result from the cache.
 
@@ -64,9 +65,10 @@ def compile_image(
     for a bare one), `options` further NVRTC options, passed as they are. `name` is what messages and line information
     call the source, by default its path, or "kernel.cu" for text.
 
-    Raises TypeError and ValueError that name the argument, and CompileError with the compiler's log.
+    Raises TypeError and ValueError that name the `call` and the argument, and CompileError with the compiler's log.
     """
     request = make_request(
+        call,
         source,
         names=names,
         arch=arch,
@@ -77,7 +79,7 @@ def compile_image(
         options=options,
         name=name,
     )
-    arguments.flag("compile", "cache", cache)
+    arguments.flag(call, "cache", cache)
     inclusions = _scan(request)
     # What a macro includes is known to the compiler alone, so such a source is compiled every time.
     if not (cache and request.cacheable and inclusions.certain):
@@ -99,7 +101,9 @@ def compile_image(
 
 
 def _scan(request: Request) -> includes.Inclusions:
-    return includes.scan(request.source, request.folder, request.folders, request.options, request.first)
+    return includes.scan(
+        request.source, request.folder, request.folders, request.options, request.first, call=request.call
+    )
 
 
 def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[str | bytes]:

@@ -132,7 +132,7 @@ def scan(
     options: Sequence[str],
     first: Sequence[str],
     *,
-    call: str = "compile",
+    call: str,
 ) -> Inclusions:
     """Follow every `#include` of a source in `folder` through local files.
 

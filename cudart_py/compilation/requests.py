@@ -28,7 +28,6 @@ LONGEST = 1 << 26
 # The most bytes of a source's name. NVRTC corrupts its memory where its PTX needs more than some 12,000 for a name; it
 # spells bytes that are not ASCII with four characters each, and puts the working folder before the name.
 LONGEST_NAME = 1023
-_CALL = "compile"
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
 _DEFAULT_ARCHITECTURE = "sm_75"
@@ -65,13 +64,14 @@ _FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\
 
 
 class Request(NamedTuple):
-    """A checked compile: the source and its name, and options for NVRTC.
+    """A checked compile: the call that asked for it, the source and its name, and options for NVRTC.
 
     `folder` is where the source's own includes are looked up, `folders` are searched after it, `first`
     are included before it. `output_options` matter for the images and not for types. `cacheable` is
     false where options read or write files, so that the compiler has to run.
     """
 
+    call: str
     source: bytes
     name: str
     folder: str
@@ -85,6 +85,7 @@ class Request(NamedTuple):
 
 
 def make_request(
+    call: str,
     source: str | os.PathLike[str],
     *,
     names: Sequence[str],
@@ -96,36 +97,37 @@ def make_request(
     options: Sequence[str],
     name: str | None,
 ) -> Request:
-    """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
-    text, called, folder = _read(source)
+    """Check the arguments of a call such as `compile`; TypeError and ValueError name it and the argument."""
+    text, called, folder = _read(call, source)
     if name is None and len(called.encode()) > LONGEST_NAME:
         raise ValueError(
-            f"{_CALL}: argument 'source' must be a path of at most {LONGEST_NAME} bytes, got {len(called.encode())}. "
+            f"{call}: argument 'source' must be a path of at most {LONGEST_NAME} bytes, got {len(called.encode())}. "
             "Pass name= with a shorter name for messages"
         )
-    called = source_name(_CALL, called if name is None else name)
-    architecture = spell_architecture(_CALL, arch)
-    folders = _folders(include)
+    called = source_name(call, called if name is None else name)
+    architecture = spell_architecture(call, arch)
+    folders = _folders(call, include)
     if isinstance(source, os.PathLike):
         folders += (folder,)  # so that <neighbour.cuh> is found as "neighbour.cuh" is
-    given = texts(_CALL, "options", options)
-    _check_options(given, std)
+    given = texts(call, "options", options)
+    _check_options(call, given, std)
     own = [f"--gpu-architecture={architecture}"]
     if std is not None:
-        own.append(f"--std={_standard(std)}")
-    if arguments.flag(_CALL, "fast_math", fast_math):
+        own.append(f"--std={_standard(call, std)}")
+    if arguments.flag(call, "fast_math", fast_math):
         own.append("--use_fast_math")
     own += [f"--include-path={path}" for path in folders]
-    own += _macros(define)
+    own += _macros(call, define)
     # The assembler refuses line information beside full debug information.
     output = [] if has_debug_option(given) else ["--generate-line-info"]
     # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
     output.append("--no-cache")
     return Request(
+        call,
         text,
         called,
         folder,
-        _names(names),
+        _names(call, names),
         architecture,
         (*folders, *searched_folders(given)),
         included_first(given),
@@ -135,31 +137,31 @@ def make_request(
     )
 
 
-def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
+def _read(call: str, source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     """Return the source's text, the name that messages use, and the folder of its own includes."""
     if isinstance(source, os.PathLike):
-        path = _path(source, "source")
+        path = _path(call, source, "source")
         try:
             text = read_file(path, LONGEST)
         except ValueError as error:
-            raise ValueError(f"{_CALL}: argument 'source' cannot be read: {error}") from None
+            raise ValueError(f"{call}: argument 'source' cannot be read: {error}") from None
         if b"\0" in text:
-            raise ValueError(f"{_CALL}: argument 'source' is {path!r}, which has a NUL character")
+            raise ValueError(f"{call}: argument 'source' is {path!r}, which has a NUL character")
         return text, path, os.path.dirname(path)
     if not isinstance(source, str):
-        raise arguments.wrong_type(_CALL, "source", "CUDA C++ text (str) or a path", source)
-    text = arguments.text(_CALL, "source", source).encode()
+        raise arguments.wrong_type(call, "source", "CUDA C++ text (str) or a path", source)
+    text = arguments.text(call, "source", source).encode()
     if "\n" not in source and source.endswith((".cu", ".cuh")) and os.path.exists(source):
-        raise ValueError(f"{_CALL}: argument 'source' is text, and {source!r} is a file: pass pathlib.Path({source!r})")
+        raise ValueError(f"{call}: argument 'source' is text, and {source!r} is a file: pass pathlib.Path({source!r})")
     return text, _SOURCE_NAME, working_folder()
 
 
-def _path(path: str | os.PathLike[str], argument: str) -> str:
+def _path(call: str, path: str | os.PathLike[str], argument: str) -> str:
     """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
-    text = arguments.text(_CALL, argument, os.fsdecode(path))
+    text = arguments.text(call, argument, os.fsdecode(path))
     if not os.path.isabs(text) and working_folder() == _NOWHERE:
         raise ValueError(
-            f"{_CALL}: argument {argument!r} is the relative path {text!r}, and the working folder was deleted: pass "
+            f"{call}: argument {argument!r} is the relative path {text!r}, and the working folder was deleted: pass "
             "an absolute path"
         )
     return os.path.join(working_folder(), text)
@@ -237,73 +239,73 @@ def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> s
     return spelled
 
 
-def _standard(std: str | int) -> str:
+def _standard(call: str, std: str | int) -> str:
     if isinstance(std, bool) or not isinstance(std, str | int):
-        raise arguments.wrong_type(_CALL, "std", 'a language standard such as "c++17" or 17', std)
+        raise arguments.wrong_type(call, "std", 'a language standard such as "c++17" or 17', std)
     text = f"c++{std:02d}" if isinstance(std, int) and 0 <= std < 100 else std
     if not isinstance(text, str) or not re.fullmatch(_STANDARD, text):
-        raise arguments.wrong_value(_CALL, "std", 'a language standard such as "c++17" or 17', std)
+        raise arguments.wrong_value(call, "std", 'a language standard such as "c++17" or 17', std)
     return text
 
 
-def _folders(include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+def _folders(call: str, include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
     if not isinstance(include, Sequence | os.PathLike):
-        raise arguments.wrong_type(_CALL, "include", "a folder or a sequence of folders", include)
+        raise arguments.wrong_type(call, "include", "a folder or a sequence of folders", include)
     values = [include] if isinstance(include, str | os.PathLike) else list(include)
     folders = []
     for position, value in enumerate(values):
         if not isinstance(value, str | os.PathLike):
-            raise arguments.wrong_type(_CALL, f"include[{position}]", "the path of a folder", value)
-        path = _path(value, "include")
+            raise arguments.wrong_type(call, f"include[{position}]", "the path of a folder", value)
+        path = _path(call, value, "include")
         if not os.path.isdir(path):
-            raise ValueError(f"{_CALL}: argument 'include' has {os.fsdecode(value)!r}, which is not a folder")
+            raise ValueError(f"{call}: argument 'include' has {os.fsdecode(value)!r}, which is not a folder")
         folders.append(path)
     return tuple(folders)
 
 
-def _macros(define: Mapping[str, object] | None) -> list[str]:
+def _macros(call: str, define: Mapping[str, object] | None) -> list[str]:
     if define is None:
         return []
     if not isinstance(define, Mapping):
-        raise arguments.wrong_type(_CALL, "define", "a mapping of macro names to values", define)
-    return [f"--define-macro={_macro(name, value)}" for name, value in define.items()]
+        raise arguments.wrong_type(call, "define", "a mapping of macro names to values", define)
+    return [f"--define-macro={_macro(call, name, value)}" for name, value in define.items()]
 
 
-def _macro(name: object, value: object) -> str:
+def _macro(call: str, name: object, value: object) -> str:
     if not isinstance(name, str) or not re.fullmatch(_MACRO, name):
-        raise ValueError(f"{_CALL}: argument 'define' has {reprlib.repr(name)}, which is not the name of a macro")
+        raise ValueError(f"{call}: argument 'define' has {reprlib.repr(name)}, which is not the name of a macro")
     if value is None:
         return name
     argument = f"define[{name!r}]"
     if not isinstance(value, str | int | float):
-        raise arguments.wrong_type(_CALL, argument, "a str, a number or None", value)
+        raise arguments.wrong_type(call, argument, "a str, a number or None", value)
     if isinstance(value, float):
-        arguments.number(_CALL, argument, value)
+        arguments.number(call, argument, value)
     try:
         text = str(int(value)) if isinstance(value, bool) else str(value)
     except ValueError:  # an int of more digits than the interpreter writes
-        raise arguments.wrong_value(_CALL, argument, "an int that C++ can write", value) from None
+        raise arguments.wrong_value(call, argument, "an int that C++ can write", value) from None
     if "\n" in text or "\r" in text:
-        raise arguments.wrong_value(_CALL, argument, "without line breaks", value)
-    return f"{name}={arguments.text(_CALL, argument, text)}"
+        raise arguments.wrong_value(call, argument, "without line breaks", value)
+    return f"{name}={arguments.text(call, argument, text)}"
 
 
-def _names(names: Sequence[str]) -> tuple[str, ...]:
-    result = texts(_CALL, "names", names)
+def _names(call: str, names: Sequence[str]) -> tuple[str, ...]:
+    result = texts(call, "names", names)
     for position, name in enumerate(result):
         if not name.strip():
-            raise arguments.wrong_value(_CALL, f"names[{position}]", "a name expression", name)
+            raise arguments.wrong_value(call, f"names[{position}]", "a name expression", name)
     return tuple(dict.fromkeys(result))
 
 
-def _check_options(options: tuple[str, ...], std: str | int | None) -> None:
+def _check_options(call: str, options: tuple[str, ...], std: str | int | None) -> None:
     for option in options:
         spelling = re.split(r"[=\s]", option.strip(), maxsplit=1)[0]
         argument = _TAKEN.get(spelling)
         if argument == "arch" or (argument == "std" and std is not None):
-            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which the argument {argument!r} decides")
+            raise ValueError(f"{call}: argument 'options' has {option!r}, which the argument {argument!r} decides")
         if spelling in _REFUSED:
-            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
+            raise ValueError(f"{call}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
 
 
 def _values(options: Sequence[str], spellings: tuple[str, ...]) -> tuple[str, ...]:

@@ -44,16 +44,13 @@ class NodeCopy(NodeWork):
         self._owners: tuple[Any, ...] = ()
         for name, side in (("dst", self._dst), ("src", self._src)):
             if 0 in side.shape:
-                raise ValueError(f"{call}: argument {name!r} is empty, and a node copies at least one element")
-            if not side.is_contiguous:
-                raise ValueError(f"{call}: argument {name!r} is not contiguous; {_INSTEAD}")
+                raise arguments.unusable(call, name, "have at least one element", f"the shape {side.shape}")
+            arguments.contiguous(call, name, side, _INSTEAD)
             if not side.on_device:
                 owner = pinned_owner(side.array)
                 if owner is None:
-                    raise ValueError(
-                        f"{call}: argument {name!r} lies in pageable memory, which no graph copies; use an array of "
-                        "pinned_empty"
-                    )
+                    remedy = "use an array of pinned_empty"
+                    raise arguments.unusable(call, name, "be page-locked for a graph to copy it", "pageable", remedy)
                 self._owners += (owner,)
 
     def _check_node(self, call: str, device: Device) -> None:
@@ -111,13 +108,11 @@ class NodeFill(NodeWork):
                 f"not repeat after 32; {_INSTEAD}"
             )
         if not dst.nbytes:
-            raise ValueError(f"{call}: argument 'dst' is empty, and a node fills at least one element")
+            raise arguments.unusable(call, "dst", "have at least one element", f"the shape {dst.shape}")
         columns, shape, strides = row_of(dst, width)
         if len(shape) > 1:
-            raise ValueError(
-                f"{call}: argument 'dst' of shape {dst.shape} and strides {dst.strides} takes several fills, and a "
-                f"node is one; {_INSTEAD}"
-            )
+            several = f"several, with shape {dst.shape} and strides {dst.strides}"
+            raise arguments.unusable(call, "dst", "take one fill of the driver", several, _INSTEAD)
         height, pitch = (shape[0], strides[0]) if shape else (1, 0)
         self._layout = (word, width, columns, height, pitch)
 
@@ -125,10 +120,8 @@ class NodeFill(NodeWork):
         """Raise ValueError where the array was closed or lies on another device."""
         self._held_by(0).check()
         if self._dst.device is not device:
-            raise ValueError(
-                f"{call}: argument 'work' fills an array of device {self._dst.device.ordinal}, and the graph belongs "
-                f"to device {device.ordinal}"
-            )
+            rule = f"fill an array of device {device.ordinal}, as the graph is"
+            raise arguments.unusable(call, "work", rule, f"one of device {self._dst.device.ordinal}")
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
         """Let a node of an executable graph fill this array."""

@@ -29,9 +29,10 @@ def read_interface(call: str, name: str, interface: Any) -> ForeignArray:
         raise arguments.wrong_type(call, f"{name}.__cuda_array_interface__", "a dict", interface)
     for key in ("shape", "typestr", "data"):
         if key not in interface:
-            raise ValueError(f"{call}: argument {name!r} has a __cuda_array_interface__ without {key!r}")
+            raise arguments.unusable(call, name, f"have a __cuda_array_interface__ with {key!r}", "one without")
     if interface.get("mask") is not None:
-        raise ValueError(f"{call}: argument {name!r} is a masked array; pass its data and its mask one by one")
+        remedy = "pass its data and its mask one by one"
+        raise arguments.unusable(call, name, "be an array without a mask", "a masked array", remedy)
 
     def entry(key: str) -> str:
         return f"{name}.__cuda_array_interface__[{key!r}]"

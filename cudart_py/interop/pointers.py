@@ -36,5 +36,5 @@ def _address(x: Any) -> int:
     else:
         raise arguments.wrong_type(call, name, "a DeviceArray, a NumPy array, a Pointer or an address", x)
     if not address:
-        raise ValueError(f"{call}: argument {name!r} is an array of no elements, which has no memory")
+        raise arguments.unusable(call, name, "have at least one element", f"the shape {x.shape}")
     return address

@@ -145,10 +145,12 @@ def _checked_cluster(function: Function, grid: tuple[int, int, int] | None, clus
     else:
         blocks = dimensions(name, "cluster", cluster, device.properties.max_grid_dim)
         if compiled is not None and blocks != compiled:
-            raise ValueError(f"{name} was compiled for clusters of {compiled}, not of {blocks}")
+            rule = f"be {compiled}, for which the kernel was compiled"
+            raise arguments.unusable(name, "cluster", rule, blocks)
     for axis, count, part in zip("xyz", grid or blocks, blocks, strict=True):
         if count % part:
-            raise ValueError(f"{name}: grid.{axis} = {count} does not divide into clusters of {part} blocks")
+            rule = f"be a multiple of 'cluster.{axis}', {part}"
+            raise arguments.unusable(name, f"grid.{axis}", rule, count)
     return blocks
 
 
@@ -156,9 +158,8 @@ def _check_large_cluster(function: Function, blocks: tuple[int, int, int], confi
     function._allow_large_clusters()
     most = int(api.cuOccupancyMaxPotentialClusterSize(function.handle, config))
     if math.prod(blocks) > most:
-        raise ValueError(
-            f"{function.name}: a cluster of {blocks} has {math.prod(blocks)} blocks, and {most} is the most here"
-        )
+        rule = f"have at most {most} blocks here"
+        raise arguments.unusable(function.name, "cluster", rule, f"{math.prod(blocks)} in {blocks}")
 
 
 def _check_resident(function: Function, shape: LaunchShape, blocks: tuple[int, int, int], config: Any) -> None:

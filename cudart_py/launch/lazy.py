@@ -45,7 +45,9 @@ class LazyModule:
         cache: bool = True,
         name: str | None = None,
     ) -> None:
+        call = "LazyModule"
         request = make_request(
+            call,
             source,
             names=names,
             arch=None,
@@ -66,7 +68,7 @@ class LazyModule:
             "include": tuple(Path(folder).absolute() for folder in folders),
             "define": None if define is None else dict(define),
             "options": tuple(options),
-            "cache": arguments.flag("LazyModule", "cache", cache),
+            "cache": arguments.flag(call, "cache", cache),
             "name": name,
         }
         self._modules: dict[Device, Module] = {}
@@ -91,7 +93,7 @@ class LazyModule:
         return module
 
     def __getitem__(self, name: str) -> Kernel:
-        return self.module[name]
+        return self.module[arguments.text("LazyModule", "name", name)]
 
     def _ipython_key_completions_(self) -> tuple[str, ...]:
         """Return the names that IPython and Jupyter offer behind `module["`; none before the code is compiled."""

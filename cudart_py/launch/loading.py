@@ -16,7 +16,7 @@ from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure
 from ..files import read_file
-from .module import Module
+from .module import Module, image_bytes
 
 __all__ = ["compile", "compile_image", "link", "load"]
 
@@ -77,10 +77,10 @@ def compile(
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
-    image = compile_image(
+    image = compiler.compile_image(
         source,
         names=names,
-        arch=arch,
+        arch=current_device().compute_capability if arch is None else arch,
         std=std,
         fast_math=fast_math,
         include=include,
@@ -88,6 +88,7 @@ def compile(
         options=options,
         cache=cache,
         name=name,
+        call="compile",
     )
     return _load_compiled(image, call_site() if isinstance(source, str) else "")
 
@@ -129,9 +130,9 @@ def load(image: bytes | bytearray | memoryview | Path) -> Module:
     Raises TypeError and ValueError for what is no image, ImageError for one that the driver can't load.
     """
     if not isinstance(image, Path):
-        return Module(image)
+        return Module(image_bytes("load", image))
     try:
         data = read_file(image)
     except ValueError as error:
         raise ValueError(f"load: argument 'image' cannot be read: {error}") from None
-    return Module(data)
+    return Module(image_bytes("load", data))

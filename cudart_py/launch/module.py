@@ -42,9 +42,9 @@ class Module(Handle):
     def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
         # The finalizer of a module that was refused finds nothing to unload.
         self._value = None
-        data = _image_bytes(image)
-        if compiled is not None and not isinstance(compiled, CompiledImage):
-            raise TypeError(f"compiled must be a CompiledImage or None, not {type(compiled).__name__}")
+        data = image_bytes("Module", image)
+        if compiled is not None:
+            arguments.instance("Module", "compiled", compiled, CompiledImage, "a CompiledImage or None")
         self._owned = True
         self._device = current_device()
         self._compiled = compiled
@@ -240,14 +240,12 @@ class Module(Handle):
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
 
 
-def _image_bytes(image: Any) -> bytes:
+def image_bytes(call: str, image: Any) -> bytes:
     """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
-    if not isinstance(image, bytes | bytearray | memoryview):
-        # A str may be meant as PTX or as a path, and an integer would be taken for an address.
-        raise TypeError(f"image must be bytes or a Path, not {type(image).__name__}")
-    data = bytes(image)
+    # A str may be meant as PTX or as a path, and an integer would be taken for an address.
+    data = bytes(arguments.instance(call, "image", image, (bytes, bytearray, memoryview), "bytes or a Path"))
     if not data:
-        raise ValueError("image is empty")
+        raise arguments.wrong_value(call, "image", "an image of at least one byte", data)
     return data if data.endswith(b"\0") else data + b"\0"
 
 

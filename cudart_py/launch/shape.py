@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..arguments import integer, wrong_type
+from ..arguments import describe, integer, unusable, wrong_type
 from ..context.occupancy import compute, multiprocessor_of
 from ..streams.stream import Stream
 from .function import Function
@@ -38,10 +38,8 @@ class LaunchShape(NamedTuple):
                 f"{attributes.max_threads_per_block} is this kernel's limit ({_limits(function)})"
             )
         if isinstance(shared_bytes, Stream):
-            raise TypeError(
-                f"{wrong_type(name, 'shared_bytes', 'an int', shared_bytes)}; "
-                f"the stream comes fourth: {name}[grid, block, 0, stream]"
-            )
+            remedy = f"the stream comes fourth: {name}[grid, block, 0, stream]"
+            raise wrong_type(name, "shared_bytes", "an int", shared_bytes, remedy)
         dynamic = integer(name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
         if dynamic > limit:
@@ -64,7 +62,7 @@ def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -
     """Return a grid, block or cluster as three ints within limits; TypeError or ValueError naming the axis."""
     given = value if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(given) <= 3:
-        raise ValueError(f"{call}: a {name} has one to three dimensions, not {len(given)}: {value!r}")
+        raise unusable(call, name, "have one to three dimensions", f"{len(given)}, {describe(value)}")
     sizes = [
         _size(call, f"{name}.{axis}", size, limit) for axis, size, limit in zip("xyz", given, limits, strict=False)
     ]
@@ -75,5 +73,5 @@ def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -
 def _size(call: str, name: str, size: Any, limit: int) -> int:
     """Return a size along one axis; the error for the quotient of a grid says how it is rounded up."""
     if isinstance(size, float) and name.startswith("grid."):
-        raise TypeError(f"{wrong_type(call, name, 'an int', size)}; write -(-n // block), which rounds up")
+        raise wrong_type(call, name, "an int", size, "write -(-n // block), which rounds up")
     return integer(call, name, size, 1, limit)

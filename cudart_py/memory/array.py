@@ -188,7 +188,7 @@ class DeviceArray(ArrayProtocols):
                 "DeviceArray.reshape", "shape", f"one of {self.size} elements, as {self.shape} has", sizes
             )
         if not self.is_contiguous:
-            raise ValueError("only a contiguous array can be reshaped without a copy")
+            raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped without a copy")
         return self._view(sizes, self.dtype, None, 0)
 
     @property
@@ -202,16 +202,12 @@ class DeviceArray(ArrayProtocols):
         if kind.itemsize == self.itemsize:
             return self._view(self.shape, kind, self.strides, 0)
         if not self.shape or (self.shape[-1] != 1 and self.strides[-1] != self.itemsize):
-            raise ValueError(
-                f"DeviceArray.view: argument 'dtype' is {kind}, which is not as wide as {self.dtype} and needs a "
-                "contiguous last axis"
-            )
+            rule = f"have {self.itemsize} bytes, as {self.dtype} has, where the last axis is not contiguous"
+            raise arguments.unusable("DeviceArray.view", "dtype", rule, kind.itemsize)
         width = self.shape[-1] * self.itemsize
         if width % kind.itemsize:
-            raise ValueError(
-                f"DeviceArray.view: argument 'dtype' is {kind}, and rows of {width} bytes do not divide into elements "
-                f"of {kind.itemsize} bytes"
-            )
+            rule = f"have elements into which rows of {width} bytes divide"
+            raise arguments.unusable("DeviceArray.view", "dtype", rule, f"elements of {kind.itemsize} bytes")
         shape = (*self.shape[:-1], width // kind.itemsize)
         return self._view(shape, kind, (*self.strides[:-1], kind.itemsize), 0)
 

@@ -35,9 +35,7 @@ def zeros(
     shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
 ) -> DeviceArray:
     """Allocate an array, as `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
-    array = _allocate("zeros", shape, dtype, stream, pool)
-    fill_bytes(array, 0)
-    return array
+    return _zeros("zeros", shape, dtype, stream, pool)
 
 
 def full(
@@ -72,7 +70,7 @@ def zeros_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = Non
     """Allocate a contiguous array of another one's shape and dtype, and set all its bytes to zero."""
     arguments.instance("zeros_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
     kind = arguments.dtype("zeros_like", "other", other.dtype)
-    return zeros(other.shape, kind, stream=stream)
+    return _zeros("zeros_like", other.shape, kind, stream)
 
 
 def to_device(
@@ -119,6 +117,12 @@ def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     return DeviceArray(allocation.handle, sizes, kind, nbytes, allocation.device, legacy_default, strides, allocation)
 
 
+def _zeros(call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None) -> DeviceArray:
+    array = _allocate(call, shape, dtype, stream, pool)
+    fill_bytes(array, 0)
+    return array
+
+
 def _allocate(
     call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None
 ) -> DeviceArray:
@@ -128,8 +132,6 @@ def _allocate(
     if pool is not None:
         arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
         if pool.device is not queue.device:
-            raise ValueError(
-                f"{call}: argument 'pool' is of device {pool.device.ordinal}, and the stream of device "
-                f"{queue.device.ordinal}"
-            )
+            rule = f"be of device {queue.device.ordinal}, as 'stream' is"
+            raise arguments.unusable(call, "pool", rule, f"of device {pool.device.ordinal}")
     return allocate_array(sizes, kind, queue, pool)

@@ -82,7 +82,7 @@ def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, A
     is_number = given.dtype.kind in "biufc" or isinstance(value, int)
     takes_numbers = dtype.type is not np.void and dtype.kind not in "SUmM"
     if given.dtype != dtype and not (is_number and takes_numbers):
-        raise arguments.wrong_type(call, "value", f"a value of {dtype}", value)
+        raise arguments.wrong_type(call, "value", f"a value of dtype {dtype}", value)
     unfit = arguments.wrong_value(call, "value", f"a value that fits {dtype}", value)
     if given.dtype.kind == "c" and dtype.kind in "biuf":
         raise unfit

@@ -115,16 +115,7 @@ class RegisteredMemory(HostMemory):
     def __init__(self, array: NDArray[Any]) -> None:
         self._value = None
         self._owned = True
-        call, name = "register_host", "array"
-        arguments.instance(call, name, array, np.ndarray, "a NumPy array")
-        if array.dtype.hasobject:
-            raise TypeError(f"{call}: argument {name!r} holds Python objects, which a device can't use ({array.dtype})")
-        if not array.size:
-            raise ValueError(f"{call}: argument {name!r} has no elements, and so no memory to lock")
-        if not (array.flags.c_contiguous or array.flags.f_contiguous):
-            raise ValueError(f"{call}: argument {name!r} has the strides {array.strides} and is not in one piece")
-        if not array.flags.writeable:
-            raise ValueError(f"{call}: argument {name!r} is read-only, and the device could write it")
+        _check_lockable("RegisteredMemory", array)
         self._device = current_device()
         self.array = array
         self.nbytes = array.nbytes
@@ -194,7 +185,24 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
     Raises TypeError for what is no array, ValueError for an array that is empty, read-only or not in one piece, and
     for one that is page-locked already (InvalidValueError).
     """
+    _check_lockable("register_host", array)
     return RegisteredMemory(array)
+
+
+def _check_lockable(call: str, array: Any) -> None:
+    """Raise TypeError or ValueError for a call's argument `array` whose memory cannot be page-locked."""
+    arguments.instance(call, "array", array, np.ndarray, "a NumPy array")
+    if array.dtype.hasobject:
+        wanted = "one without Python objects, which a device can't use,"
+        raise arguments.wrong_dtype(call, "array", wanted, array.dtype)
+    if not array.size:
+        raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise arguments.unusable(
+            call, "array", "be in one piece", f"of shape {array.shape} with strides {array.strides}"
+        )
+    if not array.flags.writeable:
+        raise arguments.unusable(call, "array", "be writeable, since the device could write it", "read-only")
 
 
 def pinned_empty(
@@ -250,5 +258,6 @@ def device_pointer(array: NDArray[Any]) -> Pointer:
     owner = pinned_owner(array)
     if owner is None or not owner.mapped:
         what = "pageable" if owner is None else "pinned but not mapped"
-        raise ValueError(f"device_pointer: argument 'array' is {what}: make it with pinned_empty(..., mapped=True)")
+        remedy = "make it with pinned_empty(..., mapped=True)"
+        raise arguments.unusable("device_pointer", "array", "be mapped", what, remedy)
     return Pointer(owner._device_address(array.ctypes.data), owner)

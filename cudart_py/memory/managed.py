@@ -154,9 +154,9 @@ def _managed_range(call: str, array: Any) -> tuple[int, int]:
     arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):
-        raise ValueError(f"{call}: argument 'array' is not managed memory: make it with managed_empty")
+        raise arguments.wrong_value(call, "array", "managed memory", array, "make it with managed_empty")
     if not array.size:
-        raise ValueError(f"{call}: argument 'array' has no elements, and so no pages")
+        raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
     owner.handle  # noqa: B018  # raises when closed
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high - low)

@@ -71,10 +71,8 @@ def host_side(call: str, name: str, array: Any, *, writes: bool = False) -> Side
     if writes and not array.flags.writeable:
         raise ValueError(f"{call}: argument {name!r} is read-only")
     if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
-        raise ValueError(
-            f"{call}: argument {name!r} has the strides {array.strides}, which a copy cannot follow; "
-            "use numpy.ascontiguousarray"
-        )
+        strides = f"strides of {array.strides} bytes"
+        raise arguments.unusable(call, name, "have positive strides", strides, "use numpy.ascontiguousarray")
     return Side(array.ctypes.data, array.shape, array.strides, array.dtype, False, array)
 
 
@@ -91,20 +89,19 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
         raise arguments.wrong_value(call, name, "in one piece", value) from error
     nbytes = math.prod(shape) * dtype.itemsize
     if flat.size != nbytes:
-        raise ValueError(f"{call}: argument {name!r} has {flat.size} bytes, and the array has {nbytes}")
+        raise arguments.unusable(call, name, f"have {nbytes} bytes, as the array has", flat.size)
     return flat.view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)
 
 
 def check_same(call: str, dst: Side, src: Side) -> None:
     """Raise TypeError for sides of different dtypes, ValueError for those of which one cannot be the other's copy."""
     if dst.dtype != src.dtype:
-        raise TypeError(
-            f"{call}: dst is {dst.dtype} and src {src.dtype}: a copy converts nothing; use .view(dtype) to copy bytes"
-        )
+        remedy = "a copy converts nothing: use .view(dtype) to copy bytes"
+        raise arguments.wrong_dtype(call, "dst", f"{src.dtype} like 'src'", dst.dtype, remedy)
     if dst.shape == src.shape:
         return
     if math.prod(dst.shape) != math.prod(src.shape) or not (dst.is_contiguous and src.is_contiguous):
-        raise ValueError(f"{call}: dst has shape {dst.shape} and src {src.shape}")
+        raise arguments.unusable(call, "dst", f"have shape {src.shape} like 'src'", dst.shape)
 
 
 def transfer(dst: Side, src: Side, stream: Stream) -> None:

@@ -46,10 +46,8 @@ class Event(ComparedHandle):
         self._timing = timing = arguments.flag("Event", "timing", timing)
         if interprocess:
             if timing:
-                raise ValueError(
-                    "Event: argument 'timing' must be False with interprocess=True, since events of several processes "
-                    "have no times"
-                )
+                wanted = "False with interprocess=True, since events of several processes have no times"
+                raise arguments.wrong_value("Event", "timing", wanted, timing)
             require_ipc("Event(interprocess=True)")
         self._device: Device = current_device()
         self._interprocess = interprocess
@@ -105,10 +103,8 @@ class Event(ComparedHandle):
         target = resolved("Event.record", stream)
         device = target.device
         if device is not self._device:
-            raise ValueError(
-                f"Event.record: the event is of device {self._device.ordinal}, and the stream of device "
-                f"{device.ordinal}"
-            )
+            rule = f"be of device {self._device.ordinal}, as the event is"
+            raise arguments.unusable("Event.record", "stream", rule, f"of device {device.ordinal}")
         with activated(device):
             (status,) = raw.cuEventRecord(self.native, target.native)
         if status:

@@ -144,7 +144,7 @@ class Stream(StreamBase):
             with activated(self.device):
                 event = Event()
         else:
-            arguments.instance("Stream.record", "event", event, Event, "an Event or None")
+            arguments.opened("Stream.record", "event", event, Event, "an Event or None")
         return event.record(self)
 
     def wait(self, other: Event | Stream) -> None:
@@ -161,7 +161,9 @@ class Stream(StreamBase):
             return
         event = arguments.opened("Stream.wait", "other", other, Event, "an Event or a Stream")
         if not event.recorded:
-            raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
+            raise errors.EventNotRecordedError(
+                "Stream.wait: argument 'other' must be an event that was recorded, not one that never was"
+            )
         status = self._ask(raw.cuStreamWaitEvent, event.native, 0)
         if status:
             raise failure(status, "cuStreamWaitEvent")

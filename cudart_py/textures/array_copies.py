@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import shapes
+from .. import arguments, shapes
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
@@ -91,22 +91,17 @@ def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tup
 def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> ArrayEnd | _Rows:
     """Return one end of a copy, after checking that it has the elements of a CUDA array."""
     if one.dtype != end.dtype:
-        raise TypeError(
-            f"{call}: argument {name!r} has elements of {one.dtype}, and the CudaArray of {end.dtype}: a copy converts "
-            "nothing"
-        )
+        raise arguments.wrong_dtype(call, name, f"{end.dtype} like the CudaArray", one.dtype, "a copy converts nothing")
     if isinstance(one, ArrayEnd):
         if one.shape != end.shape:
-            raise ValueError(
-                f"{call}: argument {name!r} has the shape {one.shape}, and the other CudaArray {end.shape}"
-            )
+            raise arguments.unusable(call, name, f"have shape {end.shape} like the other CudaArray", one.shape)
         if one.extents != end.extents:
-            raise ValueError(f"{call}: argument {name!r} and the other CudaArray differ in that one of them is layered")
+            raise arguments.unusable(call, name, "be layered where the other CudaArray is, and only there")
         return one
     strides = one.strides
     if one.shape != end.shape:
         if math.prod(one.shape) != math.prod(end.shape) or not one.is_contiguous:
-            raise ValueError(f"{call}: argument {name!r} has the shape {one.shape}, and the CudaArray {end.shape}")
+            raise arguments.unusable(call, name, f"have shape {end.shape} like the CudaArray", one.shape)
         strides = shapes.contiguous_strides(end.shape, end.dtype.itemsize)
     depth, height, _ = end.extents
     above = len([extent for extent in (depth, height) if extent])
@@ -114,7 +109,7 @@ def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> Arra
     if any(
         size > 1 and step != want for size, step, want in zip(end.shape[above:], strides[above:], inner, strict=True)
     ):
-        raise ValueError(f"{call}: the rows of argument {name!r} are not in one piece: its strides are {strides}")
+        raise arguments.unusable(call, name, "have rows in one piece", f"strides of {strides} bytes")
     row = end.box[2]
     if height > 1:
         pitch = strides[above - 1]

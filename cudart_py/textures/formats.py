@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import arguments
 from ..driver import enums
 
 __all__ = ["check_channels", "check_format", "format_of"]
@@ -25,13 +26,14 @@ _FORMATS = {
 def check_format(call: str, name: str, dtype: np.dtype[Any]) -> None:
     """Raise TypeError for a dtype that elements of textures cannot have."""
     if dtype.name not in _FORMATS:
-        raise TypeError(f"{call}: argument {name!r} has elements of {dtype}, and textures have {', '.join(_FORMATS)}")
+        raise arguments.wrong_dtype(call, name, f"one of {', '.join(_FORMATS)}", dtype)
 
 
-def check_channels(call: str, name: str, channels: int) -> int:
-    """Return the numbers of an element; ValueError unless there are 1, 2 or 4."""
+def check_channels(call: str, name: str, channels: int, reason: str = "") -> int:
+    """Return the numbers of an element; ValueError, with a reason behind the rule, unless there are 1, 2 or 4."""
     if channels not in (1, 2, 4):
-        raise ValueError(f"{call}: argument {name!r} is wrong: a texture has 1, 2 or 4 channels, not {channels}")
+        rule = "be 1, 2 or 4" if name == "channels" else "have 1, 2 or 4 channels"
+        raise arguments.unusable(call, name, f"{rule}{reason}", channels)
     return channels
 
 

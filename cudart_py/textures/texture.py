@@ -68,12 +68,14 @@ class TextureOptions:
         for mode in self.addresses:
             if mode in ("wrap", "mirror") and not self.normalized:
                 # The driver would silently clamp.
-                raise ValueError(f"address={mode!r} needs normalized=True")
+                raise arguments.wrong_value(call, "normalized", f"True with address={mode!r}", self.normalized)
         floats = self.read == "normalized_float" or dtype.kind == "f"
         if self.read == "normalized_float" and (dtype.kind == "f" or dtype.itemsize > 2):
-            raise ValueError(f"read='normalized_float' is for integers of 8 and 16 bits, not for {dtype}")
+            rule = "be 'element' for arrays of other elements than integers of 8 or 16 bits"
+            raise arguments.unusable(call, "read", rule, f"'normalized_float' for {dtype}")
         if self.filter == "linear" and not floats:
-            raise ValueError(f"filter='linear' interpolates floats, and the texture gives {dtype}")
+            rule = "be 'point' where the texture gives no floats"
+            raise arguments.unusable(call, "filter", rule, f"'linear' for {dtype}")
         if not isinstance(self.border, tuple | list):
             raise arguments.wrong_type(call, "border", "four numbers, one for each channel", self.border)
         if len(self.border) != 4:
@@ -127,9 +129,8 @@ class Texture(ArrayObject):
         with activated(array.device), relaxed():  # no captured work depends on it
             if isinstance(array, CudaArray):
                 if dimensions is not None:
-                    raise ValueError(
-                        "Texture: argument 'dimensions' has no meaning for a CudaArray, which has its own: leave it out"
-                    )
+                    wanted = "left out for a CudaArray, which has its own"
+                    raise arguments.wrong_value("Texture", "dimensions", wanted, dimensions)
                 self._options.check(array.dtype, len(array.shape) - array.layered)
                 resource = array._resource
             else:
@@ -167,10 +168,8 @@ def _by_number(options: TextureOptions) -> TextureOptions:
     fixed = {"address": "clamp", "filter": "point", "normalized": False, "border": (0.0, 0.0, 0.0, 0.0)}
     for name, value in fixed.items():
         if getattr(options, name) != value:
-            raise ValueError(
-                f"Texture: argument {name!r} has no meaning for a texture of one dimension, whose elements are read by "
-                "number: leave it out"
-            )
+            wanted = "left out with dimensions=1, as elements are then read by index"
+            raise arguments.wrong_value("Texture", name, wanted, getattr(options, name))
     return TextureOptions("border", "point", False, options.read, (0.0, 0.0, 0.0, 0.0))
 
 
@@ -182,7 +181,7 @@ def _linear_resource(array: DeviceArray) -> Any:
             f"{what}: a texture of one dimension has the shape (width,) or (width, channels), and the array "
             f"{array.shape}"
         )
-    channels = check_channels("Texture", "array", array.shape[1] if array.ndim == 2 else 1)
+    channels = check_channels("Texture", "array", array.shape[1] if array.ndim == 2 else 1, " with dimensions=1")
     format = format_of(array.dtype)
     most = int(api.cuDeviceGetTexture1DLinearMaxWidth(format, channels, array.device.handle))
     if not 1 <= array.shape[0] <= most:

@@ -188,7 +188,7 @@ def test_any_path_object_is_read_and_a_missing_file_is_the_systems_own_error(tmp
     ],
 )
 def test_bad_arguments_are_named(arguments, error, named):
-    with pytest.raises(error, match=f"^compile: argument {re.escape(repr(named))} "):
+    with pytest.raises(error, match=f"^compile_image: argument {re.escape(repr(named))} "):
         compile_image(**{"source": SOURCE, **arguments})
 
 

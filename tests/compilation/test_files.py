@@ -21,9 +21,9 @@ INCLUDES = [
 ODD = ["pipe.cuh", "zero.cuh", "/dev/zero"]
 IN_COMPILE, IN_LOAD, IN_LINK = (
     f"{start} cannot be read: "
-    for start in ("compile: argument 'source'", "load: argument 'image'", "link: argument 'images[0]'")
+    for start in ("compile_image: argument 'source'", "load: argument 'image'", "link: argument 'images[0]'")
 )
-INCLUDED = "compile: argument 'source' includes what cannot be read: "
+INCLUDED = "compile_image: argument 'source' includes what cannot be read: "
 # Calls, the file that is refused, and how the error begins.
 CALLS = [
     *((f"compile_image(Path({name!r}))", name, IN_COMPILE) for name in ODD[:2]),

@@ -223,7 +223,7 @@ def test_odd_texts_take_time_in_proportion():
     """Take seconds at most for what quadratic reading would take hours for; the time limit tells."""
     texts = ["#/*", "#", "# ", "#include/*", "#if#if", "#if (", "#define ", "\\\n", "/*", "__has_include"]
     code = "from cudart_py.compilation import includes\n"
-    code += f"for text in {texts}: includes.scan(text.encode() * 30_000, '.', (), (), ())"
+    code += f"for text in {texts}: includes.scan(text.encode() * 30_000, '.', (), (), (), call='compile')"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

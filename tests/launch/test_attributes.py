@@ -94,11 +94,23 @@ def test_a_kernel_compiled_for_clusters_is_launched_as_any(device, kernels):
 
 
 BAD = [
-    ("cluster_shape", (4, 4), {"cluster": (3, 1)}, ValueError, r"grid.x = 4 does not divide into clusters of 3 blocks"),
-    ("cluster_shape", (4, 4), {"cluster": (2, 8)}, ValueError, r"grid.y = 4 does not divide into clusters of 8 blocks"),
-    ("cluster_shape", 64, {"cluster": 32}, ValueError, r"of \(32, 1, 1\) has 32 blocks, and \d+ is the most here"),
-    ("compiled", 4, {"cluster": 4}, ValueError, r"compiled was compiled for clusters of \(2, 1, 1\), not of \(4, 1"),
-    ("compiled", 3, {}, ValueError, "compiled: grid.x = 3 does not divide into clusters of 2 blocks"),
+    (
+        "cluster_shape",
+        (4, 4),
+        {"cluster": (3, 1)},
+        ValueError,
+        r"argument 'grid.x' must be a multiple of 'cluster.x', 3, not 4",
+    ),
+    (
+        "cluster_shape",
+        (4, 4),
+        {"cluster": (2, 8)},
+        ValueError,
+        r"argument 'grid.y' must be a multiple of 'cluster.y', 8, not 4",
+    ),
+    ("cluster_shape", 64, {"cluster": 32}, ValueError, r"at most \d+ blocks here, not 32 in \(32, 1, 1\)"),
+    ("compiled", 4, {"cluster": 4}, ValueError, r"compiled: argument 'cluster' must be \(2, 1, 1\), .* not \(4"),
+    ("compiled", 3, {}, ValueError, "compiled: argument 'grid.x' must be a multiple of .* 2, not 3"),
     ("fill", 1, {"priority": 99}, ValueError, "fill: argument 'priority' must be an int from .* not the int 99"),
     ("fill", 1, {"carveout": 101}, ValueError, "fill: argument 'carveout' must be an int from 0 to 100, not the int"),
     ("fill", 1, {"cluster_scheduling": "random"}, ValueError, "'cluster_scheduling' must be one of 'default', 'spr"),

@@ -52,8 +52,8 @@ def test_views_are_numpys(device, rng, key):
     [
         (6, IndexError, "the index, the int 6, is outside axis 0 of size 6"),
         ((0, 0), IndexError, "2 indices for an array of 1"),
-        (np.s_[::-1], ValueError, "step -1 on axis 0"),
-        ("x", TypeError, "str is no index .*; take a field of structures on the host"),
+        (np.s_[::-1], ValueError, r"'index\[0\]' must have a positive step, not -1"),
+        ("x", TypeError, r"'index\[0\]' .* not the str 'x'; take a field of structures on the host"),
         ((..., ...), IndexError, "one Ellipsis"),
     ],
 )
@@ -71,7 +71,7 @@ def test_reshape_and_view(device):
         array.reshape(5)
     with pytest.raises(ValueError, match="contiguous"):
         array[::2].reshape(2, 3)
-    with pytest.raises(ValueError, match="do not divide"):
+    with pytest.raises(ValueError, match="argument 'dtype' .* rows of 12 bytes divide, not elements of 8"):
         array[:3].view(np.float64)
 
 

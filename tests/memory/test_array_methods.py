@@ -113,7 +113,7 @@ def test_an_array_is_copied_from_another_of_its_shape_and_dtype(device, rng):
         (cuda.zeros(12), ValueError, "must be of the array's shape"),
         (np.ones(12), ValueError, "must be of the array's shape"),
         (cuda.zeros((4, 3), np.float32), TypeError, "must be of the array's dtype float64"),
-        (b"\1" * 95, ValueError, "has 95 bytes, and the array has 96"),
+        (b"\1" * 95, ValueError, "must have 96 bytes, .* not 95"),
         (memoryview(bytes(192))[::2], ValueError, "must be in one piece"),
     ):
         with pytest.raises(error, match=f"argument 'source' {words}"):

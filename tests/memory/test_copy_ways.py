@@ -110,7 +110,7 @@ DTYPES = [("i4", "f8"), ("f8", "i4"), ("i2", "u2"), ("f4", "i4"), ("u4", "i4")]
 SIZES = [(3, 5), (5, 3), ((2, 2), 5), (5, (2, 2))]
 UNLIKE = [
     *[((64 // int(to[1]), to), (64 // int(source[1]), source), "a copy converts nothing") for to, source in DTYPES],
-    *[((to, "i4"), (source, "i4"), "memcpy: dst has shape .* and src") for to, source in SIZES],
+    *[((to, "i4"), (source, "i4"), "memcpy: argument 'dst' must have shape .* like 'src'") for to, source in SIZES],
 ]
 
 
@@ -180,7 +180,7 @@ def test_a_stream_is_a_keyword(stream):
         cuda.memcpy_peer(x, x, stream)
 
 
-APART = "the elements of a row of {} are 8 bytes apart, not 4; use memcpy"
+APART = "argument '{}' must have rows of adjacent elements, 4 bytes each, not 8 bytes apart; use memcpy"
 OVERLAP = "the rows of {} overlap: they begin 8 bytes apart, and each has 16"
 
 
@@ -189,7 +189,7 @@ OVERLAP = "the rows of {} overlap: they begin 8 bytes apart, and each has 16"
     [
         (cuda.memcpy2d, (1, 4), (32, 8), APART),
         (cuda.memcpy2d, (3, 4), (32, 8), APART),
-        (cuda.memcpy2d, (3, 4), (32, 2), "the elements of a row of {} are 2 bytes apart, not 4"),
+        (cuda.memcpy2d, (3, 4), (32, 2), "argument '{}' must have rows of adjacent elements, .* not 2"),
         (cuda.memcpy2d, (3, 4), (8, 4), OVERLAP),
         (cuda.memcpy3d, (2, 3, 4), (96, 32, 8), APART),
         (cuda.memcpy3d, (2, 1, 4), (96, 32, 8), APART),

@@ -31,9 +31,9 @@ def test_arrays_that_are_not_alike_not_contiguous_or_closed_are_refused_and_empt
     closed.close()
     for dst, src, words in (
         (x, cuda.zeros((3, 2)), "shape"),
-        (x, cuda.zeros((4, 2), np.float32), "src float32"),
-        (window, x, "argument 'dst' is not contiguous"),
-        (x, window, "argument 'src' is not contiguous"),
+        (x, cuda.zeros((4, 2), np.float32), "'dst' must have dtype float32"),
+        (window, x, "argument 'dst' must be contiguous"),
+        (x, window, "argument 'src' must be contiguous"),
         (closed, x, "closed"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):
@@ -56,7 +56,8 @@ for device in (first, second):
     assert all(cuda.pointer_attributes(thing).device is device for thing in things)
 with second:
     stream = cuda.Stream()
-    assert said(lambda: cuda.empty(3, pool=pool)) == "empty: argument 'pool' is of device 0, and the stream of device 1"
+    expected = "empty: argument 'pool' must be of device 1, as 'stream' is, not of device 0"
+    assert said(lambda: cuda.empty(3, pool=pool)) == expected
     twice = cuda.compile(
         'extern "C" __global__ void twice(const double *x, double *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
     )["twice"]

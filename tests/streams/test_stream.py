@@ -223,5 +223,5 @@ def test_events_of_two_devices_have_no_time_between_them(python):
     said = python(ACROSS_DEVICES, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="2").stdout.splitlines()
     assert said == [
         "the start event is of device 0 and the end event of device 1: devices have no clock in common",
-        "Event.record: the event is of device 1, and the stream of device 0",
+        "Event.record: argument 'stream' must be of device 1, as the event is, not of device 0",
     ]

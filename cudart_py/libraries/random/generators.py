@@ -318,7 +318,7 @@ def _array(
         raise arguments.wrong_type(call, "shape", "given where 'out' is not", shape, remedy)
     sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
     if kind not in dtypes:
-        raise arguments.wrong_type(call, "dtype", views.one_of(map(str, dtypes)), kind)
+        raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, dtypes)), kind)
     count = math.prod(sizes)
     if pairs:
         remedy = f"ask for {count + 1} and take a slice, {call}({count + 1})[:{count}]"

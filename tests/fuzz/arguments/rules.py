@@ -20,7 +20,7 @@ SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range(0, 3)")
 TEXTS = ("''", "'x'", "NUL", "surrogate", "b'ab'", "bytearray(b'ab')")
 LIKE_ARRAYS = (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "(1+2j)", "datetime64", "empty device array")
 # The calls that take a kernel's arguments.
-LAUNCHES = ("Kernel.launch", "Launch.__call__", "Launch.bind")
+LAUNCHES = ("BoundLaunch", "Kernel.launch", "Launch.__call__", "Launch.bind")
 # What launches take for a shape of the grid.
 SHAPE = ("1", "int8", "0-d int array", "(1, 2)", "None")
 # What a word of an annotation says is taken. On a machine with one GPU the last device is the current one.
@@ -38,7 +38,7 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
     "Stream": ("stream", "stream of the last device"),
     "Event": ("event",),
     "MemoryPool": ("pool of the last device",),
-    "DeviceArray": ("array of the last device",),
+    "DeviceArray|Filled": ("array of the last device",),
     "Callable|Works?": ("lambda", "class"),
 }
 # What is taken besides, by call and parameter or by the parameter.
@@ -50,6 +50,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "compute_capability": ("(1, 2)",),  # of cards of 2008
     "dimensions": ("0-d int array",),
     "scal.x": ("empty device array",),
+    **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal")},
     "rfft.x": ("strided device array",),  # cuFFT takes strides
     "value": (*NUMBERS, "0-d array"),
     "full.value": LIKE_ARRAYS,
@@ -121,19 +122,15 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
 }
 # What a call raises with good arguments too, where a library, a device or a tool is missing.
 MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)
-# How an error calls an argument that has no name of its own.
+# How errors call a launch, besides the method's own name: by the kernel's name or signature.
+LAUNCH = r"touch_nothing|argument \d+ of touch_nothing|void touch_nothing"
+# How an error calls an argument other than by its name in quotes, or with what it is equal to.
 WORDS: Mapping[str, str] = {
-    "key": r"index|indices|axis|step|Ellipsis",
+    "dtype": r"\bdtype\b",
+    "key": r"'index\[\d+\]'",
     "self": r"closed|is known only|call compile",
-    "start": r"unsupported operand",
-    "other": r"never recorded",
-    "axes": r"length",
-    "shape": r"out has \d+ elements",
-    "cluster": r"clusters",
-    "dimensions": r"channels",
-    "dtype": r"a value of",
-    "dst_start": r"outside dst",
-    "src_start": r"outside src",
+    "shared_bytes": r"'shared_bytes'|shared_bytes = \d+",
+    "start": r"unsupported operand",  # Python's own words
 }
 
 
@@ -149,26 +146,41 @@ def accepts(target: Target, slot: str, label: str) -> bool:
     return label in listed or any(label in labels for labels in by_word)
 
 
-def names(target: Target, slot: str, text: str) -> bool:
-    """Tell whether an error's text names an argument; a single letter is also a word."""
-    pattern = rf"(?i)(?<!\w){slot}(?!\w)"
-    if len(slot) == 1:
-        pattern = rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|must|and|of|overlaps|makes|\d+) )"
-    words = [pattern, WORDS.get(slot, pattern)]
-    if target.name in LAUNCHES:
-        words.append(r"argument \d+ of|arguments\[\d+\]|arguments, and")
-    if target.name.endswith("="):
-        words.append(re.escape(target.name.removesuffix(" =").rpartition(".")[2]))
-    return any(re.search(word, text) for word in words)
+def called(target: Target) -> str:
+    """Return a pattern for how an error names a call.
+
+    An index or an assignment to an attribute goes by the name of the class.
+    """
+    owner, _, method = target.name.rpartition(".")
+    own = owner if method.endswith(" =") or method.startswith("__") else target.name
+    return f"{re.escape(own)}|{LAUNCH}" if owner in ("Kernel", "Launch") or own == "BoundLaunch" else re.escape(own)
+
+
+def names(target: Target, slot: str, error: Exception) -> bool:
+    """Tell whether an error names an argument; that of an attribute has the attribute's name."""
+    if target.name.endswith(" =") and slot != "self":
+        slot = target.name.removesuffix(" =").rpartition(".")[2]
+    word = rf"['\"]{slot}(?!\w)|\b{slot}="
+    if isinstance(error, cuda.CudaError):  # in the words of the driver or a library
+        word = rf"(?i)\b{slot}\b"
+    elif target.name in LAUNCHES:
+        word += r"|argument \d+ of|arguments\[\d+\]|arguments, and"
+    return re.search(WORDS.get(slot, word), str(error)) is not None
 
 
 def judge(target: Target, chosen: Mapping[str, str], error: Exception) -> str:
-    """Return what is wrong with an error, if anything is: its kind of finding."""
+    """Return what is wrong with an error, if anything is: its kind of finding.
+
+    A TypeError or ValueError begins with the call and names an argument, as `cudart_py.arguments` words it.
+    """
     if isinstance(error, cuda.errors.KernelFaultError):
         return "lost"
-    plain = isinstance(error, TypeError | ValueError | cuda.CudaError) and type(error) is not cuda.CudaError
-    if plain and any(names(target, slot, f"{type(error).__name__}: {error}") for slot in chosen):
-        return ""
     keys = {key for slot in chosen for key in keys_of(target.name, slot)}
     allowed = tuple(kind for kind, listed in MAY_RAISE.items() if keys & {*listed})
-    return "" if isinstance(error, allowed) else "inscrutable"
+    if isinstance(error, allowed):
+        return ""
+    if not isinstance(error, TypeError | ValueError | cuda.CudaError) or type(error) is cuda.CudaError:
+        return "inscrutable"
+    begins = re.match(rf"({called(target)})(: |\b)", str(error)) is not None
+    is_known = begins or isinstance(error, cuda.CudaError) or bool({"self", "start"} & {*chosen})
+    return "" if is_known and any(names(target, slot, error) for slot in chosen) else "inscrutable"

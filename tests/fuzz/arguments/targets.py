@@ -25,8 +25,7 @@ RETURNED = {
     "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
     "PointerAttributes", "Resources", "Signature", "TextureOptions", "Variable",
 }  # fmt: skip  # a list of words
-# The methods of a Generator need the library itself, which is not everywhere.
-WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS} | {"Generator"}
+WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
 # The first two refuse every argument; by the others a sparse matrix describes itself to a library's call.
 INTERNAL = {
@@ -52,7 +51,11 @@ class Target:
 
 
 def keys_of(target: str, parameter: str) -> tuple[str, ...]:
-    """Return how tables name a parameter of a call: of this call, of any method of that name, and of any call."""
+    """Return how tables name a parameter of a call: of this call, of any method of that name, and of any call.
+
+    A function's `plan` takes what the function takes.
+    """
+    target = target.removesuffix(".plan")
     short = target.removesuffix(" =").rpartition(".")[2]
     return f"{target}.{parameter}", f"{short}.{parameter}", short if short in DUNDERS else "", parameter
 
@@ -66,6 +69,7 @@ def find_targets() -> dict[str, Target]:
             # As its messages name it: `graphs.empty` is another function than `empty`.
             full = f"{module.__name__.rpartition('.')[2]}.{name}" if module in _SUBMODULES else name
             found += [_target(full, thing)] if callable(thing) else []
+            found += [_target(f"{name}.plan", thing.plan)] if hasattr(thing, "plan") else []
         elif not issubclass(thing, BaseException):
             found += _of_class(name, thing)
     limits = (name for name in vars(Limits) if not name.startswith("_"))
