@@ -1,9 +1,9 @@
 """The fuzz of arguments: every public call, with one or two bad arguments, and what may become of it.
 
 A call with a bad argument may succeed where the argument's annotation or `ACCEPTED` says so. Otherwise it raises a
-TypeError or a ValueError, whose text begins with the call and names the argument, or what `MAY_RAISE` lists. Whichever it does, arrays keep what
-they held, nothing is leaked, and the next kernel runs. No value that could be an address reaches anything that follows
-it.
+TypeError or a ValueError, whose text begins with the call and names the argument, or what `MAY_RAISE` lists. Whichever
+it does, arrays keep what they held, nothing is leaked, and the next kernel runs. No value that could be an address
+reaches anything that follows it.
 """
 
 from __future__ import annotations
