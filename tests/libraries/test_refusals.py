@@ -199,6 +199,29 @@ def test_what_is_wrong_is_named_before_anything_is_queued(device, record, call):
     assert not any(queued)
 
 
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [
+        ("blas.products", "gemm(f32(4, 5), f32(6, 3))"),
+        ("blas.products", "gemm.plan(f32(4, 5), f32(5, 3), compute='fp8')"),
+        ("blas.vectors", "gemv(f64(4, 5), f64(5), alpha='x')"),
+        ("fourier.transforms", "fft(c64(4, 4, 4), axes=1)"),
+        ("fourier.transforms", "irfft(c64(4, 10)[:, ::2], axes=None)"),
+        ("sparse.products", "spmm(eye(), f64(4, 2), alpha='x')"),
+        ("random.generators", "normal(4, deviation=-1)"),
+        ("random.generators", "uniform(4, 'i4')"),
+    ],
+)
+def test_no_output_is_allocated_for_a_call_that_is_refused(device, monkeypatch, module, call):
+    def refuse(*arguments, **options):
+        raise AssertionError("an output was allocated")
+
+    libraries.uniform(1)  # which makes the thread's generator
+    monkeypatch.setattr(f"cudart_py.libraries.{module}.empty", refuse)
+    with pytest.raises((TypeError, ValueError)):
+        eval(call, dict(NAMES))
+
+
 @pytest.fixture(scope="module")
 def world():
     return World()
