@@ -178,7 +178,11 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
             "'source' must have rows in one piece",
         ),
         (lambda a: a.copy_from(bytes(95)), ValueError, "'source' must have 96 bytes, .* not 95"),
-        (lambda a: a.copy_from(cuda.textures.CudaArray((6, 4), np.float32)), ValueError, r"'source' must have shape \(4, 6\)"),
+        (
+            lambda a: a.copy_from(cuda.textures.CudaArray((6, 4), np.float32)),
+            ValueError,
+            r"'source' must have shape \(4, 6\)",
+        ),
         (
             lambda a: a.copy_from(cuda.textures.CudaArray((4, 6), np.float32, layered=True)),
             ValueError,

@@ -149,7 +149,10 @@ def test_a_node_keeps_the_page_locked_memory_of_its_copy(stream):
 
 BAD = [
     (lambda x, host: cuda.graphs.NodeCopy(x, host), "NodeCopy: argument 'src' must be page-locked .* not pageable"),
-    (lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]), "NodeCopy: argument 'dst' must be contiguous, .*; capture"),
+    (
+        lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]),
+        "NodeCopy: argument 'dst' must be contiguous, .*; capture",
+    ),
     (lambda x, host: cuda.graphs.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' must have at least one element"),
     (
         lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)),
