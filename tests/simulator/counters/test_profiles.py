@@ -47,6 +47,20 @@ extern "C" __global__ void generic(float* out, float* in, int n) {
     const float* p = threadIdx.x < n ? in : s;
     out[threadIdx.x] = p[threadIdx.x];
 }
+extern "C" __global__ void own(int* out, int shift) {
+    volatile int own[8];
+    int place = threadIdx.x >> shift & 7;
+    own[place] = 1;
+    out[threadIdx.x] = own[place];
+}
+extern "C" __global__ void copied(float4* out, const float4* in, int lanes) {
+    __shared__ float4 tile[64];
+    unsigned place = __cvta_generic_to_shared(&tile[threadIdx.x]);
+    int bytes = threadIdx.x < lanes ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2; cp.async.wait_all;"
+                 :: "r"(place), "l"(in + threadIdx.x), "r"(bytes) : "memory");
+    out[threadIdx.x] = tile[threadIdx.x];
+}
 template <class T> __global__ void fill(T* out) { out[threadIdx.x] = 1; }
 extern "C" __global__ void arithmetic(float* x, double* y) {
     int i = threadIdx.x;
@@ -85,7 +99,7 @@ def module():
 
 
 @pytest.fixture
-def counted(device, module):
+def counted(device, module, engine):
     def count(kernel, shape, *arguments):
         with cuda.profile() as p:
             module[kernel][shape](*arguments)
@@ -153,6 +167,20 @@ def test_a_generic_load_counts_where_each_lane_goes(counted):
     metrics = counted("generic", (1, 32), zeros(32), zeros(32), 8).metrics
     assert metrics[LD.format("sectors")] == 1
     assert metrics["smsp__inst_executed_op_shared_ld.sum"] == 1
+
+
+@pytest.mark.parametrize(("shift", "sectors"), [(5, 4), (3, 4), (2, 8), (0, 32)])
+def test_words_of_one_local_address_lie_side_by_side_over_the_lanes(counted, shift, sectors):
+    metrics = counted("own", (1, 32), zeros(32, np.int32), shift).metrics
+    assert {metrics[f"l1tex__t_sectors_pipe_lsu_mem_local_op_{kind}.sum"] for kind in ("ld", "st")} == {sectors}
+
+
+@pytest.mark.parametrize(("lanes", "requests", "sectors"), [(64, 2, 32), (7, 1, 4), (0, 0, 0)])
+def test_a_copy_to_shared_memory_loads_what_its_lanes_read_and_stores_all(counted, lanes, requests, sectors):
+    metrics = counted("copied", (1, 64), zeros(256), zeros(256), lanes).metrics
+    assert (metrics[LD.format("requests")], metrics[LD.format("sectors")]) == (requests, sectors)
+    assert metrics["smsp__sass_data_bytes_mem_global_op_ld.sum"] == 16 * lanes
+    assert metrics["smsp__inst_executed_op_shared_st.sum"] == 2
 
 
 @pytest.mark.parametrize(("lanes_a_word", "requests"), [(1, 64), (2, 32), (32, 2), (64, 2), (None, 0)])
@@ -268,47 +296,36 @@ def recorded():
     return json.loads(DATA.read_text(encoding="utf-8"))["patterns"]
 
 
-def launches(engine, names=patterns.NAMES):
+@pytest.fixture(scope="module", params=["numpy", "native"])
+def launches(request):
+    """The patterns' profiles, by their names, with each engine."""
     # Some patterns let threads store to the same place on purpose.
     with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.sanitizer("off"), cuda.profile() as profile:
-        patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
-        patterns.launch(names)
+        patch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
+        patterns.launch()
     return {launch.kernel: launch for launch in profile.launches}
 
 
-@pytest.fixture(scope="module")
-def as_numpy():
-    return launches("numpy")
-
-
-@pytest.mark.parametrize("count", [8, pytest.param(len(patterns.NAMES), marks=pytest.mark.exhaustive)])
-def test_patterns_count_the_same_in_machine_code(as_numpy, rng, count):
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    names = tuple(rng.choice(patterns.NAMES, count, replace=False))
-    native = launches("native", names)
-    assert [name for name in names if native[name] != as_numpy[name]] == []
-
-
-def test_all_patterns_count_as_on_the_hardware(recorded, as_numpy):
-    assert len(as_numpy) >= 40
+def test_all_patterns_count_as_on_the_hardware(recorded, launches):
+    assert len(launches) >= 40
     wrong = []
-    for name, launch in as_numpy.items():
+    for name, launch in launches.items():
         exact = [metric for metric in recorded[name] if metric in launch.metrics and metric not in MODELLED]
         assert len(exact) >= 8
         wrong += [(name, metric) for metric in exact if launch.metrics[metric] != recorded[name][metric]]
     assert wrong == []
 
 
-def test_active_lanes_are_within_a_tenth_in_the_median(recorded, as_numpy):
-    expected = np.array([recorded[name][LANES] for name in as_numpy])
-    errors = abs(np.array([launch.metrics[LANES] for launch in as_numpy.values()]) / expected - 1)
+def test_active_lanes_are_within_a_tenth_in_the_median(recorded, launches):
+    expected = np.array([recorded[name][LANES] for name in launches])
+    errors = abs(np.array([launch.metrics[LANES] for launch in launches.values()]) / expected - 1)
     parted = errors[expected < 31.5]
     assert len(parted) >= 8
     assert np.median(errors) <= 0.1
     assert np.median(parted) <= 0.1
 
 
-def test_atomics_are_within_one_percent(recorded, as_numpy):
-    for name, launch in as_numpy.items():
+def test_atomics_are_within_one_percent(recorded, launches):
+    for name, launch in launches.items():
         for sectors in (SECTORS.format("red"), SECTORS.format("atom")):
             assert launch.metrics[sectors] == pytest.approx(recorded[name][sectors], rel=0.01)
