@@ -23,12 +23,6 @@ FATAL = [case for case in CASES if case.status]
 LEAKED = [case for case in CASES if not case.file.endswith(".cu")]
 FOUND = [case for case in CASES if case not in FATAL and case not in LEAKED]
 ENGINES = ["numpy", *["native"] * (importlib.util.find_spec("llvmlite") is not None)]
-# One case of each kind runs in machine code too, and all do at the exhaustive level.
-FIRST = {case.kind: case for case in reversed(FOUND)}.values()
-RUNS = [
-    *(pytest.param(case, ENGINES if case in FIRST else ["numpy"], id=case.name) for case in FOUND),
-    *(pytest.param(case, ENGINES, id=f"{case.name}, native", marks=pytest.mark.exhaustive) for case in FOUND),
-]
 
 
 # Where a value that nobody wrote was read.
@@ -39,10 +33,10 @@ UNWRITTEN = {
 }
 
 
-@pytest.mark.parametrize(("case", "engines"), RUNS)
-def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case, engines):
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case.name)
+def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case):
     texts = {}
-    for engine in engines:
+    for engine in ENGINES:
         monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
         texts[engine] = found(case.run, compiled(case.file))
     assert len({re.sub("0x[0-9a-f]+", "", str(of_engine)) for of_engine in texts.values()}) == 1, texts
