@@ -58,6 +58,13 @@ def test_each_number_is_of_the_classes_that_its_exponent_says(kind: str) -> None
         np.testing.assert_array_equal(result, expected.astype(bool), name)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_negative_zero_is_the_smaller_one(kind: str) -> None:
+    a, b = np.array([[0.0, -0.0, 0.0, -0.0, 1.0], [-0.0, 0.0, 0.0, -0.0, -0.0]], KINDS[kind])
+    assert np.signbit(operation(f"min.{kind}")(a, b)).tolist() == [True, True, False, True, True]
+    assert np.signbit(operation(f"max.{kind}")(a, b)).tolist() == [False, False, False, True, False]
+
+
 def test_single_precision_nan_is_canonical() -> None:
     a = np.array([math.nan, 1, math.inf, 0], np.float32)
     b = np.array([0x7FC00001, 0xFFC12345, 0xFF800000, 0x7F800001], np.uint32).view(np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, pending_count
+from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields, pending_count
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
@@ -109,6 +109,14 @@ def test_lanes_that_expect_bytes_bring_an_arrival_each() -> None:
         apply("arrive_expect", barrier(16), index, amounts, parity=False)
     states = apply("arrive_expect", barrier(32), index, amounts, parity=False, warps=np.arange(32) // 24)
     np.testing.assert_array_equal(pending_count(states), [32] * 24 + [8] * 8)
+
+
+def test_warps_that_expect_bytes_complete_a_phase_and_begin_the_next_one() -> None:
+    word, warps = barrier(32), np.arange(48) // 16
+    states = apply("arrive_expect", word, np.zeros(48, np.int64), [np.zeros(48, np.uint32)], False, warps)
+    np.testing.assert_array_equal(pending_count(states), [32] * 16 + [16] * 16 + [32] * 16)
+    assert has_passed(word, 0)
+    assert fields(int(word[0])) == (16, 32, 0, 1)
 
 
 def test_lanes_bring_the_bytes_of_several_phases() -> None:

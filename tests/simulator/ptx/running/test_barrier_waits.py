@@ -117,7 +117,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "blocks", "threads", "numbers", "texts"),
     [
         ("arrive", 1, 48, [50, 0], ["48 threads wait", "E3bar) lacks 2 of 50 arrivals; block (0, 0, 0)"]),
-        ("arrive", 7, 32, [33, 0], ["224 threads wait", "lacks 1 of 33 arrivals; block 1's at 0x400", "and 3 more"]),
+        ("arrive", 11, 32, [33, 0], ["352 threads wait", "lacks 1 of 33 arrivals; block 1's at 0x400", "and 7 more"]),
         ("fetch", 1, 64, [320], ["_ZZ5fetchE4full) lacks 64 bytes of copies"]),
         ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has got 16 bytes of copies more than it expects"]),
         ("fetch", 1, 32, [0], ["bytes into _ZZ5fetchE4full) has not been initialised"]),

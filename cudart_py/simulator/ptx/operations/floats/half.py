@@ -31,10 +31,10 @@ Array = NDArray[Any]
 
 _SIGN = np.uint16(0x8000)
 _LEAST_NORMAL = {"f16": np.uint16(0x0400), "bf16": np.uint16(0x0080)}
-_ONE = {"f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80)}
-# A power of two, and the patterns of the least normal numbers times it.
+# One, a power of two, and the least normal number times it, as f16 has them.
+_ONE = np.uint16(0x3C00)
 _UP = 2.0**24
-_LEAST_NORMAL_UP = {"f16": np.uint16(0x6400), "bf16": np.uint16(0x0C80)}
+_LEAST_NORMAL_UP = np.uint16(0x6400)
 _INFINITY = {"f16": np.uint16(0x7C00), "bf16": np.uint16(0x7F80)}
 
 
@@ -50,12 +50,11 @@ def _flush(a: Array, kind: str) -> Array:
     return np.where(a & ~_SIGN < _LEAST_NORMAL[kind], a & _SIGN, a)
 
 
-def _flush_rounded(result: Array, exact: Array, kind: str) -> Array:
-    """Flush results whose exact values are subnormal once rounded with no least exponent."""
+def _flush_rounded(result: Array, exact: Array) -> Array:
+    """Flush results of f16 whose exact values are subnormal once rounded with no least exponent."""
     # Times 2**24 every such result is a normal number; what overflows is not small either.
-    scaled = narrow(exact * exact.dtype.type(_UP), None, kind) & ~_SIGN
-    tiny = (result & ~_SIGN <= _LEAST_NORMAL[kind]) & (scaled < _LEAST_NORMAL_UP[kind])
-    return np.where(tiny, result & _SIGN, result)
+    scaled = narrow(exact * exact.dtype.type(_UP), None, "f16") & ~_SIGN
+    return np.where(scaled < _LEAST_NORMAL_UP, result & _SIGN, result)
 
 
 def _narrow(a: Array, kind: str) -> Array:
@@ -67,7 +66,7 @@ def _finish(result: Array, kind: str, *, ftz: bool = False, sat: bool = False, r
         result = _flush(result, kind)
     if sat:
         # Patterns grow with the number; those above infinity's are NaNs and negatives, which become zero.
-        result = np.where(result > _INFINITY[kind], np.uint16(0), np.minimum(result, _ONE[kind]))
+        result = np.where(result > _INFINITY[kind], np.uint16(0), np.minimum(result, _ONE))
     return rectify(result, kind) if relu else result
 
 
@@ -89,7 +88,7 @@ def mul(kind: str, a: Array, b: Array, *, ftz: bool = False, sat: bool = False) 
     product = _single(a, kind, ftz) * _single(b, kind, ftz)
     result = narrow(product, None, kind)
     if ftz:
-        result = _flush_rounded(result, product, kind)
+        result = _flush_rounded(result, product)
     return _finish(result, kind, sat=sat)
 
 
@@ -100,7 +99,7 @@ def fma(kind: str, a: Array, b: Array, c: Array, *, ftz: bool = False, sat: bool
     high, low = (product + addend, None) if kind == "f16" else two_sum(product, addend)
     result = narrow(high, low, kind)
     if ftz:
-        result = _flush_rounded(result, high, kind)
+        result = _flush_rounded(result, high)
     return _finish(result, kind, sat=sat, relu=relu)
 
 
