@@ -8,10 +8,12 @@ that is never entered. A sample of them is drawn evenly from all. Each is plante
 in the checkout, and tests run there in a process of their own, up to the first that fails. A mutant is caught where a
 test fails or the tests take four times as long as without it.
 
-Which tests run for a mutant is learnt once for each commit: the modules' own tests run under coverage, which tells the
-tests that execute the mutant's statement. Those run first, then others that execute its module, the quickest first, up
-to some number and seconds of them. A test that is left out can only make a caught mutant count as a survivor, never the
-other way round. All tests that were chosen for any mutant run once without one, and must pass.
+Which tests run for a mutant is learnt once for each commit: the modules' own tests and those of their neighbours run
+under coverage, which tells the tests that execute the mutant's statement. Those run first, then others that execute its
+module, the quickest first, up to some number and seconds of them. A mutant that survives these meets the rest of the
+tests that execute its statement, or its module where the import alone executes it. A test that is left out can only
+make a caught mutant count as a survivor, never the other way round. All tests that were chosen for any mutant run once
+without one, and must pass.
 
 What cannot be seen by any test is left out beforehand, by these rules:
 
@@ -127,6 +129,19 @@ MODULES = {
     ),
 }
 
+# Others that execute these modules in passing.
+NEIGHBOURS = (
+    "tests/context",
+    "tests/launch/test_bulk_copies.py",
+    "tests/launch/test_tensor_cores.py",
+    "tests/simulator/calls",
+    "tests/simulator/checks/test_memory_barriers.py",
+    "tests/simulator/checks/test_streams.py",
+    "tests/simulator/ptx/compiling",
+    "tests/simulator/state",
+    "tests/streams",
+)
+
 _IDENTITY = {"Is", "IsNot"}
 _MEMORY = 8 << 30  # bytes that a mutant may ask for
 MOST_TESTS, MOST_SECONDS = 400, 20  # of a mutant
@@ -234,7 +249,8 @@ def record(folder: Path) -> int:
     measured.erase()
     recorder = Recorder(measured)
     with measured.collect():
-        pytest.main([*ALONE, *dict.fromkeys(test for own in MODULES.values() for test in own)], plugins=[recorder])
+        tests = dict.fromkeys([*(test for own in MODULES.values() for test in own), *NEIGHBOURS])
+        pytest.main([*ALONE, *tests], plugins=[recorder])
     measured.save()
     passed = {test: seconds for test, seconds in recorder.seconds.items() if seconds < math.inf}
     if passed:
@@ -254,8 +270,8 @@ class Record:
         self._data.read()
         self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
 
-    def choose(self, module: str, line: int) -> list[str]:
-        """Return the tests to run for a mutant of a line of a module, in their order.
+    def choose(self, module: str, line: int) -> tuple[list[str], list[str]]:
+        """Return the tests to run for a mutant of a line of a module, in their order, and those for a survivor.
 
         First come all tests of the module's own files that execute the line's statement; of a line that none executes,
         since the import does, all tests of these files. Then come others that execute the statement, those of its own
@@ -267,7 +283,8 @@ class Record:
         own = {test for test in self.seconds if file[test] in MODULES[module]}
         found = self._data.contexts_by_lineno(str(self._clone / module))
         by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
-        near = set().union(*(by_line.get(at, ()) for at in statement(self._clone / module, line))) or own
+        executing = set().union(*(by_line.get(at, ()) for at in statement(self._clone / module, line)))
+        near = executing or own
         seen = set().union(*by_line.values())
         ranks, cases = {}, Counter[str]()
         for test in sorted(seen | own, key=self.seconds.__getitem__):
@@ -275,9 +292,14 @@ class Record:
             cases[test.partition("[")[0]] += 1
         ordered = sorted(ranks, key=ranks.__getitem__)
         total = list(itertools.accumulate(self.seconds[test] for test in ordered))
-        chosen = ordered[: max(len(near & own), min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))]
-        files = list(dict.fromkeys(file[test] for test in chosen))
-        return sorted(chosen, key=lambda test: files.index(file[test]))
+        count = max(len(near & own), min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))
+        rest = [test for test in ordered[count:] if test in (executing or seen)]
+        return _by_file(ordered[:count]), _by_file(rest)
+
+
+def _by_file(tests: list[str]) -> list[str]:
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    return sorted(tests, key=lambda test: files.index(test.partition("::")[0]))
 
 
 def statement(path: Path, line: int) -> range:
@@ -334,14 +356,16 @@ def run(session: WorkDB, clone: Path, known: Record) -> None:
     for item in pending:
         (mutation,) = item.mutations
         chosen[item.job_id] = known.choose(str(mutation.module_path.relative_to(clone)), mutation.start_pos[0])
-    if tests := sorted({test for tests in chosen.values() for test in tests}):
+    if tests := sorted({test for parts in chosen.values() for part in parts for test in part}):
         done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
     for count, item in enumerate(pending, 1):
-        tests = chosen[item.job_id]
-        limit = 20 + PATIENCE * sum(known.seconds[test] for test in tests)
-        result = mutate_and_test(list(item.mutations), shlex.join(command(clone, tests)), limit)
+        for tests in filter(None, chosen[item.job_id]):
+            limit = 20 + PATIENCE * sum(known.seconds[test] for test in tests)
+            result = mutate_and_test(list(item.mutations), shlex.join(command(clone, tests)), limit)
+            if result.test_outcome != TestOutcome.SURVIVED:
+                break
         if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
             raise RuntimeError(f"{_kind(item)} could not be tried:\n{result.output}")
         session.set_result(item.job_id, result)

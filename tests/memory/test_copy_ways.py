@@ -208,10 +208,19 @@ def test_an_axis_of_one_element_may_have_any_stride(device):
     x = cuda.zeros((3, 1), np.int32)
     cuda.memcpy2d(x, host[:, 2::8])
     assert x.to_host().tolist() == [[2], [10], [18]]
-    for source in (np.broadcast_to(host[0], (1, 8)), host[:1][::-1]):
-        x = cuda.zeros((1, 8), np.int32)
+    for source in (np.broadcast_to(host[0], (1, 8)), host[:1][::-1], host[:1, ::2][::-1]):
+        x = cuda.zeros(source.shape, np.int32)
         cuda.memcpy(x, source)
-        np.testing.assert_array_equal(x.to_host(), host[:1])
+        np.testing.assert_array_equal(x.to_host(), source)
+
+
+def test_planes_that_begin_among_the_rows_of_the_one_before_are_copied_apart(device, asked):
+    values = np.arange(24, dtype=np.int32)
+    x, memory, shape, strides = cuda.zeros((2, 3, 2), np.int32), cuda.to_device(values), (2, 3, 2), (32, 16, 4)
+    asked()
+    cuda.memcpy(x, cuda.DeviceArray.borrow(memory.pointer, shape, np.int32, strides=strides, owner=memory))
+    assert asked() == {"cuMemcpy2DAsync": 2}
+    np.testing.assert_array_equal(x.to_host(), np.lib.stride_tricks.as_strided(values, shape, strides))
 
 
 @pytest.mark.parametrize("shape", [3, 5, (2, 2), (4, 1), (1, 4)])
