@@ -356,3 +356,10 @@ def module() -> cuda.Module:
     """Small kernels that many tests launch."""
     with cuda.Device(0):
         return cuda.compile(KERNELS, names=["fill<float, 32>", "fill<long long, 7>"])
+
+
+@pytest.fixture(scope="module")
+def kernels(request: pytest.FixtureRequest) -> cuda.Module:
+    """The kernels of the test's module."""
+    with cuda.Device(0):
+        return cuda.compile(request.module.KERNELS)

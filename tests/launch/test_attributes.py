@@ -49,12 +49,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) compiled(unsigned int *out)
 N = 100_000
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 def test_a_cooperative_grid_is_resident_at_once_also_by_a_bound_launch(device, kernels):
     blocks = device.sm_count if "concurrent_host" in cuda.capabilities() else 8
     launch = kernels["grid_sum"].configure(blocks, 32, cooperative=True)

@@ -13,7 +13,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.driver import enums
 
-SOURCE = r"""
+KERNELS = r"""
 struct Four { float x, y, z, w; };
 extern "C" __global__ void integer(int value, long long* out) { *out = value; }
 extern "C" __global__ void number(double value, double* out) { *out = value; }
@@ -22,11 +22,6 @@ extern "C" __global__ void pair(float2 value, float* out) { out[0] = value.x; ou
 extern "C" __global__ void four(Four value, float* out) { out[0] = value.x; out[3] = value.w; }
 extern "C" __global__ void add(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x] + 1; }
 """
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    return cuda.compile(SOURCE)
 
 
 def foreign(array, *, read_only=False, **changes):
@@ -111,6 +106,6 @@ def test_a_launch_waits_for_the_stream_that_another_librarys_array_names(kernels
 def test_launches_and_sources_are_neither_copied_nor_pickled(kernels, act):
     launch = kernels["integer"][1, 1]
     bound = launch.bind(1, cuda.zeros(1, np.int64))
-    for thing in (launch, bound, cuda.images.Program(SOURCE), cuda.LazyModule(SOURCE)):
+    for thing in (launch, bound, cuda.images.Program(KERNELS), cuda.LazyModule(KERNELS)):
         with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
             act(thing)

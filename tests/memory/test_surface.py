@@ -53,12 +53,6 @@ extern "C" __global__ void take_int(int s) {}
 SHAPES = {"1d": (7,), "2d": (5, 7), "3d": (3, 5, 7), "a1d": (4, 7), "a2d": (4, 5, 7)}
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 def surface_of(shape, dtype=np.float32, **options):
     return cuda.textures.Surface(cuda.textures.CudaArray(shape, dtype, surface=True, **options))
 

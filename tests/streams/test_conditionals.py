@@ -33,12 +33,6 @@ extern "C" __global__ void start(unsigned *x, cudaGraphConditionalHandle conditi
 """
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 @pytest.fixture
 def number(stream):
     """Return an array of one number, of which kernels make the condition."""

@@ -23,12 +23,6 @@ extern "C" __global__ void first(float *x, float value) { if (threadIdx.x == 0) 
 N = 32
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 @pytest.fixture
 def x(stream):
     with cuda.zeros(N, np.float32, stream=stream) as array:
