@@ -127,3 +127,19 @@ def test_lanes_bring_the_bytes_of_several_phases() -> None:
     # The second 16 bytes came before they were expected.
     operate(word, "arrive_expect", 16)
     assert has_passed(word, 1)
+
+
+def test_each_byte_counts_up_to_2_to_the_20_less_1_of_them_either_way() -> None:
+    word, most = barrier(2), (1 << 20) - 1
+    for verb, amount, expected in (
+        ("complete_tx", most, (2, 2, -most, 0)),
+        ("arrive_expect", most, (1, 2, 0, 0)),
+        ("arrive_expect", most, (0, 2, most, 0)),
+        ("complete_tx", 1, (0, 2, most - 1, 0)),
+        ("complete_tx", most - 2, (0, 2, 1, 0)),
+        ("expect_tx", 1, (0, 2, 2, 0)),
+        ("complete_tx", 2, (2, 2, 0, 1)),
+        ("arrive_drop", 1, (1, 1, 0, 1)),
+    ):
+        operate(word, verb, amount)
+        assert fields(int(word[0])) == expected, (verb, amount)
