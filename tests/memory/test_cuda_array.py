@@ -195,6 +195,9 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
             ValueError,
             "memcpy: argument 'src' must have shape",
         ),
+        (lambda a: cuda.memcpy(np.broadcast_to(np.float32(0), (4, 6)), a), ValueError, "argument 'dst' is read-only"),
+        (lambda a: a.to_host(np.broadcast_to(np.float32(0), (4, 6))), ValueError, "argument 'out' is read-only"),
+        (lambda a: cuda.memcpy2d(np.broadcast_to(np.float32(0), (4, 6)), a), ValueError, "'dst' is read-only"),
     ],
 )
 def test_copies_of_other_shapes_and_elements_are_refused(device, copy, error, words):
