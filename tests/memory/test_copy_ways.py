@@ -149,6 +149,13 @@ def test_the_same_elements_in_another_shape_are_copied(stream, options):
     np.testing.assert_array_equal(out.reshape(-1), VALUES.reshape(-1))
 
 
+def test_another_shape_needs_contiguous_elements_on_both_sides(device):
+    apart, flat = cuda.zeros((2, 6), np.int32)[:, :3], cuda.zeros(6, np.int32)
+    for dst, src in ((apart, flat), (flat, apart), (apart, np.ones(6, np.int32)), (np.ones(6, np.int32), apart)):
+        with pytest.raises(ValueError, match="memcpy: dst has shape .* and src"):
+            cuda.memcpy(dst, src)
+
+
 def test_a_closed_stream_is_refused_and_nothing_copied(device):
     closed = cuda.Stream()
     closed.close()

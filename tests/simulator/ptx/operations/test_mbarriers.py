@@ -44,6 +44,15 @@ def test_a_phase_needs_at_most_2_to_the_20_less_1_arrivals() -> None:
     assert pending_count(operate(barrier(most), "arrive", 1)).tolist() == [most]
 
 
+def test_an_invalidated_barrier_is_no_barrier_until_it_is_made_anew() -> None:
+    word = barrier(2)
+    operate(word, "arrive", 1)
+    operate(word, "inval")
+    assert fields(int(word[0])) == (0, 0, 0, 0)
+    operate(word, "init", 3)
+    assert fields(int(word[0])) == (3, 3, 0, 0)
+
+
 def test_warps_that_begin_with_a_later_one_bring_their_arrivals() -> None:
     word = barrier(64)
     apply("arrive", word, np.zeros(64, np.int64), [], parity=False, warps=np.arange(32, 96) // 32)
