@@ -3,8 +3,6 @@
 The fuzz in tests/fuzz calls everything with bad arguments; here are the kinds of values, and what it cannot reach.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

@@ -1,7 +1,5 @@
 """docs/enumerators.md: every name of CUDA's exists, and what stands beside it does too."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import operator

@@ -1,7 +1,5 @@
 """The tree of exceptions, and the version, which the package and both commands tell."""
 
-from __future__ import annotations
-
 import inspect
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """The gate of the tour's kernels: what it lets pass, what it refuses, and how its file is written."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """The two levels of the suite, and what each test and its children may count on."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/names.md: every function of the runtime and the driver is there, and says truly what becomes of it here."""
 
-from __future__ import annotations
-
 import fnmatch
 import functools
 import re

@@ -1,7 +1,5 @@
 """The notebooks of docs/notebooks run from top to bottom, and are kept without what they print."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The benchmarks beside peers: their tables and records, and those that run without a GPU at small sizes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tells profilers of a process: where to start and stop, and NVTX ranges, with the package `nvtx` and without."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

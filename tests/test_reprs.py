@@ -1,7 +1,5 @@
 """What objects show: a readable repr for all of them, and HTML for those that notebooks show as tables."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from html.parser import HTMLParser

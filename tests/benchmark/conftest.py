@@ -1,7 +1,5 @@
 """A store of runs as pytest-benchmark makes it, runs of pytest, and work that is counted."""
 
-from __future__ import annotations
-
 import gc
 import json
 import warnings

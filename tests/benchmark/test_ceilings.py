@@ -1,7 +1,5 @@
 """The ceilings: what their kernels do, and how the best way is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

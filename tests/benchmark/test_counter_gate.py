@@ -1,7 +1,5 @@
 """Counters compared with a stored run's: figures and limits; test_limits.py has whole runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudart_py.benchmark.counter_gate import Change, changes, figures, read_limit, table, verdict

@@ -1,7 +1,5 @@
 """Batches that are launched as a graph: what is captured, and what is launched call by call instead."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

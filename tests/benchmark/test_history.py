@@ -1,7 +1,5 @@
 """The store of runs: how it is read, what is compared with what, and where the steps are."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Limits of counters, and of times where the driver does not time, in pytest runs of their own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`measure` and `measure_host`: what they run, what they take, what they refuse."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

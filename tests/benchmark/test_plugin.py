@@ -1,7 +1,5 @@
 """The pytest plugin's fixtures, in pytest runs of their own."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

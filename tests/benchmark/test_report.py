@@ -1,7 +1,5 @@
 """`cudart-py report`: what the page says, and what is said where there is nothing to report."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The report as a browser shows it: in narrow and wide windows, light and dark. Skipped where there is no Chromium."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

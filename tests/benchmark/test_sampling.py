@@ -1,7 +1,5 @@
 """When sampling stops, which samples count, and how the device's clock is read."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The record of a measurement: what follows from its samples."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps: planted ones are found, noise has none."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 

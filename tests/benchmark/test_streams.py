@@ -1,7 +1,5 @@
 """Measuring in many streams: which of them count, and what work is called with."""
 
-from __future__ import annotations
-
 import contextlib
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The gate of times: invented stored runs, and invented times in pytest runs of their own."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """How one sample of device time is taken: what is queued, in which order, and what a time-out changes."""
 
-from __future__ import annotations
-
 import pytest
 
 import cudart_py as cuda

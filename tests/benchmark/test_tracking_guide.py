@@ -1,7 +1,5 @@
 """docs/tracking.md: its benchmark and its commands do what the page says, in a folder of their own."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A compile cache for one test alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudart_py.compilation import cache

@@ -1,7 +1,5 @@
 """The compile cache: what is found again, and what is not. What headers change is in test_includes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The folder of the compile cache: whose it is, how large it grows, and what is found damaged there."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """compile_image: arguments, images and messages; and Program, which is NVRTC as it is."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

@@ -1,7 +1,5 @@
 """Files that a caller names: what is no regular file hangs nothing and fills no memory."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Headers: which folders a compile may search."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

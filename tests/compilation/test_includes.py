@@ -1,7 +1,5 @@
 """The scan for included files: a cached image is never older than a header that it was made of."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

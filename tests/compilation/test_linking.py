@@ -1,7 +1,5 @@
 """link_images: code compiled apart made one."""
 
-from __future__ import annotations
-
 import functools
 import re
 

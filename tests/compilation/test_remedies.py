@@ -1,7 +1,5 @@
 """What a failed compile advises for sources that were written for nvcc and a program of the host."""
 
-from __future__ import annotations
-
 import os
 import re
 

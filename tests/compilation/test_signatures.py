@@ -1,7 +1,5 @@
 """Signatures: what names and PTX tell of kernels and variables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """However a capture is left, it ends: memory can be allocated, streams waited for and captured behind it."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The objects that captures and callbacks keep alive, and the errors of a graph's work."""
 
-from __future__ import annotations
-
 import gc
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """What changed since a launch was checked."""
 
-from __future__ import annotations
-
 import cudart_py as cuda
 from cudart_py.context.changes import changes
 

@@ -1,7 +1,5 @@
 """Debug mode and the log of launches, with several threads."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

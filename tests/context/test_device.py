@@ -1,7 +1,5 @@
 """Devices, contexts and limits."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 

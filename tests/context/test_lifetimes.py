@@ -1,7 +1,5 @@
 """Nothing leaks whatever call fails, nothing is destroyed twice, exit is silent; threads and forks."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gc

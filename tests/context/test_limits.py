@@ -1,7 +1,5 @@
 """Limits of a device: which may be set when, and what is said where one may not."""
 
-from __future__ import annotations
-
 PROGRAM = r"""
 import cudart_py as cuda
 device = cuda.Device(0)

@@ -1,7 +1,5 @@
 """Occupancy from numbers alone, beside the driver's."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

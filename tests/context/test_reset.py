@@ -1,7 +1,5 @@
 """`cuda.reset`: what ends, what stays, and what works again. In processes of their own, whose objects it closes."""
 
-from __future__ import annotations
-
 import pytest
 
 import cudart_py as cuda

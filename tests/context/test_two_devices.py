@@ -1,7 +1,5 @@
 """Tests that need two devices, and are skipped where there is one, on two simulated ones."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Every Python block of the documentation runs, here or in a test that its page's name leads to."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

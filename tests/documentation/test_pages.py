@@ -1,7 +1,5 @@
 """Pages that list what the package has list all of it, and name what exists."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import tomllib

@@ -1,7 +1,5 @@
 """The documentation's site builds without a warning, and a browser shows its pages from the folder alone."""
 
-from __future__ import annotations
-
 import re
 import sys
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The page that tells how to add a driver call has one that works."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The backend: when the driver is chosen, and what is said about it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The device of an address, where the bindings misread the driver's answer."""
 
-from __future__ import annotations
-
 import ctypes
 
 import pytest

@@ -1,7 +1,5 @@
 """The one unwrap: every status has its exception, and every result its value."""
 
-from __future__ import annotations
-
 import pytest
 from cuda.bindings import driver, nvrtc, runtime
 

@@ -1,7 +1,5 @@
 """Public calls with bad arguments, as `python -m tests.fuzz.arguments` makes them by the ten thousand."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Attributes of launches: cooperation, clusters, dependence, priorities and others; and the L2 access policy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

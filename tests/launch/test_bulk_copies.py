@@ -1,7 +1,5 @@
 """Clusters, and asynchronous copies that a barrier or a group counts: in bulk and by ``st.async``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

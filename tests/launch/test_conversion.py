@@ -1,7 +1,5 @@
 """Arguments of a launch that are not of the commonest types: C's scalars, structures, other libraries' arrays."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import pickle

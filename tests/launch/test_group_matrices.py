@@ -1,7 +1,5 @@
 """Products of the matrices of four warps (``wgmma``), of which the operands lie in shared memory."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

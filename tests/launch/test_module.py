@@ -1,7 +1,5 @@
 """Modules: loading, finding kernels, variables; and lazy ones, loaded on each device at the first use there."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

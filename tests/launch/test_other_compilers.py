@@ -1,7 +1,5 @@
 """PTX that other compilers made of Python, recorded by `other_compilers`: numba-cuda's and Triton's."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A block's shared memory ends at the next multiple of 128 bytes, on every driver."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

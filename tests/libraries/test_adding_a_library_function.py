@@ -1,7 +1,5 @@
 """The page that tells how to add a function of a library has one that works."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

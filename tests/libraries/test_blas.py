@@ -1,7 +1,5 @@
 """Products of matrices on DeviceArrays against NumPy, and what they keep for the next call."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

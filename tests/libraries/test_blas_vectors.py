@@ -1,7 +1,5 @@
 """Vectors on DeviceArrays: every call against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

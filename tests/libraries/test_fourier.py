@@ -1,7 +1,5 @@
 """Transforms on DeviceArrays: every layout against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

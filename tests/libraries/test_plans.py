@@ -1,7 +1,5 @@
 """Plans: products and transforms that are recorded once and queued again and again."""
 
-from __future__ import annotations
-
 import gc
 import inspect
 import threading

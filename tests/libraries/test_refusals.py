@@ -1,7 +1,5 @@
 """What is wrong with an argument is named before anything is queued."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Dense and tridiagonal solvers on the device: every result against LAPACK, and residuals."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

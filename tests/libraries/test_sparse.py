@@ -1,7 +1,5 @@
 """Sparse matrices on the device: every product against SciPy."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

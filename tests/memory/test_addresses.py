@@ -1,7 +1,5 @@
 """What the driver knows of addresses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Device arrays: shapes, views and their lives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What a device array does by its methods, and what it refuses to NumPy and to Python's operators."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copies in every direction, their errors, and a fuzz against NumPy's slices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

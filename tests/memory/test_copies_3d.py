@@ -1,7 +1,5 @@
 """Copies of boxes of 3-D arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import cudart_py as cuda

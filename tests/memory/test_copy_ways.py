@@ -1,7 +1,5 @@
 """Which way a copy takes: the quick ones for whole arrays, wide ones for windows, and what no quick way may take."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

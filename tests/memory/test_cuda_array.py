@@ -1,7 +1,5 @@
 """CUDA arrays: their shapes and elements, and copies between them and other arrays."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fills of elements of any size, padded and strided, and what does not fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

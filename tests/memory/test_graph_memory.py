@@ -1,7 +1,5 @@
 """Arrays that live inside the launches of a graph alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cuda.bindings import driver as bindings

@@ -1,7 +1,5 @@
 """Arrays and streams of other GPU libraries, and ours in theirs."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 Functions that note their calls stand in the place of the driver's, and this process plays both parts.
 """
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import pickle

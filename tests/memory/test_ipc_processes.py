@@ -1,7 +1,5 @@
 """Memory and events of two processes, on a driver that can share them. Every wait has a limit."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

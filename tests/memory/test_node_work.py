@@ -1,7 +1,5 @@
 """Copies and fills that take the place of a node's in an executable graph."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

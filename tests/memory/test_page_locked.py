@@ -1,7 +1,5 @@
 """Memory of the host that kernels use: pinned, managed, and arrays of NumPy's that are page-locked for a while."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Copies between devices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Pools end only when no free of their memory is in flight, in whatever order things are closed or dropped."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

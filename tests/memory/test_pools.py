@@ -1,7 +1,5 @@
 """Memory pools: statistics, limits, thresholds, and who owns them."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Large pageable copies through the page-locked ring."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Surfaces: what kernels write to CUDA arrays and read from them, and what lies outside."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

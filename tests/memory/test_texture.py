@@ -1,7 +1,5 @@
 """Textures of pitched rows, of arrays of one dimension, and of CUDA arrays of one to three dimensions and of layers."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 

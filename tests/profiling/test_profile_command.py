@@ -1,7 +1,5 @@
 """`cudart-py profile`: what it runs, what it writes and where, and what it refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

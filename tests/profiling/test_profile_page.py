@@ -1,7 +1,5 @@
 """Advice, each rule of which finds its mistake alone; and the page of a profile, as a browser shows it."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

@@ -1,7 +1,5 @@
 """Real programs give the right results with each engine and each setting of the checks, and no finding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The script that runs programs of public suites."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

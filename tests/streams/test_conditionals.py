@@ -1,7 +1,5 @@
 """Conditional nodes: parts of graphs that run once, again and again or not at all, as a kernel decides."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

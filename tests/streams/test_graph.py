@@ -1,7 +1,5 @@
 """Graphs: what is captured, what runs, what is kept alive, and what a capture refuses."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

@@ -1,7 +1,5 @@
 """Nodes of graphs: child graphs, and changing what single nodes of an executable graph do."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

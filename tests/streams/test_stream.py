@@ -1,7 +1,5 @@
 """Streams and the order of work in them, events and their three distinct errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The page that tells how to add a stop has one that works."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """Whatever an answer to an exercise does, what is wrong with it is said, and the process that asks goes on."""
 
-from __future__ import annotations
-
 import pytest
 
 from library_tour import answers, lesson

@@ -1,7 +1,5 @@
 """docs/command-lines.md: what it says to nvcc and to the tour is right."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

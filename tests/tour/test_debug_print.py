@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from library_tour.course.debug_print import SHOWN_LANES, compare_lines, read_by
 
 

@@ -1,7 +1,5 @@
 """The limits and the peaks that device_query shows."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from library_tour.course import graphs
 from tests.tour.outcomes import counted
 

@@ -1,7 +1,5 @@
 """What map's counters say, and its whole program in pieces on one device and on two."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

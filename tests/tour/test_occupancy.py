@@ -1,7 +1,5 @@
 """What the stop on occupancy notices, and the figures that it works out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

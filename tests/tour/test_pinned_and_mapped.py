@@ -1,7 +1,5 @@
 """Pinned and mapped memory: what crosses the link, and what is refused or read too early."""
 
-from __future__ import annotations
-
 import pytest
 
 from library_tour.course.pinned_and_mapped import OFTEN

@@ -1,7 +1,5 @@
 """The recorded run that the package carries."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The course's pages of the documentation's site, as Markdown; the site's own tests build them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Stream-ordered memory: what pools hold, and what a missing wait between two streams does."""
 
-from __future__ import annotations
-
 import cudart_py as cuda
 from library_tour.course import stream_ordered
 

@@ -1,7 +1,5 @@
 """Variables: which memory each kind is in, and what the wrong use of each is answered with."""
 
-from __future__ import annotations
-
 from library_tour.course import variables
 from tests.tour.outcomes import counted
 

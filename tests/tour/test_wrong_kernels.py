@@ -1,7 +1,5 @@
 """Stops with changed device code: a mistake in a kernel fails the checks of exactly the rows that show it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

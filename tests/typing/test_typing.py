@@ -1,7 +1,5 @@
 """The scripts of this folder pass the type checkers, strictly; skipped where these are not installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """Kernels for numba-cuda: a kernel's name, its types, and what they compute."""
 
-from __future__ import annotations
-
 import math
 
 from numba import cuda, float32, float64, int32

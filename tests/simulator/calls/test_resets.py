@@ -1,7 +1,5 @@
 """What a reset leaves in the simulator itself: no bytes and no objects that nobody uses."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = pytest.mark.needs("reset")

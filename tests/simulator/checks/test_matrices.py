@@ -1,7 +1,5 @@
 """What ldmatrix, stmatrix, mma and wmma read and write is checked, and counted, lane by lane."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

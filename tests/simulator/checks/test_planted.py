@@ -3,8 +3,6 @@
 The checks accuse none of the ways in which real programs share memory, in the same files.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

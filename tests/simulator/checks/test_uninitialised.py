@@ -3,8 +3,6 @@
 Copying it is not a mistake, in padding, unused elements and lanes; using it afterwards is.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -3,8 +3,6 @@
 Both engines count exactly what Nsight Compute counted on a GPU, for the patterns of patterns.cu.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

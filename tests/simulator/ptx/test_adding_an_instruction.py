@@ -1,7 +1,5 @@
 """The page that tells how to add a PTX instruction has one that works."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

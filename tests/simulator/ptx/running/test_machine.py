@@ -1,7 +1,5 @@
 """Lanes that wait for one another, however they stand, all get on; a launch runs its own module's kernels only."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rows of matrices are checked before they are read or written, and a warp's lanes come together or not at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
