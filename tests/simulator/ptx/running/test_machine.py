@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, load_module
+from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 SOURCE = r"""
@@ -33,6 +34,30 @@ extern "C" __global__ void numbered(int* out) {
     asm volatile("bar.sync %0, 32;" :: "r"(warp + 1) : "memory");
     out[t] = s[t ^ 31];
 }
+extern "C" __global__ void heap(int* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int* p = (int*)malloc(4 * (1 + threadIdx.x));
+    p[threadIdx.x] = 7 * i;
+    out[i] = p[threadIdx.x];
+    free(p);
+}
+extern "C" __global__ void barriers(int* out) {
+    __shared__ int tile[96];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    int a = __syncthreads_count(t % 3 == 1), b = __syncthreads_or(t == 5), c = __syncthreads_and(t < 90);
+    tile[t] = t * a;
+    if (t < 64) {
+        asm volatile("bar.sync 3, 64;" ::: "memory");
+        a += tile[63 - t];
+    }
+    __syncthreads();
+    out[i] = a + 1000 * b + 100000 * c + tile[95 - t];
+}
+extern "C" __global__ void forsaken(int* out) {
+    int v = threadIdx.x;
+    if (threadIdx.x % 2) v = __shfl_xor_sync(-1u, v, 2);
+    out[threadIdx.x] = v;
+}
 // One lane of a warp comes late to the others, and another warp waits for what they do then.
 extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
     int t = threadIdx.x, warp = (t / 32 + first) % 3;
@@ -49,6 +74,32 @@ extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
     out[t] = 1;
 }
 """
+
+
+T, LANE = np.arange(96), np.arange(64)
+# The grids and blocks of kernels, and what their threads store.
+STORED = {
+    "heap": (2, 40, 7 * np.arange(80)),
+    # Reductions and named barriers.
+    "barriers": (200, 96, np.tile(32 * (1 + np.where(T < 64, 63 - T, 0) + 95 - T) + 1000, 200)),
+    # Lanes whose partners never come go on.
+    "forsaken": (1, 64, LANE ^ 2 * (LANE % 2)),
+}
+
+
+def natively(kernels, name):
+    return any(program_of(kernels.module.entries[name]).native.values())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", STORED)
+def test_each_thread_stores_what_cuda_says(engine, on_each, monkeypatch, name, threads):
+    monkeypatch.setattr(on_each, "threads", threads)
+    grid, block, expected = STORED[name]
+    out = on_each.zeros(expected.size)
+    on_each.launch(name, grid, block, out)
+    assert on_each.get(out, expected.size).tolist() == expected.tolist()
+    assert engine == "numpy" or natively(on_each, name)
 
 
 def test_a_lock_within_a_warp_is_passed_on(on_each):
@@ -121,3 +172,52 @@ def test_a_variable_that_is_named_without_a_space_is_stored_and_loaded_in_whatev
     assert kernels.get(out, 5, np.uint64).tolist() == [103, 3, 103, 80, 55]
     with pytest.raises(Fault, match="a local write of 8 bytes at 0x100000 "):
         kernels.launch("beyond", 1, 32)
+
+
+def stored(engine, text, count):
+    """Return what a warp's lanes store."""
+    kernels = Kernels(load_module(text))
+    kernels.engine = engine
+    out = kernels.zeros(count)
+    kernels.launch("k", 1, 32, out)
+    assert engine == "numpy" or natively(kernels, "k")
+    return kernels.get(out, count).tolist()
+
+
+def test_lanes_wait_for_their_partners_also_after_some_had_ended(engine):
+    """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
+    text = """.visible .entry k(.param .u64 p) {
+    .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
+    ld.param.u64 out, [p]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4; add.u64 out, out, at;
+    mov.u32 round, 0; mov.u32 sum, 0; setp.ge.u32 %p, lane, 16; @%p bra ends;
+again:
+    add.u32 round, round, 1; setp.lt.u32 %p, lane, 8; setp.eq.and.u32 %q, round, 2, %p; @%q bra aside;
+together:
+    shfl.sync.bfly.b32 value, lane, 8, 0x1f, 0xffffffff;
+    mad.lo.u32 sum, sum, 3, value;
+    setp.lt.u32 %p, round, 3; @%p bra again;
+    st.global.u32 [out], sum; ret;
+aside:
+    add.u32 sum, sum, 100; bra together;
+ends:
+    ret;
+}"""
+    lane = np.arange(32)
+    rounds, aside = (lane ^ 8) * (9 + 3 + 1), np.where(lane < 8, 9 * 100, 0)
+    assert stored(engine, HEAD + text, 32) == np.where(lane < 16, rounds + aside, 0).tolist()
+
+
+@pytest.mark.parametrize("back", ["@!%q bra again; bra done;", "ways: .branchtargets again, done; brx.idx way, ways;"])
+def test_lanes_wait_in_a_loop_for_others_of_their_warp(engine, back):
+    """The lowest block, to which they go back, isn't all that runs."""
+    text = f"""{HEAD}.visible .entry k(.param .u64 p) {{
+    .reg .b64 out, at; .reg .b32 lane, seen, way; .reg .pred %p, %q;
+    ld.param.u64 out, [p]; mov.u32 lane, %laneid; setp.eq.u32 %p, lane, 31; @%p bra sets;
+again:
+    ld.volatile.global.u32 seen, [out]; setp.ne.u32 %q, seen, 0; selp.u32 way, 1, 0, %q; {back}
+sets:
+    st.volatile.global.u32 [out], 5;
+done:
+    ld.volatile.global.u32 seen, [out]; mul.wide.u32 at, lane, 4; add.u64 at, at, out; st.global.u32 [at+4], seen;
+}}"""
+    assert stored(engine, text, 33) == [5] * 33
