@@ -45,7 +45,10 @@ def public_api(root: Path, modules: Sequence[str]) -> list[str]:
         f"{module}.{name}": collected[f"{module}.{name}"] for module in modules for name in names(collected[module])
     }
     public = {found.canonical_path for found in exported.values()}
-    return sorted({line for path, found in exported.items() for line in lines(path, found, public)}, key=name_of)
+    return sorted(
+        {line for path, found in exported.items() for line in lines(path, found, public)},
+        key=lambda line: (name_of(line), line),
+    )
 
 
 def names(module: griffe.Module) -> list[str]:
