@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Word = TypeVar("Word", str, str | None)
 
 # The most dimensions of a NumPy array, which a copy to the host is.
 _MAX_DIMENSIONS = 64
@@ -116,9 +117,7 @@ def describe(value: Any) -> str:
         return f"a huge {kind}"
 
 
-def instance(
-    call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "", remedy: str = ""
-) -> T:
+def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "") -> T:
     """Return an object of a class or of one of several; `wanted` is how the error calls it.
 
     By default that is the class's name.
@@ -126,7 +125,7 @@ def instance(
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         words = " or ".join(f"{'an' if one.__name__[0] in 'AEIOU' else 'a'} {one.__name__}" for one in kinds)
-        raise wrong_type(call, name, wanted or words, value, remedy)
+        raise wrong_type(call, name, wanted or words, value)
     return value
 
 
@@ -202,16 +201,13 @@ def text(call: str, name: str, value: Any) -> str:
     return value
 
 
-Word = TypeVar("Word", str, str | None)
-
-
-def choice(call: str, name: str, value: Any, choices: Iterable[Word], remedy: str = "") -> Word:
+def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
     """Return one of a few words, of which one may be None."""
     known = tuple(choices)
     if not isinstance(value, str) and not (value is None and None in known):
-        raise wrong_type(call, name, "a str or None" if None in known else "a str", value, remedy)
+        raise wrong_type(call, name, "a str or None" if None in known else "a str", value)
     if value not in known:
-        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value, remedy)
+        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value)
     return value
 
 
@@ -300,6 +296,6 @@ def same_shape(call: str, name: str, array: Any, expected: tuple[int, ...], reas
 
 
 def contiguous(call: str, name: str, array: Any, remedy: str = "") -> None:
-    """Raise ValueError for a device array with gaps, or in another order than C's."""
+    """Raise ValueError for an array with gaps, or in another order than C's; it knows whether it `is_contiguous`."""
     if not array.is_contiguous:
         raise unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}", remedy)

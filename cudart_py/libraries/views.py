@@ -70,9 +70,10 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     """
     addresses = []
     for name, operand in operands.items():
-        if not isinstance(operand, DeviceArray) or operand.closed:
+        if not isinstance(operand, DeviceArray):
             maker = "as_device_array" if hasattr(operand, "__cuda_array_interface__") else "to_device"
-            arguments.instance(call, name, operand, DeviceArray, remedy=f"cudart_py.{maker} makes one")
+            raise arguments.wrong_type(call, name, "a DeviceArray", operand, f"cudart_py.{maker} makes one")
+        if operand.closed:
             raise arguments.wrong_value(call, name, "open", operand)
         home = operand.device
         if home is not device and not device.peer_enabled(home):
