@@ -212,9 +212,8 @@ class Module(Handle):
             given = known.shape if known is not None and given is None else given
         sizes = (nbytes // kind.itemsize,) if given is None else given
         if math.prod(sizes) * kind.itemsize != nbytes:
-            raise ValueError(
-                f"Module.symbol: {name} has {nbytes} bytes, and the arguments 'shape' and 'dtype' say {sizes} of {kind}"
-            )
+            rule = f"have {nbytes} bytes with 'dtype', as {name} has"
+            raise arguments.unusable("Module.symbol", "shape", rule, f"{sizes} of {kind}")
         array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
         self._symbols.add(array)
         return array

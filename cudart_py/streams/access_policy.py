@@ -62,15 +62,11 @@ class AccessPolicy:
         hit_ratio = arguments.number(call, "hit_ratio", hit_ratio, 0, 1)
         arguments.choice(call, "hit", hit, _PROPERTIES)
         arguments.choice(call, "miss", miss, _PROPERTIES[:2])
-        if not array.is_contiguous:
-            raise ValueError(
-                f"{call}: argument 'array' must be contiguous, since an access policy covers one window of bytes"
-            )
+        arguments.contiguous(call, "array", array, "an access policy covers one window of bytes")
         most = stream.device.properties.max_access_policy_window_size
         if array.nbytes > most:
-            raise ValueError(
-                f"{call}: argument 'array' has {array.nbytes:,} bytes, and {most:,} is this device's largest window"
-            )
+            rule = f"have at most {most:,} bytes, the device's largest window"
+            raise arguments.unusable(call, "array", rule, f"{array.nbytes:,}")
         self._stream = stream
         self._array = array
         self._ratio = hit_ratio

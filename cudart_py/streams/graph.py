@@ -140,10 +140,8 @@ def add_graph(stream: Stream, graph: Graph) -> None:
     if capture is None:
         raise errors.CaptureError(f"{call}: the stream is not being captured; call graph.instantiate().launch(stream)")
     if graph.device is not stream.device:
-        raise ValueError(
-            f"{call}: argument 'graph' was captured on device {graph.device.ordinal}, and the stream belongs to "
-            f"device {stream.device.ordinal}"
-        )
+        rule = f"be of device {stream.device.ordinal}, as the stream is"
+        raise arguments.unusable(call, "graph", rule, f"captured on device {graph.device.ordinal}")
     with activated(graph.device):
         node = add_child_graph(stream, graph)
     for held in graph._held:
@@ -366,7 +364,7 @@ class ExecutableGraph(Handle):
         place, kind = self._place(call, node), node.kind
         kind_of_work = "graph" if isinstance(work, Graph) else work._kind
         if kind != kind_of_work:
-            raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {kind_of_work}")
+            raise arguments.unusable(call, "node", f"be a {kind_of_work}, as 'work' is for one", f"a {kind}")
         held: tuple[Held, ...]
         if isinstance(work, Graph):
             with activated(self._device):
@@ -420,7 +418,7 @@ class ExecutableGraph(Handle):
         place = node.handle
         if kinds and node.kind not in kinds:
             allowed = " or ".join(kinds)
-            raise ValueError(f"{call}: argument 'node' is a {node.kind}, and only a {allowed} can be left out")
+            raise arguments.unusable(call, "node", f"be a {allowed} to be left out", f"a {node.kind}")
         return place
 
     def _release(self, value: Any) -> None:

@@ -175,21 +175,19 @@ def _by_number(options: TextureOptions) -> TextureOptions:
 
 def _linear_resource(array: DeviceArray) -> Any:
     """Describe the memory of a texture of one dimension, after checking that it can have it."""
-    what = "Texture: argument 'array' is wrong"
+    call, name = "Texture", "array"
     if array.ndim not in (1, 2):
-        raise ValueError(
-            f"{what}: a texture of one dimension has the shape (width,) or (width, channels), and the array "
-            f"{array.shape}"
-        )
+        rule = "have shape (width,) or (width, channels) with dimensions=1"
+        raise arguments.unusable(call, name, rule, array.shape)
     channels = check_channels("Texture", "array", array.shape[1] if array.ndim == 2 else 1, " with dimensions=1")
     format = format_of(array.dtype)
     most = int(api.cuDeviceGetTexture1DLinearMaxWidth(format, channels, array.device.handle))
     if not 1 <= array.shape[0] <= most:
-        raise ValueError(f"{what}: the width {array.shape[0]} of a texture is outside 1 to {most}")
+        raise arguments.unusable(call, name, f"have a width from 1 to {most}", array.shape[0])
     contiguous = shapes.contiguous_strides(array.shape, array.itemsize)
     if any(size > 1 and step != want for size, step, want in zip(array.shape, array.strides, contiguous, strict=True)):
-        raise ValueError(f"{what}: its elements must be contiguous, and the strides are {array.strides}")
-    _check_start(what, array, "a whole array")
+        raise arguments.unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}")
+    _check_start(array, "a whole array")
     resource = enums.CUDA_RESOURCE_DESC()
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
     place = resource.res.linear
@@ -200,22 +198,19 @@ def _linear_resource(array: DeviceArray) -> Any:
     return resource
 
 
-def _check_start(what: str, array: DeviceArray, remedy: str) -> None:
+def _check_start(array: DeviceArray, whole: str) -> None:
     start = array.device.properties.texture_alignment
     if array.pointer % start:
-        raise ValueError(
-            f"{what}: a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
-            f"use {remedy}, not a slice"
-        )
+        rule, remedy = f"begin at a multiple of {start} bytes", f"use {whole}, not a slice"
+        raise arguments.unusable("Texture", "array", rule, f"at {array.pointer:#x}", remedy)
 
 
 def _pitched_resource(array: DeviceArray) -> Any:
     """Describe the array's memory, after checking that a texture can have it."""
-    what = "Texture: argument 'array' is wrong"
+    call, name = "Texture", "array"
     if array.ndim not in (2, 3):
-        raise ValueError(
-            f"{what}: a texture has the shape (height, width) or (height, width, channels), and the array {array.shape}"
-        )
+        rule = "have shape (height, width) or (height, width, channels)"
+        raise arguments.unusable(call, name, rule, array.shape)
     channels = check_channels("Texture", "array", array.shape[2] if array.ndim == 3 else 1)
     height, width = array.shape[:2]
     attributes = enums.CUdevice_attribute
@@ -224,24 +219,22 @@ def _pitched_resource(array: DeviceArray) -> Any:
         attribute = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_{name}")
         return int(api.cuDeviceGetAttribute(attribute, array.device.handle))
 
-    for name, size in (("WIDTH", width), ("HEIGHT", height)):
-        if not 1 <= size <= limit(name):
-            raise ValueError(f"{what}: the {name.lower()} {size} of a texture is outside 1 to {limit(name)}")
+    for side, size in (("WIDTH", width), ("HEIGHT", height)):
+        if not 1 <= size <= limit(side):
+            raise arguments.unusable(call, name, f"have a {side.lower()} from 1 to {limit(side)}", size)
     inner = shapes.contiguous_strides(array.shape[1:], array.itemsize)
     if any(
         size > 1 and step != want for size, step, want in zip(array.shape[1:], array.strides[1:], inner, strict=True)
     ):
-        raise ValueError(f"{what}: the elements of a row must be contiguous, and the strides are {array.strides}")
+        raise arguments.unusable(call, name, "have rows of adjacent elements", f"strides of {array.strides} bytes")
     alignment = array.device.properties.texture_pitch_alignment
     # One row has no pitch; what the driver is told must suit it all the same.
     row = width * channels * array.itemsize
     pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
     if pitch % alignment or pitch > limit("PITCH"):
-        raise ValueError(
-            f"{what}: rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
-            "make the array with empty_pitched"
-        )
-    _check_start(what, array, "a whole array of empty_pitched")
+        rule = f"have rows that begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}"
+        raise arguments.unusable(call, name, rule, pitch, "make the array with empty_pitched")
+    _check_start(array, "a whole array of empty_pitched")
     resource = enums.CUDA_RESOURCE_DESC()
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
     plane = resource.res.pitch2D
