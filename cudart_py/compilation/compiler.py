@@ -1,39 +1,40 @@
 """From CUDA C++ to images with everything that a checked launch needs to know, cached on disk.
 
 A result that is in the cache loads no compiler. Otherwise one NVRTC call for a real architecture makes both the PTX and
-the machine code. A second, which stops after the compiler's front end, asks for the types that names do not tell: those
-of extern "C" kernels and of variables.
+the machine code. It also asks for the types that names do not tell, those of extern "C" kernels and of variables, if
+the source's text declares them plainly. A second call, which stops after the compiler's front end, asks for the rest.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
 
 from .. import arguments, errors
 from . import cache as disk
-from . import exports, headers, includes
-from .demangling import declared_name, demangle
+from . import exports, headers, includes, type_queries
+from .declarations import Declarations, read_declarations
+from .demangling import demangle
 from .diagnostics import read_resources, warnings_of
 from .images import CompiledImage, Resources, describe, normalised, restore
 from .programs import Program, has_compiled_for_debugger, library_path, library_version
 from .remedies import remedies
-from .requests import Request, make_request, working_folder
-from .signatures import needs_compiler
+from .requests import Request, make_request, without_file_options, working_folder
+from .signatures import element_dtype, needs_compiler
 
 __all__ = ["compile_image"]
 
 # Variables that steer where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
-# A name that no user's source contains, so that it cannot collide.
-_PROBE = "cudart_py_type_of_3f9c1e"
-_PROBE_SOURCE = f"""
-template <class {_PROBE}_argument> __global__ void {_PROBE}({_PROBE}_argument*) {{}}
-template <class {_PROBE}_argument> struct {_PROBE}_bare;
-template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&> {{ typedef {_PROBE}_argument type; }};
-"""
+# The type of a constant, whose name has internal linkage.
+_CONSTANT = re.compile(r"\bconst(?: \[.*)?$")
 
 
 class _ScannedProgram(Program):
@@ -129,21 +130,12 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     if inclusions.external or not inclusions.certain:
         found = headers.find(library_version(), library)
     options = [*request.options, *(f"--include-path={folder}" for folder in found.folders)]
-    with _ScannedProgram(
-        request.source,
-        name=request.name,
-        names=request.names,
-        options=[*options, *request.output_options],
-    ) as program:
-        try:
-            program.compile()
-        except errors.CompileError as error:
-            raise _with_remedies(error, request, found) from None
-        ptx = program.ptx.decode()
-        cubin = program.cubin
-        log = program.log
-        lowered = program.lowered_names
-    function_types, variable_types = _ask_types(request, options, ptx, lowered)
+    try:
+        output = _compile_once(request, options)
+    except errors.CompileError as error:
+        raise _with_remedies(error, request, found) from None
+    ptx, log = output.ptx, output.log
+    function_types, variable_types = _types(request, options, output)
     signatures = exports.read_signatures(ptx, function_types)
     variables = exports.read_variables(ptx, variable_types)
     resources = read_resources(log)
@@ -153,15 +145,102 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         request.name,
         request.arch,
         _annotated(ptx, resources).encode(),
-        cubin,
+        output.cubin,
         signatures,
         variables,
-        exports.lookup_table(declared, lowered),
+        exports.lookup_table(declared, output.lowered),
         resources,
         warnings_of(log, found.folders),
         _text(request),
     )
     return image, [*found.version_files, *([library] if library else [])]
+
+
+class _Output(NamedTuple):
+    """The result of one run of the compiler.
+
+    `lowered` has the symbols of the caller's name expressions, `types` the types that are known, by query.
+    """
+
+    ptx: str
+    cubin: bytes
+    log: str
+    lowered: dict[str, str]
+    types: dict[str, str]
+
+
+def _compile_once(request: Request, options: Sequence[str]) -> _Output:
+    """Compile, and tell the types of the declarations in the source's text.
+
+    Where the queries for them may have changed anything, the source is compiled again without queries, so that the
+    images and the log are always its own.
+    """
+    declared = read_declarations(request.source)
+    types: dict[str, str] = {}
+    if declared is not None and (declared.kernels or declared.variables or declared.managed):
+        try:
+            output = _run_with_queries(request, options, declared)
+        except errors.CompileError as error:
+            if not type_queries.concerns_queries(f"{error}\n{error.log}"):
+                raise
+        else:
+            if _is_as_declared(output, declared):
+                types = output.types
+                if not type_queries.concerns_queries(output.log):
+                    return _with_constants(output, declared)
+    output = _run(request, options, request.source)._replace(types=types)
+    return output if declared is None else _with_constants(output, declared)
+
+
+def _with_constants(output: _Output, declared: Declarations) -> _Output:
+    """Add the types of constants, which the text tells and a query would hide from warnings about unused names."""
+    variables = exports.read_variables(output.ptx).values()
+    names = Counter(variable.name for variable in variables)
+    types = {
+        type_queries.type_of(variable.name): declared.constants[variable.name]
+        for variable in variables
+        if variable.name in declared.constants
+        and names[variable.name] == 1
+        and variable.name == (demangle(variable.symbol) or variable.symbol)
+        and variable.size == np.dtype(element_dtype(declared.constants[variable.name])).itemsize
+    }
+    return output._replace(types=output.types | types)
+
+
+def _run_with_queries(request: Request, options: Sequence[str], declared: Declarations) -> _Output:
+    source = request.source[: declared.end] + type_queries.TEMPLATES.encode() + request.source[declared.end :]
+    queries = [type_queries.type_of(name) for name in [*declared.kernels, *declared.variables]]
+    queries += [type_queries.type_of(name, managed=True) for name in declared.managed]
+    # A pointer to what is not a type is an error, which leads to a run without queries.
+    pointers = [f"{type}*" for type in declared.types]
+    return _run(request, options, source, list(dict.fromkeys([*queries, *pointers])))
+
+
+def _is_as_declared(output: _Output, declared: Declarations) -> bool:
+    """Return whether the names mean what the source's text says: a query hides that others are unused."""
+    symbols = [*exports.read_signatures(output.ptx), *exports.read_variables(output.ptx)]
+    names = {demangle(symbol) or symbol for symbol in symbols}
+    variables = [type_queries.type_of(name) for name in declared.variables]
+    return names.issuperset([*declared.kernels, *declared.variables, *declared.managed]) and not any(
+        _CONSTANT.search(output.types.get(query, "")) for query in variables
+    )
+
+
+def _run(request: Request, options: Sequence[str], source: bytes, queries: Sequence[str] = ()) -> _Output:
+    """Run the compiler once; raise CompileError with its log."""
+    names = list(dict.fromkeys([*request.names, *map(type_queries.expression, queries)]))
+    with _ScannedProgram(
+        source, name=request.name, names=names, options=[*options, *request.output_options]
+    ) as program:
+        program.compile()
+        lowered = program.lowered_names
+        return _Output(
+            program.ptx.decode(),
+            program.cubin,
+            program.log,
+            {name: lowered[name] for name in request.names},
+            type_queries.read_types(queries, lowered),
+        )
 
 
 def _with_remedies(error: errors.CompileError, request: Request, found: headers.Headers) -> errors.CompileError:
@@ -195,40 +274,40 @@ def _annotated(ptx: str, resources: Mapping[str, Resources]) -> str:
     return ptx.rstrip() + "\n\n" + "".join(comments)
 
 
-def _ask_types(
-    request: Request, options: Sequence[str], ptx: str, lowered: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types that mangled names do not tell, by entry and by symbol: the compiler is asked for them."""
-    spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in lowered.items()}
-    questions = {}
-    entries = exports.read_signatures(ptx)
-    for entry, signature in entries.items():
-        if any(needs_compiler(parameter) for parameter in signature.parameters):
-            questions[entry] = f"decltype({spelled.get(entry, signature.name)})"
-    for symbol, variable in exports.read_variables(ptx).items():
-        questions[symbol] = f"decltype({spelled.get(symbol, variable.name)})"
-        if variable.space == "managed":  # which may stand in decltype within parentheses alone, as a reference
-            questions[symbol] = f"{_PROBE}_bare<decltype(({variable.name}))>::type"
-    answers = _types_of(request, options, questions)
+def _types(request: Request, options: Sequence[str], output: _Output) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the types that mangled names do not tell, by entry and by symbol."""
+    spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in output.lowered.items()}
+    entries = {
+        entry: type_queries.type_of(spelled.get(entry, signature.name))
+        for entry, signature in exports.read_signatures(output.ptx).items()
+        if any(needs_compiler(parameter) for parameter in signature.parameters)
+    }
+    found = exports.read_variables(output.ptx)
+    variables = {
+        symbol: type_queries.type_of(spelled.get(symbol, variable.name), managed=variable.space == "managed")
+        for symbol, variable in found.items()
+        if type_queries.can_be_spelled(variable.name)
+    }
+    queries = dict.fromkeys([*entries.values(), *variables.values()])
+    types = output.types | _ask(request, options, [query for query in queries if query not in output.types])
     return (
-        {symbol: type for symbol, type in answers.items() if symbol in entries},
-        {symbol: type for symbol, type in answers.items() if symbol not in entries},
+        {entry: types[query] for entry, query in entries.items() if query in types},
+        {symbol: types[query] for symbol, query in variables.items() if query in types},
     )
 
 
-def _types_of(request: Request, options: Sequence[str], questions: Mapping[str, str]) -> dict[str, str]:
-    """Resolve each type: a template's instance for it carries the type in its name.
+def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> dict[str, str]:
+    """Ask the compiler's front end for types.
 
     A type that cannot be spelled at file scope (an overload, an extern "C" kernel inside a
     namespace) stays without an answer.
     """
-    expressions = {symbol: f"{_PROBE}<{type}>" for symbol, type in questions.items()}
-    while expressions:
+    while queries:
         program = _ScannedProgram(
-            request.source + _PROBE_SOURCE.encode(),
+            request.source + b"\n\n" + type_queries.TEMPLATES.encode(),
             name=request.name,
-            names=list(dict.fromkeys(expressions.values())),
-            options=[*options, "--fdevice-syntax-only"],
+            names=[type_queries.expression(query) for query in queries],
+            options=[*without_file_options(options), "--fdevice-syntax-only"],
         )
         with program:
             try:
@@ -236,14 +315,8 @@ def _types_of(request: Request, options: Sequence[str], questions: Mapping[str, 
             except errors.CompileError as error:
                 # One bad expression spoils all: the log quotes those, and the others are asked again.
                 log = normalised(error.log)
-                good = {symbol: text for symbol, text in expressions.items() if normalised(text) not in log}
-                expressions = good if len(good) < len(expressions) else {}
+                good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
+                queries = good if len(good) < len(queries) else []
                 continue
-            lowered = program.lowered_names
-        declarations = ((symbol, demangle(lowered[text])) for symbol, text in expressions.items())
-        return {
-            symbol: declared_name(declaration)[len(_PROBE) + 1 : -1].strip()
-            for symbol, declaration in declarations
-            if declaration
-        }
+            return type_queries.read_types(queries, program.lowered_names)
     return {}

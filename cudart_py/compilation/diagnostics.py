@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 
 from .images import Resources
 
-__all__ = ["explain", "missing_header", "read_resources", "unknown_names", "warnings_of"]
+__all__ = ["NAME_MAP", "explain", "missing_header", "read_resources", "unknown_names", "warnings_of"]
 
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
 # NVRTC writes the name expressions into a file of its own, and says two errors or more of one that it refuses.
-_NAME_MAP = "__nv_name_map"
+NAME_MAP = "__nv_name_map"
 _EXPRESSION = re.compile(r'#pragma nv_mangled_name (.*)|Input name expression was: " ?(.*?)"')
-_UNKNOWN_NAME = re.compile(rf'^{_NAME_MAP}\(\d+\): error: identifier "(\w+)" is undefined', re.MULTILINE)
+_UNKNOWN_NAME = re.compile(rf'^{NAME_MAP}\(\d+\): error: identifier "(\w+)" is undefined', re.MULTILINE)
 _NUMBER_OF_ERRORS = re.compile(r"\d+ errors? detected")
 _STATISTICS = re.compile(r"^ptxas (?:info +:|  +\.)")
 _REMARK = "Remark: The warnings can be suppressed"
@@ -91,7 +91,7 @@ def _by_expression(blocks: list[list[str]]) -> list[list[str]]:
     refused: dict[str, list[list[str]]] = {}
     for block in blocks:
         match = _DIAGNOSTIC.match(block[0])
-        if match is not None and match["file"] == _NAME_MAP:
+        if match is not None and match["file"] == NAME_MAP:
             refused.setdefault(match["line"], []).append(block)
     if not refused:
         return blocks

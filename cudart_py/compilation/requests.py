@@ -20,6 +20,7 @@ __all__ = [
     "source_name",
     "spell_architecture",
     "texts",
+    "without_file_options",
     "working_folder",
 ]
 
@@ -59,8 +60,10 @@ _FIRST_OPTIONS = ("--pre-include", "-include")
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
 _LINE_OPTIONS = {"--generate-line-info", "-lineinfo"}
+# Options for files of the compiler's own: precompiled headers and times.
+_OWN_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*"
 # Options that write files, which a hit in the cache would not, or read others than headers.
-_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*|.*(-optf|--options-file)\b.*"
+_FILE_OPTION = rf"{_OWN_FILE_OPTION}|.*(-optf|--options-file)\b.*"
 
 
 class Request(NamedTuple):
@@ -208,6 +211,11 @@ def searched_folders(options: Sequence[str]) -> tuple[str, ...]:
 def included_first(options: Sequence[str]) -> tuple[str, ...]:
     """Return the names that options include before the source."""
     return _values(options, _FIRST_OPTIONS)
+
+
+def without_file_options(options: Sequence[str]) -> list[str]:
+    """Return the options without those that read or write the compiler's own files: precompiled headers and times."""
+    return [option for option in options if not re.fullmatch(_OWN_FILE_OPTION, option.strip(), re.DOTALL)]
 
 
 def architecture_option(options: Sequence[str]) -> str | None:

@@ -1,0 +1,58 @@
+"""Queries for types that mangled names do not tell: those of extern "C" kernels and of variables.
+
+NVRTC tells the mangled name of a template's instance, and that name tells the type that the instance is for. The
+template is declared and never defined, so that nothing of it is in an image.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from .demangling import declared_name, demangle
+from .diagnostics import NAME_MAP
+
+__all__ = ["TEMPLATES", "can_be_spelled", "concerns_queries", "expression", "read_types", "type_of"]
+
+# A name that no user's source contains, so that it cannot collide.
+_PROBE = "cudart_py_type_of_3f9c1e"
+# Names of strings and of functions' own variables.
+_COMPILERS_OWN = re.compile(r"\$|\b__unnamed_\d")
+# In one line, which may end a line of the source, so that all of its lines keep their numbers.
+TEMPLATES = (
+    f" template <class {_PROBE}_argument> __global__ void {_PROBE}({_PROBE}_argument*);"
+    f" template <class {_PROBE}_argument> struct {_PROBE}_bare;"
+    f" template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&>"
+    f" {{ typedef {_PROBE}_argument type; }};"
+)
+
+
+def type_of(name: str, *, managed: bool = False) -> str:
+    """Return the C++ spelling of the type of a kernel or of a variable."""
+    # A managed variable may stand in decltype within parentheses alone, as a reference.
+    return f"{_PROBE}_bare<decltype(({name}))>::type" if managed else f"decltype({name})"
+
+
+def can_be_spelled(name: str) -> bool:
+    """Return whether a source can spell a name, and not the compiler alone, as those of strings."""
+    return _COMPILERS_OWN.search(name) is None
+
+
+def expression(query: str) -> str:
+    """Return the name expression that asks for a type."""
+    return f"{_PROBE}<{query}>"
+
+
+def read_types(queries: Iterable[str], lowered: Mapping[str, str]) -> dict[str, str]:
+    """Return the type for each query; `lowered` has the mangled names of their expressions."""
+    types = {}
+    for query in queries:
+        name = declared_name(demangle(lowered[expression(query)]) or "")
+        if name.startswith(f"{_PROBE}<"):
+            types[query] = name[len(_PROBE) + 1 : -1].strip()
+    return types
+
+
+def concerns_queries(log: str) -> bool:
+    """Return whether a log has messages about name expressions, or quotes the line that the templates are in."""
+    return NAME_MAP in log or _PROBE in log

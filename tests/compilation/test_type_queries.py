@@ -1,0 +1,90 @@
+"""Types are asked for in the run that makes the images, which changes neither the images nor the messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cudart_py.compilation import compiler
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.compilation.declarations import read_declarations
+from cudart_py.compilation.programs import Program
+from cudart_py.errors import CompileError
+from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
+
+KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.cu"))
+
+FACTS = ("signatures", "variables", "names", "resources", "log", "ptx", "cubin")
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Note the options of every run of the compiler."""
+    noted = []
+    compile_program = Program.compile
+
+    def compile(self):
+        noted.append(self.options)
+        compile_program(self)
+
+    monkeypatch.setattr(Program, "compile", compile)
+    return noted
+
+
+def facts(source, **arguments):
+    """Return all that a compile tells, or its error."""
+    try:
+        image = compile_image(source, arch=90, cache=False, **arguments)
+    except CompileError as error:
+        return {"message": str(error), "log": error.log, "status": error.status, "call": error.call}
+    return {fact: getattr(image, fact) for fact in FACTS}
+
+
+def facts_without_queries(source, monkeypatch, **arguments):
+    with monkeypatch.context() as changed:
+        changed.setattr(compiler, "read_declarations", lambda source: None)
+        return facts(source, **arguments)
+
+
+@pytest.mark.parametrize("source", ONE_RUN.values(), ids=ONE_RUN)
+def test_one_run_tells_all_types_of_plain_declarations(source, runs, monkeypatch):
+    found = facts(source)
+    assert len(runs) == 1
+    assert found == facts_without_queries(source, monkeypatch)
+    assert "message" not in found
+
+
+@pytest.mark.parametrize(("source", "arguments"), OTHERS.values(), ids=OTHERS)
+def test_queries_change_neither_images_nor_messages(source, arguments, monkeypatch):
+    assert facts(source, **arguments) == facts_without_queries(source, monkeypatch, **arguments)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
+def test_queries_change_nothing_in_the_kernels_of_the_tour(path, monkeypatch):
+    assert facts(path) == facts_without_queries(path, monkeypatch)
+
+
+def test_a_second_run_leaves_the_files_of_the_compiler_alone(runs, tmp_path):
+    (tmp_path / "value.cuh").write_text("__device__ inline int value() { return 4321; }\n")
+    source = '#include "value.cuh"\n#define C extern "C"\nC __global__ void k(int* x) { *x = value(); }\n'
+    header, times = tmp_path / "value.pch", tmp_path / "times.csv"
+    options = [f"--create-pch={header}", f"--time={times}"]
+    image = compile_image(source, arch=90, cache=False, include=tmp_path, options=options)
+    assert str(image.signatures["k"]) == "void k(int*)"
+    first, second = runs
+    assert set(options) <= set(first)
+    assert not set(options) & set(second)
+    image = compile_image(source, arch=90, cache=False, include=tmp_path, options=[f"--use-pch={header}"])
+    assert b"4321" in image.ptx
+    assert f'using precompiled header file "{header}"' in image.log
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ['R"(', 'R"a(', "/*", '"', "'", "#if 0\n", "{", "//\\\n", '#"', "#/*", "a::", "const int ", "namespace a{", "1'"],
+)
+def test_long_sources_of_beginnings_alone_are_scanned_quickly(piece):
+    declared = read_declarations((K + 50_000 * piece).encode())
+    assert declared is None or declared.kernels == ["k"]
