@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import errors, graphs, images, ipc, profiling, textures
 from . import version as version  # first, since it refuses a Python that cannot parse the others
+
+# isort: split
+from . import errors, graphs, images, ipc, profiling, textures
+from .compilation.images import KernelAttributes
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
@@ -31,7 +34,6 @@ from .driver.unwrap import check
 from .errors import CompileError, CudaError, OutOfMemoryError
 from .interop.pointers import pointer_attributes
 from .interop.wrapping import as_device_array, from_dlpack
-from .launch.function import KernelAttributes
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
 from .launch.lazy import LazyModule

@@ -1,7 +1,7 @@
 """Compiled images, `cuda.images`: what the compiler makes before a device loads it, and where that is kept."""
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
-from .compilation.images import CompiledImage, Resources, Variable
+from .compilation.images import CompiledImage, Variable
 from .compilation.programs import Program
 from .compilation.signatures import Parameter, Signature
 from .launch.loading import compile_image
@@ -12,7 +12,6 @@ __all__ = [
     "CompiledImage",
     "Parameter",
     "Program",
-    "Resources",
     "Signature",
     "Variable",
     "cache_info",

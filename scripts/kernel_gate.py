@@ -49,12 +49,12 @@ def count(name: str) -> Figures:
     """Run a stop and return the figures of each of its kernels, by the stop's and the kernel's name."""
     seeded = np.random.PCG64(SEED)
     np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
-    resources: list[tuple[str, cuda.images.Resources]] = []
+    attributes: list[tuple[str, cuda.KernelAttributes]] = []
     compile_source = cuda.compile
 
     def compile_and_note(*arguments: Any, **named: Any) -> cuda.Module:
         module = compile_source(*arguments, **named)
-        resources.extend((kernel, found) for kernel in module.kernels if (found := module[kernel].resources))
+        attributes.extend((kernel, module[kernel].attributes) for kernel in module.kernels)
         return module
 
     device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles by this name
@@ -67,10 +67,10 @@ def count(name: str) -> Figures:
     for launch in profile.launches:
         launches[launch.kernel].append(launch.metrics)
     found = {kernel: figures(metrics) for kernel, metrics in launches.items()}
-    for kernel, taken in resources:
+    for kernel, taken in attributes:
         row = found.get(kernel, {})
         row["registers"] = max(row.get("registers", 0), taken.registers)
-        row["spills"] = max(row.get("spills", 0), taken.spill_loads + taken.spill_stores)
+        row["spills"] = max(row.get("spills", 0), (taken.spill_load_bytes or 0) + (taken.spill_store_bytes or 0))
     return {
         f"{name}: {kernel}": {figure: round(value, 3) for figure, value in row.items() if value}
         for kernel, row in found.items()

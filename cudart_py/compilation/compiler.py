@@ -22,8 +22,8 @@ from . import cache as disk
 from . import exports, headers, includes, type_queries
 from .declarations import Declarations, read_declarations
 from .demangling import demangle
-from .diagnostics import read_resources, warnings_of
-from .images import CompiledImage, Resources, describe, normalised, restore
+from .diagnostics import read_attributes, warnings_of
+from .images import CompiledImage, KernelAttributes, describe, normalised, restore
 from .programs import Program, has_compiled_for_debugger, library_path, library_version
 from .remedies import remedies
 from .requests import Request, make_request, without_file_options, working_folder
@@ -138,18 +138,18 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     function_types, variable_types = _types(request, options, output)
     signatures = exports.read_signatures(ptx, function_types)
     variables = exports.read_variables(ptx, variable_types)
-    resources = read_resources(log)
+    attributes = read_attributes(log)
     declared = [(item.entry, item.name) for item in signatures.values()]
     declared += [(item.symbol, item.name) for item in variables.values()]
     image = CompiledImage(
         request.name,
         request.arch,
-        _annotated(ptx, resources).encode(),
+        _annotated(ptx, attributes).encode(),
         output.cubin,
         signatures,
         variables,
         exports.lookup_table(declared, output.lowered),
-        resources,
+        attributes,
         warnings_of(log, found.folders),
         _text(request),
     )
@@ -263,13 +263,13 @@ def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
     return image.ptx + f"// cudart-py: source {json.dumps([image.name, image.source, origin])}\n".encode()
 
 
-def _annotated(ptx: str, resources: Mapping[str, Resources]) -> str:
+def _annotated(ptx: str, attributes: Mapping[str, KernelAttributes]) -> str:
     """Add what only the compile knows to the PTX, as comments: for reports, and for a driver without an assembler."""
     # The compiler puts its working folder before the source's name.
     comments = [f"// cudart-py: folder {json.dumps(working_folder())}\n"]
     comments += [
-        f"// cudart-py: registers {entry}={used.registers} spills={used.spill_stores} stack={used.stack}\n"
-        for entry, used in resources.items()
+        f"// cudart-py: registers {entry}={used.registers} spills={used.spill_store_bytes} stack={used.local_bytes}\n"
+        for entry, used in attributes.items()
     ]
     return ptx.rstrip() + "\n\n" + "".join(comments)
 

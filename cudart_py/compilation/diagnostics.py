@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from .images import Resources
+from .images import KernelAttributes
 
-__all__ = ["NAME_MAP", "explain", "missing_header", "read_resources", "unknown_names", "warnings_of"]
+__all__ = ["NAME_MAP", "explain", "missing_header", "read_attributes", "unknown_names", "warnings_of"]
 
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
@@ -24,12 +24,11 @@ _PROPERTIES = re.compile(r"Function properties for (\S+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
-_CONSTANT = re.compile(r"(\d+) bytes cmem\[0\]")
 
 
-def read_resources(log: str) -> dict[str, Resources]:
+def read_attributes(log: str) -> dict[str, KernelAttributes]:
     """Read the assembler's statistics (`--ptxas-options=-v`) by entry."""
-    resources: dict[str, Resources] = {}
+    attributes: dict[str, KernelAttributes] = {}
     entry = function = ""
     frame = (0, 0, 0)
     for line in log.splitlines():
@@ -40,15 +39,12 @@ def read_resources(log: str) -> dict[str, Resources]:
         elif (stack := _STACK.search(line)) and function == entry:
             frame = (int(stack[1]), int(stack[2]), int(stack[3]))
         elif (used := _USED.search(line)) and entry:
-            resources[entry] = Resources(
-                int(used[1]), *frame, shared=_number(_SHARED, line), constant=_number(_CONSTANT, line)
+            local, stores, loads = frame
+            shared = _SHARED.search(line)
+            attributes[entry] = KernelAttributes(
+                int(used[1]), int(shared[1]) if shared else 0, local, spill_store_bytes=stores, spill_load_bytes=loads
             )
-    return resources
-
-
-def _number(pattern: re.Pattern[str], line: str) -> int:
-    match = pattern.search(line)
-    return int(match[1]) if match else 0
+    return attributes
 
 
 def missing_header(log: str) -> tuple[str, str] | None:

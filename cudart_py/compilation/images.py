@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
 from .signatures import Parameter, Signature
 
-__all__ = ["CompiledImage", "Resources", "Variable", "describe", "normalised", "restore"]
+__all__ = ["CompiledImage", "KernelAttributes", "Variable", "describe", "normalised", "restore"]
 
 
-class Resources(NamedTuple):
-    """The resources that one kernel takes, as the assembler reports them: registers of a thread, and bytes.
+@dataclass(frozen=True, slots=True)
+class KernelAttributes:
+    """The resources and limits of one kernel. Sizes are in bytes.
 
-    `stack` has a thread's arrays in local memory and its spilled registers; `spill_stores` and `spill_loads` are the
-    bytes of the instructions that store and load those, each counted once, however often it is executed. `constant`
-    is the bank that holds the parameters, 0 where the assembler does not report it.
+    A compiled image has the assembler's report: registers, shared and local memory, and spills. What is known only on
+    a device is None there. A loaded kernel has the driver's values (cuFuncGetAttribute), and the report's spills;
+    these are None for one that was loaded from an image.
+
+    `local_bytes` has a thread's arrays in local memory and its spilled registers. `spill_store_bytes` and
+    `spill_load_bytes` are the bytes of the instructions that store and load those, each counted once, however often it
+    is executed.
     """
 
-    registers: int = 0
-    stack: int = 0
-    spill_stores: int = 0
-    spill_loads: int = 0
-    shared: int = 0
-    constant: int = 0
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    spill_store_bytes: int | None = None
+    spill_load_bytes: int | None = None
+    constant_bytes: int | None = None
+    max_threads_per_block: int | None = None
+    ptx_version: int | None = None
+    binary_version: int | None = None
+    max_dynamic_shared_bytes: int | None = None
 
 
 class Variable(NamedTuple):
@@ -55,7 +64,7 @@ class CompiledImage:
     """Images of one source for one architecture, their signatures and their names.
 
     `ptx` is text without a closing NUL, `cubin` machine code for `arch` ("sm_90"). `signatures` and
-    `resources` are by entry, `variables` by symbol. `names` maps what a caller may write to the
+    `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write to the
     entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the warnings that
     concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
     """
@@ -67,7 +76,7 @@ class CompiledImage:
     signatures: Mapping[str, Signature]
     variables: Mapping[str, Variable]
     names: Mapping[str, tuple[str, ...]]
-    resources: Mapping[str, Resources]
+    attributes: Mapping[str, KernelAttributes]
     log: str
     source: str = ""
 
@@ -98,7 +107,7 @@ def describe(image: CompiledImage) -> dict[str, Any]:
         ],
         "variables": list(image.variables.values()),
         "names": image.names,
-        "resources": image.resources,
+        "attributes": {entry: astuple(attributes) for entry, attributes in image.attributes.items()},
         "log": image.log,
     }
 
@@ -119,7 +128,7 @@ def restore(description: Mapping[str, Any], images: Sequence[bytes]) -> Compiled
         {item.entry: item for item in signatures},
         {item.symbol: item for item in variables},
         {name: tuple(found) for name, found in description["names"].items()},
-        {entry: Resources(*fields) for entry, fields in description["resources"].items()},
+        {entry: KernelAttributes(*fields) for entry, fields in description["attributes"].items()},
         description["log"],
     )
 

@@ -17,7 +17,7 @@ from ..files import read_file
 from . import exports
 from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
 from .demangling import demangle
-from .images import CompiledImage, Resources, Variable
+from .images import CompiledImage, KernelAttributes, Variable
 from .ptx_linking import link_ptx, linked_definitions
 from .requests import spell_architecture, texts
 from .signatures import Signature
@@ -252,13 +252,13 @@ def _described(
     for text in (*filter(is_ptx, codes), ptx):
         signatures |= exports.read_signatures(text.decode(errors="replace"))
         variables |= exports.read_variables(text.decode(errors="replace"))
-    resources: dict[str, Resources] = {}
+    attributes: dict[str, KernelAttributes] = {}
     for image in images:
         if isinstance(image, CompiledImage):
             signatures |= image.signatures
             variables |= image.variables
-            resources |= image.resources
+            attributes |= image.attributes
     declared = [(item.entry, item.name) for item in signatures.values()]
     declared += [(item.symbol, item.name) for item in variables.values()]
     names = exports.lookup_table(declared)
-    return CompiledImage("linked", arch, ptx, cubin, signatures, variables, names, resources, log)
+    return CompiledImage("linked", arch, ptx, cubin, signatures, variables, names, attributes, log)

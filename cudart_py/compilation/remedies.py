@@ -115,7 +115,7 @@ _OPTIONS = (
     ),
     (
         r"-res-usage|--resource-usage|-v|--verbose",
-        "leave {0} out: kernel.resources has the registers and the spills that the assembler reported",
+        "leave {0} out: kernel.attributes has the registers and the spills that the assembler reported",
     ),
     (
         r"-?-expt-relaxed-constexpr",

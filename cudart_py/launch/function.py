@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .. import arguments
+from ..compilation.images import KernelAttributes
 from ..compilation.signatures import Signature
 from ..context.current import activated
 from ..context.device import Device
@@ -14,35 +14,30 @@ from ..driver import enums
 from ..driver.calls import api
 from .packing import make_packer
 
-__all__ = ["Function", "KernelAttributes"]
+__all__ = ["Function"]
 
 # The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
 _MAX_PARAMETER_BYTES = 32764
 
 
-@dataclass(frozen=True)
-class KernelAttributes:
-    """What the compiler made of a kernel (cuFuncGetAttribute). Sizes are in bytes."""
-
-    registers: int
-    shared_bytes: int
-    local_bytes: int
-    constant_bytes: int
-    max_threads_per_block: int
-    ptx_version: int
-    binary_version: int
-    max_dynamic_shared_bytes: int
-
-
 class Function:
     """A `__global__` function of a loaded module (CUfunction), without the ways to launch it.
 
-    `signature` has its C++ types; `pack` checks the arguments of a launch against them and packs them.
+    `signature` has its C++ types; `pack` checks the arguments of a launch against them and packs them. `compiled` is
+    the assembler's report, None where there is none.
     """
 
     module: Handle
 
-    def __init__(self, module: Handle, device: Device, name: str, handle: int, signature: Signature) -> None:
+    def __init__(
+        self,
+        module: Handle,
+        device: Device,
+        name: str,
+        handle: int,
+        signature: Signature,
+        compiled: KernelAttributes | None,
+    ) -> None:
         if signature.size > _MAX_PARAMETER_BYTES:
             raise ValueError(
                 f"{name} takes {signature.size} bytes of parameters, and {_MAX_PARAMETER_BYTES} is the limit"
@@ -53,6 +48,7 @@ class Function:
         self.pack = make_packer(name, device, signature)
         self._device = device
         self._handle = handle
+        self._compiled = compiled
         self._attributes: KernelAttributes | None = None
         self._required_cluster: tuple[int, int, int] | None = None
         self._opted_in = 0
@@ -70,13 +66,15 @@ class Function:
 
     @property
     def attributes(self) -> KernelAttributes:
-        """Registers, shared, local and constant bytes, and the most threads a block may have."""
+        """Registers, bytes of memory and of spills, and the most threads that a block may have."""
         if self._attributes is None:
             with activated(self._device):
                 self._attributes = KernelAttributes(
                     registers=self._ask("NUM_REGS"),
                     shared_bytes=self._ask("SHARED_SIZE_BYTES"),
                     local_bytes=self._ask("LOCAL_SIZE_BYTES"),
+                    spill_store_bytes=self._compiled.spill_store_bytes if self._compiled else None,
+                    spill_load_bytes=self._compiled.spill_load_bytes if self._compiled else None,
                     constant_bytes=self._ask("CONST_SIZE_BYTES"),
                     max_threads_per_block=self._ask("MAX_THREADS_PER_BLOCK"),
                     ptx_version=self._ask("PTX_VERSION"),

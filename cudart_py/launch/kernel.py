@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import arguments
-from ..compilation.images import Resources
+from ..compilation.images import KernelAttributes
 from ..compilation.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
@@ -48,19 +48,10 @@ class Kernel(Function):
     module: Module
 
     def __init__(
-        self, module: Module, name: str, handle: int, signature: Signature, resources: Resources | None
+        self, module: Module, name: str, handle: int, signature: Signature, compiled: KernelAttributes | None
     ) -> None:
-        super().__init__(module, module.device, name, handle, signature)
-        self._resources = resources
+        super().__init__(module, module.device, name, handle, signature, compiled)
         self._prepared: dict[tuple[Any, ...], Prepared] = {}
-
-    @property
-    def resources(self) -> Resources | None:
-        """What the assembler reported when the kernel was compiled, registers that it spilled among it.
-
-        None for a kernel of an image that was loaded.
-        """
-        return self._resources
 
     def __getitem__(self, key: tuple[Any, ...]) -> Launch:
         if not isinstance(key, tuple) or not 2 <= len(key) <= 4:

@@ -159,8 +159,8 @@ class Module(Handle):
             # Unlike the enumeration this loads the code, which attributes and launches need.
             handle = int(api.cuModuleGetFunction(self.handle, entry.encode()))
         signature = self._signatures.get(entry) or _foreign_signature(entry, handle)
-        resources = self._compiled.resources.get(entry) if self._compiled is not None else None
-        return Kernel(self, signature.name, handle, signature, resources)
+        compiled = self._compiled.attributes.get(entry) if self._compiled is not None else None
+        return Kernel(self, signature.name, handle, signature, compiled)
 
     def _candidates(self, name: str) -> Sequence[str]:
         if name in self._entries:

@@ -32,10 +32,10 @@ class LaunchShape(NamedTuple):
                 f"{name}: a block of {block3} has {threads} threads, and "
                 f"{properties.max_threads_per_block} is the device's limit"
             )
-        if threads > attributes.max_threads_per_block:
+        if threads > _most_threads(function):
             raise ValueError(
                 f"{name}: a block of {block3} has {threads} threads, and "
-                f"{attributes.max_threads_per_block} is this kernel's limit ({_limits(function)})"
+                f"{_most_threads(function)} is this kernel's limit ({_limits(function)})"
             )
         if isinstance(shared_bytes, Stream):
             remedy = f"the stream comes fourth: {name}[grid, block, 0, stream]"
@@ -50,10 +50,15 @@ class LaunchShape(NamedTuple):
         return cls(grid3, block3, dynamic)
 
 
+def _most_threads(function: Function) -> int:
+    """Return the kernel's own limit of threads in a block, the device's where it is not known."""
+    return function.attributes.max_threads_per_block or function.device.properties.max_threads_per_block
+
+
 def _limits(function: Function) -> str:
     """Return what may limit the threads of a block to fewer than the device allows."""
     bounds, attributes = "its __launch_bounds__", function.attributes
-    one_more = attributes.max_threads_per_block + 1
+    one_more = _most_threads(function) + 1
     fitting = compute(multiprocessor_of(function.device.properties), one_more, attributes.registers, 0).limits
     return bounds if fitting["registers"] else f"{attributes.registers} registers a thread, or {bounds}"
 

@@ -170,8 +170,9 @@ def reported(module: cuda.Module) -> list[Row]:
     """Return what the compiler reports of each kernel; spills are bytes of the instructions that do them."""
     rows = []
     for name, kernel in ((name, module[kernel]) for name, kernel in KERNELS.items()):
-        columns = {"registers": kernel.attributes.registers, "local bytes": kernel.attributes.local_bytes}
-        if kernel.resources is not None:
-            columns |= {"spill stores": kernel.resources.spill_stores, "spill loads": kernel.resources.spill_loads}
+        has = kernel.attributes
+        columns = {"registers": has.registers, "local bytes": has.local_bytes}
+        if has.spill_store_bytes is not None and has.spill_load_bytes is not None:
+            columns |= {"spill stores": has.spill_store_bytes, "spill loads": has.spill_load_bytes}
         rows.append(Row(name, columns))
     return rows

@@ -202,7 +202,7 @@ def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
     most = device.properties.shared_memory_per_block_optin
     for live in LIVE:
         kernel = module[f"meet<{live}>"]
-        for threads in [block for block in BLOCKS if block <= kernel.attributes.max_threads_per_block]:
+        for threads in [block for block in BLOCKS if block <= (kernel.attributes.max_threads_per_block or 0)]:
             for shared in [nbytes for nbytes in SHARED if nbytes <= most]:
                 kernel.configure(1, threads, shared)  # not called: this opts in to so much shared memory
                 told = cuda.check(cuda.raw.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel.handle, threads, shared))

@@ -403,7 +403,7 @@ def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
     out = cuda.empty(size, np.float32)
     lines: dict[str, list[tuple[float, float]]] = {}
     for kind in DEVICE:
-        most = uniform_kernel(module, kind).attributes.max_threads_per_block
+        most = uniform_kernel(module, kind).attributes.max_threads_per_block or 0
         works = {block: kernel_work(module, kind, out, block) for block in BLOCKS if block <= most}
         lines[kind] = [(float(block), rate(out.nbytes, work)) for block, work in works.items()]
     generator = Generator("philox")
@@ -424,5 +424,5 @@ def block_notes(module: cuda.Module) -> list[str]:
         f"The kernel of {kind} has {attributes.registers} registers a thread, so {attributes.max_threads_per_block} "
         "threads a block at most. The picture leaves out longer blocks."
         for kind, attributes in found.items()
-        if attributes.max_threads_per_block < max(BLOCKS)
+        if (attributes.max_threads_per_block or 0) < max(BLOCKS)
     ]

@@ -18,7 +18,7 @@ def test_a_hit_has_everything_that_the_compile_had(builds):
     source = "__constant__ float table[2][3];\ntemplate <int N> __global__ void k(int* x) { int unused; x[0] = N; }\n"
     first, second = (compile_image(source, names=["k<3>"], arch=90) for _ in range(2))
     assert len(builds) == 1
-    for field in ("name", "arch", "ptx", "cubin", "signatures", "variables", "names", "resources", "log"):
+    for field in ("name", "arch", "ptx", "cubin", "signatures", "variables", "names", "attributes", "log"):
         assert getattr(second, field) == getattr(first, field), field
     assert second.log
 

@@ -313,7 +313,7 @@ FORGERIES = {
     "signatures of numbers": lambda header: header["description"].update(signatures=[1]),
     "a parameter too many": lambda header: header["description"]["signatures"][0][2].append([1] * 20),
     "names of numbers": lambda header: header["description"].update(names=5),
-    "resources of text": lambda header: header["description"].update(resources="abc"),
+    "attributes of text": lambda header: header["description"].update(attributes="abc"),
 }
 DAMAGES = {
     **{f"cut at {end}": lambda content, end=end: content[:end] for end in (0, 10, 40, 200, -1)},

@@ -47,7 +47,7 @@ def test_device_debug_replaces_line_information():
         assert "Conflicting options" not in compile_image(SOURCE, options=[option]).log
 
 
-def test_resources_come_from_the_assembler_and_are_noted_in_the_ptx():
+def test_attributes_come_from_the_assembler_and_are_noted_in_the_ptx():
     source = """
     extern "C" __global__ void shares(float* x) {
         __shared__ float s[100];
@@ -62,13 +62,14 @@ def test_resources_come_from_the_assembler_and_are_noted_in_the_ptx():
     }
     """
     image = compile_image(source, arch=90)
-    shares, stacks = image.resources["shares"], image.resources["stacks"]
+    shares, stacks = image.attributes["shares"], image.attributes["stacks"]
     assert 0 < shares.registers <= 255
-    assert (shares.shared, shares.spill_stores, shares.spill_loads) == (400, 0, 0)
-    assert stacks.stack == 256
+    assert (shares.shared_bytes, shares.spill_store_bytes, shares.spill_load_bytes) == (400, 0, 0)
+    assert stacks.local_bytes == 256
+    assert stacks.max_threads_per_block is None
     comments = re.findall(rb"^// cudart-py: registers (\w+)=(\d+) spills=\d+ stack=(\d+)$", image.ptx, re.MULTILINE)
     assert {name.decode(): (int(registers), int(stack)) for name, registers, stack in comments} == {
-        name: (used.registers, used.stack) for name, used in image.resources.items()
+        name: (used.registers, used.local_bytes) for name, used in image.attributes.items()
     }
 
 

@@ -69,7 +69,7 @@ def test_texts_of_ptx_become_one():
     ptx = image.ptx
     assert image.arch == "sm_90"
     assert str(image.signatures["_Z1aPi"]) == "void a(int*)"
-    assert image.resources["_Z1bPi"].registers > 0
+    assert image.attributes["_Z1bPi"].registers > 0
     assert ptx.startswith(b".version ")
     assert ptx.count(b".version ") == ptx.count(b".target sm_90") == 1
     assert sorted(re.findall(rb"\.u32 (count\w*) = (\d);", ptx)) == [(b"count__0", b"3"), (b"count__1", b"4")]

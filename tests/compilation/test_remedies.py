@@ -174,7 +174,7 @@ def test_headers_of_cub_and_thrust_for_the_host_name_those_that_work(source, adv
         (["--lineinfo"], "leave --lineinfo out: line information is always made"),
         (["-gencode", "arch=compute_90,code=sm_90"], 'for that of arch="sm_90"'),
         (["-gencode=arch=compute_90,code=sm_90"], "leave -gencode=arch=compute_90,code=sm_90 out"),
-        (["--resource-usage"], "leave --resource-usage out: kernel.resources has the registers"),
+        (["--resource-usage"], "leave --resource-usage out: kernel.attributes has the registers"),
         (["--expt-relaxed-constexpr"], "or write -default-device"),
         (["--default-stream=per-thread"], "kernel[grid, block, 0, cuda.per_thread_default]"),
         *(

@@ -15,7 +15,7 @@ from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.cu"))
 
-FACTS = ("signatures", "variables", "names", "resources", "log", "ptx", "cubin")
+FACTS = ("signatures", "variables", "names", "attributes", "log", "ptx", "cubin")
 
 
 @pytest.fixture

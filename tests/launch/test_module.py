@@ -137,7 +137,7 @@ def test_a_closed_module_is_refused(device):
             again()
 
 
-def test_resources_are_what_the_assembler_reported(device):
+def test_attributes_have_what_the_assembler_reported(device):
     # More sums than registers, since two blocks of 1024 threads leave 32 to each thread.
     source = """__global__ void __launch_bounds__(1024, 2) crowded(float* x) {
         float sum[64];
@@ -149,10 +149,12 @@ def test_resources_are_what_the_assembler_reported(device):
     kernel = cuda.compile(source)["crowded"]
     assert kernel.attributes.max_threads_per_block == 1024
     assert kernel.attributes.shared_bytes == 0
-    used = kernel.resources
-    assert used.registers == kernel.attributes.registers == 32
-    assert used.stack >= 4
-    assert min(used.spill_stores, used.spill_loads) >= used.stack
+    reported = next(iter(kernel.module.image.attributes.values()))
+    assert reported.registers == kernel.attributes.registers == 32
+    assert reported.local_bytes >= 4
+    assert min(reported.spill_store_bytes, reported.spill_load_bytes) >= reported.local_bytes
+    for name in ("spill_store_bytes", "spill_load_bytes"):
+        assert getattr(kernel.attributes, name) == getattr(reported, name)
 
 
 def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(device):
@@ -167,7 +169,7 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
             getattr(loaded, name)
     with cuda.images.Program('extern "C" __global__ void k() {}') as program:
         program.compile()
-        assert cuda.load(program.ptx)["k"].resources is None
+        assert cuda.load(program.ptx)["k"].attributes.spill_load_bytes is None
 
 
 def test_code_for_another_architecture_is_refused_by_name(device):

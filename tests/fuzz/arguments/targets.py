@@ -23,7 +23,7 @@ RETURNED = {
     "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
     "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
-    "PointerAttributes", "Resources", "Signature", "TextureOptions", "Variable",
+    "PointerAttributes", "Signature", "TextureOptions", "Variable",
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
