@@ -2,9 +2,9 @@
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Variable
-from .compilation.programs import Program
 from .compilation.signatures import Parameter, Signature
 from .launch.loading import compile_image
+from .launch.program import Program
 
 __all__ = [
     "CacheInfo",

@@ -24,7 +24,7 @@ from .declarations import Declarations, read_declarations
 from .demangling import demangle
 from .diagnostics import read_attributes, warnings_of
 from .images import CompiledImage, KernelAttributes, describe, normalised, restore
-from .programs import Program, has_compiled_for_debugger, library_path, library_version
+from .programs import NvrtcProgram, has_compiled_for_debugger, library_path, library_version
 from .remedies import remedies
 from .requests import Request, make_request, without_file_options, working_folder
 from .signatures import element_dtype, needs_compiler
@@ -37,7 +37,7 @@ _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 _CONSTANT = re.compile(r"\bconst(?: \[.*)?$")
 
 
-class _ScannedProgram(Program):
+class _ScannedProgram(NvrtcProgram):
     """A program of a source whose files `compile_image` has scanned: headers of the toolkit take a second."""
 
     def _refuse_long_names(self, source: bytes) -> None:

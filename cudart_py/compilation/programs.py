@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,12 +30,11 @@ from .requests import (
 )
 
 __all__ = [
-    "Program",
+    "NvrtcProgram",
     "has_compiled_for_debugger",
     "library_path",
     "library_version",
     "nvrtc_failure",
-    "use_architecture",
 ]
 
 _MAJOR = 13
@@ -45,16 +44,6 @@ _FILE = re.compile(rb"^\s*\.file\b.*", re.MULTILINE)
 
 # Whether a program of this process was compiled with -G.
 _for_debugger = False
-
-# Set by `use_architecture` when `context.device` is imported, which the package does.
-_current_architecture: Callable[[], tuple[int, int]]
-
-
-def use_architecture(find: Callable[[], tuple[int, int]]) -> None:
-    """Set the function that returns the current device's compute capability, which lies in a room above this one."""
-    global _current_architecture
-    _current_architecture = find
-
 
 @functools.cache
 def _library() -> Any:
@@ -122,20 +111,10 @@ def has_compiled_for_debugger() -> bool:
     return _for_debugger
 
 
-class Program:
-    """One CUDA C++ source given to NVRTC: nvrtcCreateProgram.
+class NvrtcProgram:
+    """One CUDA C++ source given to NVRTC, as `images.Program` says: nvrtcCreateProgram.
 
-    `names` are name expressions (`reduce<float, 256>`, `&z::table`) of templates to instantiate and of
-    symbols whose lowered names are wanted. `arch` is a real architecture ("sm_90", 90 or (9, 0)), by default the
-    current device's at `compile()`; a virtual one is an option, `--gpu-architecture=compute_90`, beside which `arch`
-    is left out. `options` go to the compiler as they are, at `compile()`. `name` is what messages and line information
-    call the source; quotes in `#include "x.h"` are looked up in its folder.
-
-        with Program(source, names=["reduce<float, 256>"], arch="sm_90") as program:
-            program.compile()
-            program.cubin, program.lowered_names["reduce<float, 256>"]
-
-    `close()` or the end of the `with` block frees it: nvrtcDestroyProgram.
+    Without an architecture, of `arch` or among the options, it is compiled for NVRTC's own default.
     """
 
     def __init__(
@@ -220,8 +199,7 @@ class Program:
     def _architecture_options(self) -> tuple[str, ...]:
         if architecture_option(self.options) is not None:
             return ()
-        arch = self._arch or spell_architecture("Program", _current_architecture())
-        return (f"--gpu-architecture={arch}",)
+        return () if self._arch is None else (f"--gpu-architecture={self._arch}",)
 
     def _explained(self, error: errors.NvrtcError) -> errors.NvrtcError:
         """Return the error of a compile with the compiler's log and the source lines that the log names."""

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import arguments, errors
-from ..compilation.programs import use_architecture
 from ..driver import enums
 from ..driver.calls import api
 from ..driver.launch_log import note_synchronized
@@ -318,9 +317,6 @@ def current_device() -> Device:
         device = _adopt()
         this_thread.device = device
     return device
-
-
-use_architecture(lambda: current_device().compute_capability)
 
 
 def _adopt() -> Device:

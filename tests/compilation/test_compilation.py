@@ -11,9 +11,10 @@ from cuda.bindings import nvrtc
 
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.definitions import runs_on
-from cudart_py.compilation.programs import Program, library_path, library_version
+from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.driver.unwrap import check
 from cudart_py.errors import CompileError
+from cudart_py.images import Program
 
 SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
 

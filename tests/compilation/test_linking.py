@@ -8,7 +8,7 @@ import pytest
 from cudart_py.compilation import headers
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking import link_images
-from cudart_py.compilation.programs import Program, library_path, library_version
+from cudart_py.compilation.programs import NvrtcProgram, library_path, library_version
 from cudart_py.errors import LinkError
 
 CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x[0] = twice(x[1]); }\n"
@@ -18,7 +18,7 @@ CALLED = "__device__ float twice(float a) { return a * 2; }\n"
 @functools.cache
 def made(source, kind, *options):
     options = ["--gpu-architecture=sm_90", "-rdc=true", *["-dlto"] * (kind == "ltoir"), *options]
-    with Program(source, options=options) as program:
+    with NvrtcProgram(source, options=options) as program:
         program.compile()
         return getattr(program, kind)
 

@@ -9,7 +9,7 @@ import pytest
 from cudart_py.compilation import compiler
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.declarations import read_declarations
-from cudart_py.compilation.programs import Program
+from cudart_py.compilation.programs import NvrtcProgram
 from cudart_py.errors import CompileError
 from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
 
@@ -22,13 +22,13 @@ FACTS = ("signatures", "variables", "names", "attributes", "log", "ptx", "cubin"
 def runs(monkeypatch):
     """Note the options of every run of the compiler."""
     noted = []
-    compile_program = Program.compile
+    compile_program = NvrtcProgram.compile
 
     def compile(self):
         noted.append(self.options)
         compile_program(self)
 
-    monkeypatch.setattr(Program, "compile", compile)
+    monkeypatch.setattr(NvrtcProgram, "compile", compile)
     return noted
 
 
