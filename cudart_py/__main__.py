@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .benchmark import gate_command
+from .benchmark.gates import gate_command
 from .benchmark.history import report_command
 from .profiling import profile_command
 from .version import __version__

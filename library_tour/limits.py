@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cudart_py as cuda
-from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.benchmark.device.ceilings import measured_ceiling
 
 from . import timing
 from .stop import Limit

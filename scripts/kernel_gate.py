@@ -6,7 +6,7 @@
     python scripts/kernel_gate.py --only histogram
 
 Every stop with kernels runs on the simulator at its small size, with the same random numbers each time. The figures of
-a kernel are those of `cudart_py.benchmark.counter_gate`, summed over its launches, and the registers and bytes of
+a kernel are those of `cudart_py.benchmark.gates.counter_gate`, summed over its launches, and the registers and bytes of
 spills that the assembler reports. What depends on the compiler's version (instructions, registers, spills) is compared
 only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile unless `CUDART_PY_SANITIZER`
 says otherwise: the figures are the same.
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import cudart_py as cuda
-from cudart_py.benchmark.counter_gate import Change, Limit, figures, table
+from cudart_py.benchmark.gates.counter_gate import Change, Limit, figures, table
 from cudart_py.compilation.programs import library_version
 from library_tour import device_code, stops
 from library_tour.runner import run_stop

@@ -23,7 +23,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cudart_py as cuda
-from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
+from cudart_py.benchmark import measuring, peers
+from cudart_py.benchmark.device import ceilings as device_ceilings
+from cudart_py.benchmark.device import samples as device_samples
 from cudart_py.compilation import compiler, programs
 from cudart_py.driver import backend, calls, enums
 from cudart_py.driver.calls import api, raw

@@ -10,7 +10,7 @@ How it measures, and what to look out for, is in `docs/measuring.md`.
 
 from __future__ import annotations
 
-from .device_ceilings import Ceilings, ceilings
+from .device.ceilings import Ceilings, ceilings
 from .measuring import measure, measure_host
 from .record import Measurement
 from .sampling import MeasureOptions

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..streams.stream import Stream
-from .device_timing import Work
+from .device.timing import Work
 from .sampling import Sample
 
 __all__ = ["HostBatch", "no_garbage_collection"]

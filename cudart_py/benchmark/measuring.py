@@ -13,10 +13,10 @@ from ..context.current import activated
 from ..profiling.profiles import profile
 from ..streams.stream import Stream, stream_of
 from .clocks import ClockGuard
-from .device_ceilings import KINDS, Kind, measured_ceiling
-from .device_samples import Plan, StreamWork, has_capability, take, take_in_each
-from .device_timing import QUEUED_LAUNCHES, Work
-from .fast_streams import MOST
+from .device.ceilings import KINDS, Kind, measured_ceiling
+from .device.fast_streams import MOST
+from .device.samples import Plan, StreamWork, has_capability, take, take_in_each
+from .device.timing import QUEUED_LAUNCHES, Work
 from .host_samples import HostBatch, no_garbage_collection
 from .record import Counters, Measurement
 from .sampling import MeasureOptions, collect

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .device_samples import has_capability
+from .device.samples import has_capability
 from .record import Measurement, Peer
 from .sampling import MeasureOptions
 

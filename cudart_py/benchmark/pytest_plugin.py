@@ -37,16 +37,16 @@ from ..callers import end_at_caller
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
-from . import counter_gate
-from .collected_tests import CollectedTests
-from .device_timing import Work
-from .machine import gpu_info, nvrtc_version
+from .device.timing import Work
+from .gates import counter_gate
+from .gates.collected_tests import CollectedTests
+from .gates.machine import gpu_info, nvrtc_version
+from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
 from .table import lines
-from .time_limits import why_not_limited
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
 

@@ -19,12 +19,13 @@ import numpy as np
 
 from .. import arguments, errors
 from . import cache as disk
-from . import exports, headers, includes, type_queries
-from .declarations import Declarations, read_declarations
+from . import exports, headers, includes
 from .demangling import demangle
 from .diagnostics import read_attributes, warnings_of
 from .images import CompiledImage, KernelAttributes, describe, normalised, restore
 from .programs import NvrtcProgram, has_compiled_for_debugger, library_path, library_version
+from .queries import type_queries
+from .queries.declarations import Declarations, read_declarations
 from .remedies import remedies
 from .requests import Request, make_request, without_file_options, working_folder
 from .signatures import element_dtype, needs_compiler

@@ -45,6 +45,7 @@ _FILE = re.compile(rb"^\s*\.file\b.*", re.MULTILINE)
 # Whether a program of this process was compiled with -G.
 _for_debugger = False
 
+
 @functools.cache
 def _library() -> Any:
     """Return the bindings of NVRTC, which is loaded once and only when something is really compiled."""

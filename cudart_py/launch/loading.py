@@ -9,9 +9,9 @@ from typing import Any
 from .. import errors
 from ..callers import call_site
 from ..compilation import compiler
-from ..compilation.definitions import runs_on
 from ..compilation.images import CompiledImage
-from ..compilation.linking import link_images
+from ..compilation.linking.definitions import runs_on
+from ..compilation.linking.linking import link_images
 from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure

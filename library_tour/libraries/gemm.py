@@ -61,7 +61,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 from cudart_py import libraries
-from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.benchmark.device.ceilings import measured_ceiling
 
 from .. import timing
 from ..checks import poisoned

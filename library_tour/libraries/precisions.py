@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.benchmark.device.ceilings import measured_ceiling
 from cudart_py.libraries import bfloat16, from_bfloat16, to_bfloat16
 
 from ..inputs import INPUT_BLOCK, repeated

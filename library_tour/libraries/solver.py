@@ -66,7 +66,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 from cudart_py import libraries
-from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.benchmark.device.ceilings import measured_ceiling
 from cudart_py.libraries import NotPositiveDefiniteError, SingularMatrixError
 
 from .. import timing

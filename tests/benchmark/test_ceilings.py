@@ -5,8 +5,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.benchmark import Ceilings, MeasureOptions, ceilings
-from cudart_py.benchmark import device_ceilings as module_under_test
-from cudart_py.benchmark.device_ceilings import SOURCE, measured_ceiling
+from cudart_py.benchmark.device import ceilings as module_under_test
+from cudart_py.benchmark.device.ceilings import SOURCE, measured_ceiling
 
 QUICK = MeasureOptions(min_samples=1, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cudart_py.benchmark.counter_gate import Change, changes, figures, read_limit, table, verdict
+from cudart_py.benchmark.gates.counter_gate import Change, changes, figures, read_limit, table, verdict
 
 LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"

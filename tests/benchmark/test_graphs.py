@@ -6,8 +6,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.benchmark import MeasureOptions, measure
-from cudart_py.benchmark.batch_graph import capture_calls
-from cudart_py.benchmark.device_timing import DeviceTimer
+from cudart_py.benchmark.device.batch_graph import capture_calls
+from cudart_py.benchmark.device.timing import DeviceTimer
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
 

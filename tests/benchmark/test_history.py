@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cudart_py.benchmark import time_gate
+from cudart_py.benchmark.gates import time_gate
 from cudart_py.benchmark.history import StoreError, read_store, setups
 
 SECTORS, WARPS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "smsp__inst_executed.sum"

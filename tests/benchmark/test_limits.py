@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
+from cudart_py.benchmark import Measurement, pytest_plugin
+from cudart_py.benchmark.gates import machine, time_limits
 
 pytest_plugins = ["pytester"]
 

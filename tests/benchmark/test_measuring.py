@@ -8,7 +8,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.benchmark import Measurement, MeasureOptions, measure, measure_host
-from cudart_py.benchmark.blocking import Blocker
+from cudart_py.benchmark.device.blocking import Blocker
 from cudart_py.benchmark.peers import in_turns, measure_beside
 from tests.benchmarks.peers import measuring_cases
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cudart_py.benchmark import Measurement, machine, pytest_plugin, time_limits
+from cudart_py.benchmark import Measurement, pytest_plugin
+from cudart_py.benchmark.gates import machine, time_limits
 from cudart_py.errors import NotSupportedError
 
 pytest_plugins = ["pytester"]

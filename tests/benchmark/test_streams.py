@@ -3,14 +3,15 @@
 import contextlib
 from types import SimpleNamespace
 
+import cudart_py.benchmark.fast_streams
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-import cudart_py.benchmark.fast_streams
-from cudart_py.benchmark import MeasureOptions, device_samples, measure, measuring
+from cudart_py.benchmark import MeasureOptions, measure, measuring
 from cudart_py.benchmark.clocks import PATIENCE
-from cudart_py.benchmark.fast_streams import fast_streams, slowest_of_the_fast
+from cudart_py.benchmark.device import samples as device_samples
+from cudart_py.benchmark.device.fast_streams import fast_streams, slowest_of_the_fast
 from cudart_py.benchmark.sampling import Sample
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
@@ -177,8 +178,8 @@ def test_each_stream_is_judged_by_an_empty_kernel_in_it(event_times, counting, m
         return real(works, stream, plan, options, guard)
 
     monkeypatch.setattr(device_samples, "take", take)
-    monkeypatch.setattr(cudart_py.benchmark.fast_streams, "_AT_A_TIME", 2)
-    monkeypatch.setattr(cudart_py.benchmark.fast_streams, "MOST", 4)
+    monkeypatch.setattr(cudart_py.benchmark.device.fast_streams, "_AT_A_TIME", 2)
+    monkeypatch.setattr(cudart_py.benchmark.device.fast_streams, "MOST", 4)
     work = counting()
     found = measure(work, streams=3, batch=2, options=QUICK)
     judged = [(launch, stream) for launch, stream in launches if launch is not None]

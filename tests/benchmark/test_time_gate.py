@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from cudart_py.__main__ import main
-from cudart_py.benchmark import Measurement, gate_command, pytest_plugin, time_gate
+from cudart_py.benchmark import Measurement, pytest_plugin
+from cudart_py.benchmark.gates import gate_command, time_gate
 
 pytest_plugins = ["pytester"]
 

@@ -3,8 +3,9 @@
 import pytest
 
 import cudart_py as cuda
-from cudart_py.benchmark import MeasureOptions, device_timing
-from cudart_py.benchmark.device_timing import QUEUED_LAUNCHES, DeviceTimer, Trial
+from cudart_py.benchmark import MeasureOptions
+from cudart_py.benchmark.device import timing as device_timing
+from cudart_py.benchmark.device.timing import QUEUED_LAUNCHES, DeviceTimer, Trial
 
 
 class Script:

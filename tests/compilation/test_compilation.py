@@ -10,7 +10,7 @@ import pytest
 from cuda.bindings import nvrtc
 
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.definitions import runs_on
+from cudart_py.compilation.linking.definitions import runs_on
 from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.driver.unwrap import check
 from cudart_py.errors import CompileError

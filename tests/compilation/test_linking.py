@@ -7,7 +7,7 @@ import pytest
 
 from cudart_py.compilation import headers
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.linking import link_images
+from cudart_py.compilation.linking.linking import link_images
 from cudart_py.compilation.programs import NvrtcProgram, library_path, library_version
 from cudart_py.errors import LinkError
 

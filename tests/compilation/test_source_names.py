@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from cudart_py.compilation.linking import link_images
+from cudart_py.compilation.linking.linking import link_images
 
 KERNEL = 'extern "C" __global__ void k(int* x) {\n    *x = 1;\n}\n'
 NAMES = ['a"b.cu', "-x.cu", "Größe.cu", '-"Grö\\ße".cu', "a b.cu"]

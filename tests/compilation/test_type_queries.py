@@ -8,8 +8,8 @@ import pytest
 
 from cudart_py.compilation import compiler
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.declarations import read_declarations
 from cudart_py.compilation.programs import NvrtcProgram
+from cudart_py.compilation.queries.declarations import read_declarations
 from cudart_py.errors import CompileError
 from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .. import counter_gate
+from ..gates import counter_gate
 from .runs import Entry, Run
 from .steps import find_steps, levels
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..compilation.programs import library_version
-from ..context.nvml import nvml
-from ..errors import NotSupportedError, NvrtcError
+from ...compilation.programs import library_version
+from ...context.nvml import nvml
+from ...errors import NotSupportedError, NvrtcError
 
 __all__ = ["gpu_info", "nvrtc_version"]
 

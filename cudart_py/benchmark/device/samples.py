@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..context.device import Device
-from ..driver.capabilities import capabilities
-from ..streams.stream import Stream
+from ...context.device import Device
+from ...driver.capabilities import capabilities
+from ...streams.stream import Stream
+from ..clocks import ClockGuard, clock_reader
+from ..sampling import MeasureOptions, Samples, collect
 from .blocking import Blocker
-from .clocks import ClockGuard, clock_reader
-from .device_timing import DeviceTimer, Work
 from .fast_streams import fast_streams
-from .sampling import MeasureOptions, Samples, collect
+from .timing import DeviceTimer, Work
 
 __all__ = ["Plan", "StreamWork", "Taken", "has_capability", "take", "take_in_each"]
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ..context.current import activated
-from ..context.device import Device
-from ..context.resetting import at_reset
-from ..launch.kernel import Kernel
-from ..launch.launch import Launch
-from ..launch.loading import compile
-from ..launch.module import Module
-from ..memory.host_memory import pinned_empty
-from ..streams.stream import Stream
+from ...context.current import activated
+from ...context.device import Device
+from ...context.resetting import at_reset
+from ...launch.kernel import Kernel
+from ...launch.launch import Launch
+from ...launch.loading import compile
+from ...launch.module import Module
+from ...memory.host_memory import pinned_empty
+from ...streams.stream import Stream
 
 __all__ = ["Blocker", "hold_kernel"]
 
-SOURCE = Path(__file__).parent / "device_code" / "blocking.cu"
+SOURCE = Path(__file__).with_name("blocking.cu")
 # Long enough to queue some hundred launches from Python, short enough not to be taken for a hang.
 TIMEOUT = 0.5
 
@@ -39,7 +39,7 @@ at_reset(_module.cache_clear)
 
 
 def hold_kernel(device: Device) -> Kernel:
-    """Return the kernel that holds a stream, of device_code/blocking.cu."""
+    """Return the kernel that holds a stream, of blocking.cu."""
     return _module(device)["hold"]
 
 

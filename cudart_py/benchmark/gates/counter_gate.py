@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .table import aligned
+from ..table import aligned
 
 __all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "other_compiler", "read_limit", "table", "verdict"]
 

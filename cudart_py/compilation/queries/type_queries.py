@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from .demangling import declared_name, demangle
-from .diagnostics import NAME_MAP
+from ..demangling import declared_name, demangle
+from ..diagnostics import NAME_MAP
 
 __all__ = ["TEMPLATES", "can_be_spelled", "concerns_queries", "expression", "read_types", "type_of"]
 

@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .. import arguments, errors
-from ..files import read_file
-from . import exports
+from ... import arguments, errors
+from ...files import read_file
+from .. import exports
+from ..demangling import demangle
+from ..images import CompiledImage, KernelAttributes, Variable
+from ..requests import spell_architecture, texts
+from ..signatures import Signature
 from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
-from .demangling import demangle
-from .images import CompiledImage, KernelAttributes, Variable
 from .ptx_linking import link_ptx, linked_definitions
-from .requests import spell_architecture, texts
-from .signatures import Signature
 
 __all__ = ["link_images"]
 

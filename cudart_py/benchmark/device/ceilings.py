@@ -14,26 +14,26 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from .. import arguments
-from ..context.current import activated
-from ..context.device import Device, current_device
-from ..copies import memcpy, memset
-from ..errors import NotSupportedError
-from ..launch.loading import compile
-from ..launch.module import Module
-from ..memory.array import DeviceArray
-from ..memory.creation import empty
-from ..memory.pools import MemoryPool
-from ..streams.stream import legacy_default
-from .clocks import ClockGuard
-from .device_samples import Plan, has_capability, take
-from .sampling import MeasureOptions
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device, current_device
+from ...copies import memcpy, memset
+from ...errors import NotSupportedError
+from ...launch.loading import compile
+from ...launch.module import Module
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...memory.pools import MemoryPool
+from ...streams.stream import legacy_default
+from ..clocks import ClockGuard
+from ..sampling import MeasureOptions
+from .samples import Plan, has_capability, take
 
 __all__ = ["KINDS", "Ceilings", "Kind", "ceilings", "measured_ceiling"]
 
 Kind = Literal["copy", "read", "write", "fp32", "fp64"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-SOURCE = Path(__file__).parent / "device_code" / "ceilings.cu"
+SOURCE = Path(__file__).with_name("ceilings.cu")
 
 _WORD = 16
 _BLOCKS = (256, 512)

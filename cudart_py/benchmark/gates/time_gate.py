@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .record import median_error
-from .table import aligned
+from ..record import median_error
+from ..table import aligned
 
 __all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "slowdown_of_peers", "table"]
 

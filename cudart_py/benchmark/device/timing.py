@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..copies import memset
-from ..memory.creation import empty
-from ..streams.event import Event
-from ..streams.graph import ExecutableGraph
-from ..streams.stream import Stream
+from ...copies import memset
+from ...memory.creation import empty
+from ...streams.event import Event
+from ...streams.graph import ExecutableGraph
+from ...streams.stream import Stream
+from ..sampling import MeasureOptions, Sample
 from .batch_graph import capture_calls
 from .blocking import Blocker
-from .sampling import MeasureOptions, Sample
 
 __all__ = ["SHORT", "DeviceTimer", "Trial"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..streams.graph import ExecutableGraph
-from ..streams.stream import Stream
+from ...streams.graph import ExecutableGraph
+from ...streams.stream import Stream
 
 __all__ = ["capture_calls"]
 

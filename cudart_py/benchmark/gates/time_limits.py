@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from ..driver.capabilities import capabilities
+from ...driver.capabilities import capabilities
 
 __all__ = ["why_not_limited"]
 

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..context.current import activated
-from ..context.device import Device
-from ..context.resetting import at_reset
-from ..launch.loading import compile
-from ..launch.module import Module
-from ..streams.stream import Stream
+from ...context.current import activated
+from ...context.device import Device
+from ...context.resetting import at_reset
+from ...launch.loading import compile
+from ...launch.module import Module
+from ...streams.stream import Stream
 
 __all__ = ["MOST", "fast_streams", "slowest_of_the_fast"]
 
-SOURCE = Path(__file__).parent / "device_code" / "nothing.cu"
+SOURCE = Path(__file__).with_name("nothing.cu")
 
 # So many streams, which are some groups of them, are made at a time, until both kinds have been seen and enough streams
 # are fast; on devices that have one kind only, and with bad luck, until there are MOST.

@@ -1,0 +1,1 @@
+"""Several images made one, as machine code and as PTX."""

@@ -1,0 +1,1 @@
+"""Questions to the compiler about types that mangled names do not tell."""
