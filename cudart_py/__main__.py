@@ -11,8 +11,6 @@ from .benchmark.history import report_command
 from .profiling import profile_command
 from .version import __version__
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the program's exit status."""

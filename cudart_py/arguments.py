@@ -20,29 +20,6 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "choice",
-    "contiguous",
-    "describe",
-    "dimensions",
-    "dtype",
-    "flag",
-    "function",
-    "host_array",
-    "instance",
-    "integer",
-    "integers",
-    "number",
-    "opened",
-    "same_shape",
-    "shape",
-    "text",
-    "unusable",
-    "wrong_dtype",
-    "wrong_type",
-    "wrong_value",
-]
-
 T = TypeVar("T")
 Word = TypeVar("Word", str, str | None)
 

@@ -8,8 +8,6 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = ["begin_at_program", "call_site", "calling_frame", "end_at_caller", "warn_caller"]
-
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 

@@ -24,8 +24,6 @@ from .streams.stream import Stream, legacy_default, stream_of
 from .textures.array_copies import ArrayEnd, copy_array
 from .textures.cuda_array import CudaArray, end_of
 
-__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]
-
 _ON_DEVICE = (DeviceArray, CudaArray)
 _SHAPED = (*_ON_DEVICE, np.ndarray)
 

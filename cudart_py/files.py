@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 
-__all__ = ["create_private", "make_private_folder", "read_file", "why_not_private"]
-
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700

@@ -10,8 +10,6 @@ import sys
 from inspect import getattr_static
 from typing import NoReturn, TypeVar
 
-__all__ = ["HINTS", "absent", "hinted", "public_names"]
-
 T = TypeVar("T")
 
 _KERNEL = "write the kernel, or, on a GPU, give the array to CuPy"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-__all__ = ["take"]
-
 
 def take(lock: threading.Lock | threading.RLock, taken: list[bool], *, blocking: bool = True) -> None:
     """Take a lock, and put something in `taken` if the caller must release it.

@@ -9,8 +9,6 @@ from typing import Any
 
 from . import arguments
 
-__all__ = ["nvtx_range"]
-
 
 @functools.cache
 def _library() -> Any:

@@ -6,8 +6,6 @@ from typing import Any
 
 from . import arguments
 
-__all__ = ["Pointer"]
-
 
 class Pointer:
     """A device address (CUdeviceptr) for whose memory the caller answers.

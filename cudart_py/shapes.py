@@ -10,8 +10,6 @@ import numpy as np
 
 from .arguments import describe, unusable, wrong_type
 
-__all__ = ["Shape", "contiguous_strides", "index", "is_contiguous", "span", "without_unknown"]
-
 # What calls take for a shape: a size, or sizes in a tuple or list, of Python's integers or NumPy's.
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 

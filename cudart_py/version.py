@@ -5,8 +5,6 @@ It is imported before every other module, so that an older Python gets a sentenc
 
 import sys
 
-__all__ = ["__version__"]
-
 __version__ = "0.2.0.dev0"
 
 _OLDEST_PYTHON = (3, 11)

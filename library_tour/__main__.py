@@ -6,8 +6,6 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-__all__ = ["main"]
-
 USAGE = 2
 # The modules that the extra `tour` installs.
 TOUR_MODULES = ("markdown_it", "pygments", "rich")

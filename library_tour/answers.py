@@ -22,8 +22,6 @@ import cudart_py as cuda
 from . import lesson
 from .stop import Check
 
-__all__ = ["check_answers"]
-
 SECONDS = 60
 # Enough for the exercises of stops for several devices.
 DEVICES = 4

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["call_price", "put_price"]
-
 _erf = np.vectorize(math.erf, otypes=[float])
 
 

@@ -15,8 +15,6 @@ import cudart_py as cuda
 from .checks import poison
 from .inputs import repeated
 
-__all__ = ["BlockCyclic", "Blocks", "Layouts", "joined", "near_square", "pieces", "strips"]
-
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]

@@ -12,8 +12,6 @@ import cudart_py as cuda
 
 from .stop import Check
 
-__all__ = ["compare", "on_host", "on_return", "poison", "poisoned", "refusal"]
-
 
 def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
     """Set every bit of an output, which makes NaNs and -1, so that what is not written is wrong."""

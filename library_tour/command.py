@@ -19,8 +19,6 @@ from .roofline import CARDS
 from .tour import INTERRUPTED, Files, run_stops
 from .usage import UsageError, wrong_usage_if
 
-__all__ = ["main"]
-
 GOOD, USAGE = 0, 2
 COMMANDS = ("list", "run", "show", "exercise")
 # Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.

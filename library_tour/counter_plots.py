@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_counters", "draw_panels"]
-
 # Columns that are drawn besides those of the stop's own table, until there are enough.
 PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
 MOST_PANELS = 6

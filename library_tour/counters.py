@@ -25,8 +25,6 @@ from cudart_py.profiling.metric_names import (
 
 from .stop import Value
 
-__all__ = ["COLUMNS", "TEXELS", "Column", "available", "count", "counted", "values"]
-
 TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
 ATOMICS = ("red", "atom")
 

@@ -13,8 +13,6 @@ from .block_cyclic import BlockCyclic, Blocks, Layouts
 from .libraries.high_level import lender, lent, runs_on_gpu
 from .ranks import Ranks
 
-__all__ = ["INSTALL", "CublasMp", "CublasMpRefusalError", "in_strips", "missing"]
-
 INSTALL = (
     "not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip install 'nvmath-python[cu13-distributed]' "
     "mpi4py cupy-cuda13x"

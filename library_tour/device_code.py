@@ -7,8 +7,6 @@ from pathlib import Path
 
 import cudart_py as cuda
 
-__all__ = ["WAVES", "blocks_for", "find", "load"]
-
 # Waves of blocks in a fixed grid, each of as many as the device holds at once. With one wave alone, multiprocessors
 # wait at the end for the slowest of them.
 WAVES = 16

@@ -11,8 +11,6 @@ from pathlib import Path
 from . import stops
 from .device_code import find as find_device_code
 
-__all__ = ["Excerpt", "find"]
-
 _BOUNDS = re.compile(r"\w.*\b__launch_bounds__\([^()]*\)$")
 
 

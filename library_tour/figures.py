@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "WIDTH", "figure", "row_labels", "save", "ticks"]
-
 FORMATS = ("svg", "png")
 WIDTH = 7.0  # inches
 TITLE_LETTERS = 12.5  # that an inch holds

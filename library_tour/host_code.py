@@ -10,8 +10,6 @@ from pathlib import Path
 
 from .device_code import find
 
-__all__ = ["HOST_COMPILER", "load_host"]
-
 HOST_COMPILER = "c++"
 
 

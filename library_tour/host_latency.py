@@ -10,8 +10,6 @@ import numpy as np
 from . import timing
 from .stop import Row
 
-__all__ = ["host_latencies", "host_step"]
-
 # So many bytes are in the host's first-level cache, in others of its caches, and in none of them.
 FIRST_LEVEL, OTHERS = 16 << 10, (256 << 10, 16 << 20, 512 << 20)
 LINE, STEPS = 64, 2**16

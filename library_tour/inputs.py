@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-__all__ = ["INPUT_BLOCK", "over_all", "repeat", "repeated"]
-
 # Numbers in a block: many more than any kernel takes at once.
 INPUT_BLOCK = 2**22
 

@@ -17,19 +17,6 @@ from typing import Any
 from . import stops
 from .stop import Check, Value
 
-__all__ = [
-    "Exercise",
-    "Lesson",
-    "MissingLessonError",
-    "Step",
-    "at_most",
-    "has_lesson",
-    "language_of",
-    "load",
-    "solution",
-    "start",
-]
-
 SUFFIXES = (".cu", ".py")
 
 

@@ -10,18 +10,6 @@ from cudart_py.benchmark.device.ceilings import measured_ceiling
 from . import timing
 from .stop import Limit
 
-__all__ = [
-    "arithmetic_limit",
-    "copy_limit",
-    "issue_limit",
-    "latency_limit",
-    "link_limit",
-    "read_limit",
-    "shared_limit",
-    "special_limit",
-    "write_limit",
-]
-
 # Of a multiprocessor since compute capability 7.0, in a clock: bytes of shared memory, lanes of the
 # special-function units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
 SHARED_BYTES, SPECIAL_LANES, ISSUED_LANES = 128, 16, 128

@@ -10,8 +10,6 @@ from cudart_py.errors import NotSupportedError
 
 from .stop import Row, Value
 
-__all__ = ["live_rows", "power_limit"]
-
 
 def live_rows(pci_bus_id: str) -> tuple[list[Row], list[str]]:
     """Return rows of the live figures of the device at a PCI address, and a sentence for what is missing."""

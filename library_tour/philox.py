@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["normals", "philox"]
-
 Array = NDArray[Any]
 
 

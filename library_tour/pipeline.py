@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["BREADTH", "DEPTH", "ORDERS", "STAGES", "Operation", "issued", "modelled", "spans"]
-
 STAGES = ("copy in", "kernel", "copy out")
 DEPTH, BREADTH = ORDERS = ("depth-first", "breadth-first")
 

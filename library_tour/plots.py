@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["MissingPlotExtraError", "draw", "require"]
-
 LEGEND_LETTERS = 15  # that an inch holds
 BAR_HEIGHT, AROUND_BARS = 0.25, 1.3  # inches
 FILM_MS = 150  # a frame

@@ -13,8 +13,6 @@ from typing import TextIO
 
 import cudart_py as cuda
 
-__all__ = ["printed"]
-
 
 class _Caught(io.StringIO):
     """What is printed to Python's standard output, except by rich, whose progress goes on in the terminal."""

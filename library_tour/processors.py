@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_threads", "processors"]
-
 
 def processors() -> int:
     """Return how many processors this process may use."""

@@ -15,8 +15,6 @@ from rich.text import Text
 
 from . import recorded, timing
 
-__all__ = ["Pace", "bar", "recorded_seconds", "tell"]
-
 # The seconds of each stop at its small size, on the simulator.
 SECONDS = Path(__file__).with_name("seconds.json")
 # So many seconds count as having gone by at the recorded pace, so that the first stop alone does not decide.

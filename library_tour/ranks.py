@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-__all__ = ["MissingMpiError", "Place", "Ranks", "same_devices", "started_by_mpi", "world"]
-
 # What MPICH's mpiexec, Open MPI's and PMIx, as of Slurm, tell a process that they start.
 STARTED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 # Seconds in which mpiexec reads what a rank has written.

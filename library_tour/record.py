@@ -20,8 +20,6 @@ import cudart_py as cuda
 from .runner import Outcome
 from .stop import Bars, Curve, Film, Limit, Panels, Picture, Points, Row, Timeline, Value
 
-__all__ = ["SCHEMA", "environment", "record", "text", "write"]
-
 # Raised by one when a reader of older records could not read a newer one.
 SCHEMA = 1
 # For a copy of a checkout, whose git knows nothing or something else: the commit it was made from.

@@ -12,8 +12,6 @@ from typing import Any
 
 from .stop import Bars, Curve, Limit, Panels, Picture, Result, Row, Timeline
 
-__all__ = ["FILE", "machine", "result", "run", "shortened", "stop"]
-
 # Written by scripts/record_tour.py.
 FILE = Path(__file__).with_name("h200.json")
 # More digits than any table or picture shows.

@@ -16,8 +16,6 @@ from . import ranks
 from .runner import Outcome
 from .stop import Row, Value
 
-__all__ = ["console", "headline", "listing", "outcome", "summary"]
-
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
 # The columns that are parts of the limit: those of the course's stops, and of the libraries' narrower tables.
 LIMITED = {"of limit", "limit %"}

@@ -16,8 +16,6 @@ from .stop import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CARDS", "Card", "Kernel", "draw_roofline", "kernels_of"]
-
 MOST_NAMED = 45  # kernels with a line each; of more, a stop has one line
 OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 

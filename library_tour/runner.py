@@ -11,8 +11,6 @@ import cudart_py as cuda
 from . import stops, timing
 from .stop import Check, Result, Stop
 
-__all__ = ["Outcome", "run_stop", "size_for"]
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -11,8 +11,6 @@ import cudart_py as cuda
 from .ranks import Ranks
 from .stop import Row
 
-__all__ = ["mean_ms", "on_one_device", "peer_access", "places_from", "right_everywhere", "wait_for"]
-
 # Workers of a process that has one device only.
 WORKERS = 4
 NEEDS = (

@@ -19,8 +19,6 @@ from .ranks import Ranks
 from .runner import Outcome, run_stop
 from .usage import wrong_usage_if
 
-__all__ = ["exercise", "show"]
-
 GOOD, BAD = 0, 1
 
 

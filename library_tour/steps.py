@@ -11,8 +11,6 @@ from pathlib import Path
 from . import excerpts
 from .lesson import Lesson, Step, language_of
 
-__all__ = ["Piece", "pieces"]
-
 # Where more than this part of a piece is new, it is another piece of code rather than a changed one.
 MOST_CHANGED = 0.7
 

@@ -10,23 +10,6 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-__all__ = [
-    "Bars",
-    "Check",
-    "Curve",
-    "Film",
-    "Limit",
-    "Panels",
-    "Picture",
-    "Points",
-    "Result",
-    "Row",
-    "Size",
-    "Stop",
-    "Timeline",
-    "Value",
-]
-
 Value = float | int | str
 Points = Sequence[tuple[float, float]]
 

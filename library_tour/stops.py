@@ -8,8 +8,6 @@ from typing import cast
 
 from .stop import Stop
 
-__all__ = ["COURSE", "LIBRARIES", "SEVERAL_DEVICES", "UnknownStopError", "load", "module_name", "names"]
-
 # The stops that also the ranks of an MPI program run, together.
 SEVERAL_DEVICES = ("halo", "all_reduce", "distributed_gemm", "monte_carlo_ranks")
 

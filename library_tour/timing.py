@@ -12,19 +12,6 @@ from cudart_py.benchmark import MeasureOptions, measure, measure_host
 
 from .stop import Limit, Value
 
-__all__ = [
-    "Phases",
-    "available",
-    "call_ms",
-    "fresh_ms",
-    "host_ms",
-    "median_ms",
-    "per_second",
-    "rates",
-    "turn_off",
-    "waiting_ms",
-]
-
 # Slow variants are repeated less, until the time is up: one of a second is measured once.
 OPTIONS = MeasureOptions(min_samples=1, min_seconds=0.05, max_seconds=0.3, warm_up_seconds=0.02)
 # A curve has many points, which need not be as exact as a table's rows.

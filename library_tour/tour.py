@@ -19,8 +19,6 @@ from .roofline import CARDS, Card, draw_roofline, kernels_of
 from .runner import Outcome, run_stop
 from .usage import wrong_usage_if
 
-__all__ = ["INTERRUPTED", "Files", "run_stops", "title"]
-
 GOOD, BAD = 0, 1
 # As a shell tells the end by SIGINT, which is what Ctrl-C sends.
 INTERRUPTED = 130

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["UsageError", "wrong_usage_if"]
-
 
 class UsageError(Exception):
     """What was asked for cannot be done; the message says why."""

@@ -14,8 +14,6 @@ from . import counters, progress, timing
 from .checks import compare, on_host, poison
 from .stop import Check, Limit, Points, Row, Value
 
-__all__ = ["Variant", "measure", "of_slowest", "points", "side_by_side"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:

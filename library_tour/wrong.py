@@ -20,8 +20,6 @@ import cudart_py as cuda
 from .processors import processors
 from .stop import Check, Row
 
-__all__ = ["all_shown_wrong", "shown_wrong"]
-
 SECONDS = 60
 
 

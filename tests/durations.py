@@ -10,8 +10,6 @@ import pytest
 
 import cudart_py as cuda
 
-__all__ = ["LIMIT_S", "pytest_runtest_call", "pytest_runtest_setup", "pytest_terminal_summary"]
-
 # What a test of the default level may take. Longer ones are marked `exhaustive`.
 LIMIT_S = 10
 

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-__all__ = ["LEVELS", "ONE_BY_DEFAULT", "Level", "compiled_for", "runs_here"]
-
 # The features that each level adds, by LLVM's names, beyond those of x86-64 itself.
 _ADDED = {
     "x86-64-v2": ("sse4.2", "popcnt", "ssse3"),

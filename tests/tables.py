@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Cell", "number", "quoted", "rows", "table"]
-
 Cell = str | int | float | None
 
 

@@ -9,8 +9,6 @@ from ..context.device import Device
 from ..context.nvml import nvml
 from ..errors import NotSupportedError
 
-__all__ = ["ClockGuard", "clock_reader"]
-
 # A sample counts as dropped below this part of the highest clock seen.
 TOLERANCE = 0.95
 # After so many such samples in a row their clock becomes the reference: the device does not run this work any faster.

@@ -11,8 +11,6 @@ from ..streams.stream import Stream
 from .device.timing import Work
 from .sampling import Sample
 
-__all__ = ["HostBatch", "no_garbage_collection"]
-
 
 class HostBatch:
     """Take a sample of the host's time: a batch of calls on a drained stream."""

@@ -21,8 +21,6 @@ from .host_samples import HostBatch, no_garbage_collection
 from .record import Counters, Measurement
 from .sampling import MeasureOptions, collect
 
-__all__ = ["measure", "measure_host", "run_once"]
-
 _DEFAULTS = MeasureOptions()
 # What is measured: a function, one that takes the stream that its work goes to, or several that take turns.
 Works = Work | StreamWork | Sequence[Work]

@@ -12,8 +12,6 @@ from .device.samples import has_capability
 from .record import Measurement, Peer
 from .sampling import MeasureOptions
 
-__all__ = ["in_turns", "measure_beside"]
-
 T = TypeVar("T")
 # An odd number, so that one round's ratio is the median. More would leave each round too few samples.
 ROUNDS = 3

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from ..pages.tables import facts
 
-__all__ = ["Counters", "Measurement", "Peer", "interquartile_range", "median_error", "relative_error"]
-
 # One mapping a launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
 

@@ -13,8 +13,6 @@ from .. import arguments
 from .clocks import ClockGuard
 from .record import relative_error
 
-__all__ = ["MeasureOptions", "Sample", "Samples", "collect"]
-
 # Sorting the samples for their quartiles after each one would take longer than taking them; so the next look is
 # after this many times as many.
 _NEXT_LOOK = 1.2

@@ -10,8 +10,6 @@ from ..profiling.metric_names import CONFLICTS, SHARED, names
 from ..profiling.report.launch_table import shortened
 from .record import Measurement, format_seconds
 
-__all__ = ["aligned", "lines"]
-
 _HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside", "MHz", "L2")
 # Metrics come by dozens; the table has those that most often say why a kernel is slow, and the record has them all.
 _COUNTED = {

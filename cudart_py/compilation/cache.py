@@ -28,19 +28,6 @@ from typing import Any, NamedTuple, TypeVar
 from ..callers import warn_caller
 from ..files import create_private, make_private_folder, read_file, why_not_private
 
-__all__ = [
-    "CacheInfo",
-    "CacheWarning",
-    "cache_info",
-    "check_environment",
-    "clear_cache",
-    "folder",
-    "load",
-    "make_key",
-    "store",
-    "witness",
-]
-
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
 _REMEDY = f"set {ENVIRONMENT_VARIABLE} to a folder that you alone can write to"

@@ -30,8 +30,6 @@ from .remedies import remedies
 from .requests import Request, make_request, without_file_options, working_folder
 from .signatures import element_dtype, needs_compiler
 
-__all__ = ["compile_image"]
-
 # Variables that steer where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 # The type of a constant, whose name has internal linkage.

@@ -10,8 +10,6 @@ import ctypes
 import functools
 from collections.abc import Callable
 
-__all__ = ["argument_list", "declared_name", "demangle", "split_arguments"]
-
 _LIBRARY = "libstdc++.so.6"
 
 

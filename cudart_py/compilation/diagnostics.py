@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 
 from .images import KernelAttributes
 
-__all__ = ["NAME_MAP", "explain", "missing_header", "read_attributes", "unknown_names", "warnings_of"]
-
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
 # NVRTC writes the name expressions into a file of its own, and says two errors or more of one that it refuses.

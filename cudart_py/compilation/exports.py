@@ -12,8 +12,6 @@ from .demangling import argument_list, declared_name, demangle
 from .images import Variable, normalised
 from .signatures import Signature, element_dtype, item_bytes, make_parameters
 
-__all__ = ["lookup_table", "read_signatures", "read_variables", "simplified"]
-
 _ENTRY = re.compile(r"^(?:\.(?:visible|weak|extern)\s+)?\.entry\s+([\w$]+)\s*\(([^)]*)\)", re.MULTILINE)
 _PARAMETER = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s+(?:\.ptr\b[^,\[]*?\s)?(?P<name>[\w$]+)"

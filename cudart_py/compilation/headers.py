@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from .requests import working_folder
 
-__all__ = ["Headers", "find", "installed_wheels", "is_from_wheel", "is_of_cuda", "remedy"]
-
 _TOOLKIT = "/usr/local/cuda"
 
 _RUNTIME_HEADER = "cuda_runtime_api.h"

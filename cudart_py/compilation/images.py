@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from .signatures import Parameter, Signature
 
-__all__ = ["CompiledImage", "KernelAttributes", "Variable", "describe", "normalised", "restore"]
-
 
 @dataclass(frozen=True, slots=True)
 class KernelAttributes:

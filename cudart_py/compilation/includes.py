@@ -18,8 +18,6 @@ from typing import NamedTuple
 from ..files import read_file
 from .requests import LONGEST, LONGEST_NAME, working_folder
 
-__all__ = ["Inclusions", "scan"]
-
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
 # What may stand between the tokens of a directive. Comments are bounded, so that a text of nothing but

@@ -29,14 +29,6 @@ from .requests import (
     working_folder,
 )
 
-__all__ = [
-    "NvrtcProgram",
-    "has_compiled_for_debugger",
-    "library_path",
-    "library_version",
-    "nvrtc_failure",
-]
-
 _MAJOR = 13
 # The control character that stands for a quotation mark in names, and PTX's directives that have names.
 _SUBSTITUTE = "\x1a"

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from . import headers
 from .diagnostics import missing_header, unknown_names
 
-__all__ = ["remedies"]
-
 # What the compiler knows without the header that declares it in C.
 _BUILT_IN = {
     "assert": "assert() is built in",

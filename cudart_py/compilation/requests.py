@@ -11,19 +11,6 @@ from typing import NamedTuple
 from .. import arguments
 from ..files import read_file
 
-__all__ = [
-    "LONGEST",
-    "LONGEST_NAME",
-    "Request",
-    "architecture_option",
-    "make_request",
-    "source_name",
-    "spell_architecture",
-    "texts",
-    "without_file_options",
-    "working_folder",
-]
-
 # The most bytes of a source or a header; a longer one has been named by mistake.
 LONGEST = 1 << 26
 # The most bytes of a source's name. NVRTC corrupts its memory where its PTX needs more than some 12,000 for a name; it

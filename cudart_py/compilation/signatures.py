@@ -11,17 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "Kind",
-    "Parameter",
-    "Signature",
-    "element_dtype",
-    "item_bytes",
-    "make_parameter",
-    "make_parameters",
-    "needs_compiler",
-]
-
 Kind = Literal["pointer", "integer", "float", "bool", "enum", "structure", "unknown"]
 
 # CUDA's sizes on the 64-bit platforms that CUDA 13 supports.

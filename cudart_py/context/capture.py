@@ -21,23 +21,6 @@ from .current import activated
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = [
-    "LEGACY",
-    "PER_THREAD",
-    "BodyCapture",
-    "Capture",
-    "Held",
-    "captures",
-    "defer",
-    "find",
-    "hold",
-    "hold_node",
-    "note_recorded",
-    "note_wait",
-    "refuse",
-    "relaxed",
-]
-
 # Special handles of the CUDA API: CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, #defines without an enum.
 LEGACY = 1
 PER_THREAD = 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Changes", "changes"]
-
 
 class Changes:
     """What happened in this process, in any thread, that a launch has to know before it is repeated.

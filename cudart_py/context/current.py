@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["activated", "this_thread"]
-
 
 class _Thread(threading.local):
     """The calling thread's current device, and those that it will have again."""

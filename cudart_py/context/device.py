@@ -21,8 +21,6 @@ from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attri
 if TYPE_CHECKING:
     from ..memory.pools import MemoryPool
 
-__all__ = ["Device", "current_device", "devices", "driver_version"]
-
 
 class Device:
     """One CUDA device; `Device(0) is Device(0)`.

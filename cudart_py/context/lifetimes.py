@@ -19,20 +19,6 @@ from ..locks import take
 from .capture import captures, relaxed
 from .changes import changes
 
-__all__ = [
-    "ComparedHandle",
-    "Handle",
-    "close_postponed",
-    "close_unfinished",
-    "close_waiting",
-    "finalize",
-    "in_host_function",
-    "live_handles",
-    "postponed",
-    "unfinished",
-]
-
-
 # The threads that are running a host function, which must not call the driver, and the functions that give back the
 # handles that were dropped there.
 in_host_function: set[int] = set()

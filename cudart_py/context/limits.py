@@ -13,8 +13,6 @@ from .current import activated
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Limits"]
-
 
 class _Limit:
     """One limit as an attribute of `Limits`; `fixed_by` names the functions that fix it once a kernel calls them."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..errors import NotSupportedError
 
-__all__ = ["nvml"]
-
 
 def nvml() -> Any:
     """Return `cuda.bindings.nvml`, initialised (nvmlInit_v2).

@@ -17,8 +17,6 @@ from .. import arguments
 if TYPE_CHECKING:
     from .properties import DeviceProperties
 
-__all__ = ["MULTIPROCESSORS", "Multiprocessor", "Occupancy", "compute", "multiprocessor_of", "occupancy"]
-
 _WARP_SIZE = 32
 _MAX_REGISTERS_PER_THREAD = 255
 # The largest value of C's size_t; a smaller number that does not fit a multiprocessor is no error, and gives 0 blocks.

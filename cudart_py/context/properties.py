@@ -12,8 +12,6 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 
-__all__ = ["DeviceProperties", "MemoryInfo", "read_attribute", "read_attributes", "read_properties"]
-
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 

@@ -16,8 +16,6 @@ from .current import activated
 from .device import Device
 from .lifetimes import live_handles, postponed, unfinished
 
-__all__ = ["at_reset", "is_lost", "reset", "wait_for_devices"]
-
 _forgetting: list[Callable[[], object]] = []
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__: list[str] = []
-
 
 def __getattr__(name: str) -> Any:
     from cuda.bindings import driver  # not at import, as above

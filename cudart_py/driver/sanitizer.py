@@ -11,8 +11,6 @@ from ..callers import end_at_caller
 from ..errors import SimulatorWarning
 from . import backend
 
-__all__ = ["sanitizer"]
-
 
 class _Modes:
     """The modes that were chosen for the process, or inside one block, of which the latest holds.

@@ -17,8 +17,6 @@ from ..memory.array import DeviceArray, allocate_array
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 
-__all__ = ["empty"]
-
 
 class GraphAllocation(Allocation):
     """Memory that a graph allocates and frees at each launch, at the same address."""

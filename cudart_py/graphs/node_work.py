@@ -17,8 +17,6 @@ from ..memory.host_memory import pinned_owner
 from ..memory.transfers import check_same, set_sides
 from ..streams.graph_nodes import NodeWork
 
-__all__ = ["NodeCopy", "NodeFill"]
-
 _INSTEAD = "capture the work again and call ExecutableGraph.update"
 
 

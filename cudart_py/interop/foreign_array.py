@@ -9,8 +9,6 @@ import numpy as np
 
 from .. import arguments
 
-__all__ = ["ForeignArray", "read_interface"]
-
 
 class ForeignArray(NamedTuple):
     """What an array interface says. `stream` is the handle of the stream to wait for, None without one."""

@@ -11,8 +11,6 @@ from ..memory.addresses import PointerAttributes, attributes_of
 from ..memory.array import DeviceArray
 from ..pointer import Pointer
 
-__all__ = ["pointer_attributes"]
-
 
 def pointer_attributes(x: Any) -> PointerAttributes:
     """Return what the driver knows of the memory behind an array or an address (cuPointerGetAttributes).

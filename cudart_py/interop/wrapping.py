@@ -16,8 +16,6 @@ from ..memory.protocols import DLPACK_CPU
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .foreign_array import read_interface
 
-__all__ = ["as_device_array", "from_dlpack", "is_foreign", "wrap"]
-
 _READ_ONLY = "pass read_only=True if nothing will write through the result"
 
 

@@ -13,8 +13,6 @@ from ..driver.calls import api
 from .function import Function
 from .shape import LaunchShape, dimensions
 
-__all__ = ["LaunchOptions", "active_clusters", "largest_cluster", "make_config"]
-
 # Every device that has clusters runs clusters of so many blocks. Some run larger ones, which the kernel must allow.
 _PORTABLE_CLUSTER = 8
 # The compute capability that clusters, launches that begin early and domains of memory need.

@@ -27,8 +27,6 @@ from ..streams.stream import Stream
 from ..textures.surface import Surface
 from ..textures.texture import Texture
 
-__all__ = ["convert_all", "integer_range"]
-
 # The complex numbers that structures of two floats or doubles hold, by their bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 

@@ -14,8 +14,6 @@ from ..driver import enums
 from ..driver.calls import api
 from .packing import make_packer
 
-__all__ = ["Function"]
-
 # The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
 _MAX_PARAMETER_BYTES = 32764
 

@@ -22,8 +22,6 @@ from .shape import LaunchShape
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["Kernel"]
-
 # More configurations of one kernel than this are rare; keeping them is a matter of speed only.
 _KEPT_LAUNCHES = 64
 # The largest C int, the type in which the driver takes a block's threads and bytes.

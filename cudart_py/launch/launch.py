@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..context.device import Device
     from .kernel import Kernel
 
-__all__ = ["BoundLaunch", "Launch", "Prepared"]
-
 # cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
 # CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
 # Behind the list come the size and the parameters themselves.

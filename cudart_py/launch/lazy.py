@@ -16,8 +16,6 @@ from .kernel import Kernel
 from .loading import compile
 from .module import Module
 
-__all__ = ["LazyModule"]
-
 
 class LazyModule:
     """CUDA C++ that is compiled for and loaded on each device when it is first used there (cuLibraryLoadData).

@@ -18,8 +18,6 @@ from ..driver.unwrap import failure
 from ..files import read_file
 from .module import Module, image_bytes
 
-__all__ = ["compile", "compile_image", "link", "load"]
-
 
 def compile_image(
     source: str | Path,

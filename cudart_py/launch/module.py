@@ -25,8 +25,6 @@ from ..memory.array import DeviceArray
 from ..shapes import Shape
 from .kernel import Kernel
 
-__all__ = ["Module"]
-
 
 class Module(Handle):
     """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.

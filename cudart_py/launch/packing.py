@@ -21,8 +21,6 @@ from ..memory.array import DeviceArray
 from ..streams.stream import Stream
 from .conversion import convert_all, integer_range
 
-__all__ = ["Packer", "make_packer"]
-
 # Takes a buffer of the signature's size, the arguments, and the stream of the launch.
 Packer = Callable[[Any, tuple[Any, ...], Stream], None]
 

@@ -10,8 +10,6 @@ from ..context.occupancy import compute, multiprocessor_of
 from ..streams.stream import Stream
 from .function import Function
 
-__all__ = ["LaunchShape", "dimensions"]
-
 
 class LaunchShape(NamedTuple):
     """A checked grid and block, three ints each, and the bytes of dynamic shared memory."""

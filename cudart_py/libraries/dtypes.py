@@ -10,17 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 
-__all__ = [
-    "KINDS",
-    "Kind",
-    "bfloat16",
-    "complex32",
-    "from_bfloat16",
-    "kind_of",
-    "name_of",
-    "to_bfloat16",
-]
-
 # A structure of one field, since two bytes of an integer would be mistaken for numbers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
 """The dtype of bfloat16 numbers, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""

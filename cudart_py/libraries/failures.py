@@ -14,8 +14,6 @@ from ..errors import (
     OutOfMemoryError,
 )
 
-__all__ = ["NotPositiveDefiniteError", "SingularMatrixError", "failure"]
-
 
 class SingularMatrixError(CudaError, np.linalg.LinAlgError):
     """A matrix that cannot be inverted; `pivot` is the row, counted from 0, where elimination found a zero."""

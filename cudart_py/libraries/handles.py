@@ -21,8 +21,6 @@ from ..memory.creation import empty
 from ..streams.stream import Stream
 from .failures import failure
 
-__all__ = ["LibraryHandle", "Scratch", "keep", "library_handle", "release", "scratch", "thread_cache"]
-
 # What cuBLAS asks for on a device of compute capability 9.0 and above, and on older ones, in bytes.
 WORKSPACE, SMALL_WORKSPACE = 32 << 20, 4 << 20
 

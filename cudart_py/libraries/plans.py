@@ -13,8 +13,6 @@ from ..streams.access_policy import AccessPolicy, policy_of
 from ..streams.graph import ExecutableGraph
 from ..streams.stream import Stream
 
-__all__ = ["Plan", "Plannable", "plannable"]
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)

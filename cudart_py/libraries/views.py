@@ -16,21 +16,6 @@ from ..memory.array import DeviceArray
 from ..streams.stream import Stream, legacy_default, stream_of
 from .dtypes import Kind, kind_of, name_of
 
-__all__ = [
-    "Matrix",
-    "Vector",
-    "check_apart",
-    "check_place",
-    "check_product",
-    "contiguous_matrix",
-    "device_of",
-    "kind",
-    "matrix",
-    "one_of",
-    "require_dtype",
-    "vector",
-]
-
 
 class Matrix(NamedTuple):
     """A matrix, or a batch of them, of rows that lie one behind the other.

@@ -10,8 +10,6 @@ from ..context.device import Device, current_device
 from ..driver import enums
 from ..driver.calls import api, device_ordinal
 
-__all__ = ["MemoryKind", "PointerAttributes", "attributes_of", "memory_kind"]
-
 MemoryKind = Literal["device", "host", "managed", "pageable"]
 
 _NAMES = (

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from .array import DeviceArray
     from .pools import MemoryPool, PoolMemory
 
-__all__ = [
-    "MOST_BYTES",
-    "Allocation",
-    "BorrowedAllocation",
-    "Origin",
-    "PitchedAllocation",
-    "allocate",
-    "allocation_error",
-    "free",
-    "too_many_bytes",
-    "with_room",
-]
-
 # More the driver cannot be asked for.
 MOST_BYTES = 2**64 - 1
 _PER_THREAD = per_thread_default.handle

@@ -28,8 +28,6 @@ from .transfers import Side, host_side, raw_bytes, transfer
 if TYPE_CHECKING:
     from .pools import MemoryPool
 
-__all__ = ["DeviceArray", "allocate_array", "side_of"]
-
 
 @hinted
 class DeviceArray(ArrayProtocols):

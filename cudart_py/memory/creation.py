@@ -16,8 +16,6 @@ from .array import DeviceArray, allocate_array
 from .fills import as_element, fill, fill_bytes
 from .pools import MemoryPool
 
-__all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros", "zeros_like"]
-
 
 def empty(
     shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None

@@ -19,8 +19,6 @@ from .transfers import transfer
 if TYPE_CHECKING:
     from .array import DeviceArray
 
-__all__ = ["as_element", "fill", "fill_bytes", "fill_words", "fills_at_once", "pattern_of", "row_of"]
-
 # The driver's fills of one row and of evenly spaced ones, by the bytes of a word.
 _ROW = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 _ROWS = {1: "cuMemsetD2D8Async", 2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}

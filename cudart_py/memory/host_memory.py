@@ -24,19 +24,6 @@ from ..pointer import Pointer
 from ..shapes import Shape
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 
-__all__ = [
-    "HostMemory",
-    "PinnedMemory",
-    "RegisteredMemory",
-    "array_over",
-    "device_pointer",
-    "is_pinned",
-    "pinned_empty",
-    "pinned_owner",
-    "register_host",
-]
-
-
 # Integers, floats, complex numbers, booleans, dates. The type string of other dtypes does not say all of them, nor that
 # of dtypes from other packages, such as an eight-bit float.
 _NAMED_KINDS = "biufcmM"

@@ -19,8 +19,6 @@ from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, array_over, pinned_owner
 
-__all__ = ["ManagedAttributes", "ManagedMemory", "advise", "managed_attributes", "managed_empty", "prefetch"]
-
 Location = Device | Literal["host"]
 
 Advice = Literal[

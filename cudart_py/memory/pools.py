@@ -23,8 +23,6 @@ from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from .allocation import with_room
 
-__all__ = ["KEEP_EVERYTHING", "MemoryPool", "PoolMemory"]
-
 # By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1

@@ -20,8 +20,6 @@ from ..driver.capabilities import require_interop
 from ..streams.stream import Stream, legacy_default
 from .transfers import Side
 
-__all__ = ["DLPACK_CPU", "ArrayProtocols"]
-
 # DLDeviceType of dlpack.h.
 DLPACK_CPU = 1
 _CUDA = 2

@@ -29,8 +29,6 @@ from .host_memory import PinnedMemory
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["THRESHOLD", "download", "release_staging", "upload"]
-
 # Below this many bytes starting the threads costs more than they save.
 THRESHOLD = 8 << 20
 

@@ -21,8 +21,6 @@ from ..streams.stream import Stream
 from . import staging
 from .host_memory import pinned_owner
 
-__all__ = ["Side", "check_same", "host_side", "page_locked_owners", "raw_bytes", "set_sides", "transfer"]
-
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
 

@@ -10,8 +10,6 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver.calls import api
 
-__all__ = ["WaitingHandle"]
-
 
 class WaitingHandle(Handle):
     """A handle whose end waits for all work of its device, which may use it.

@@ -6,8 +6,6 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-__all__ = ["document"]
-
 _SKELETON, _STYLE = (Path(__file__).parent / name for name in ("page.html", "style.css"))
 
 

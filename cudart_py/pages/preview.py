@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayPreview"]
-
 
 class ArrayPreview:
     """The first values of an array, made by `DeviceArray.preview`: at most two axes of them, as a NumPy array."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["drawing", "line", "text"]
-
 
 def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
     """Return a straight line of the CSS class `kind`."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-__all__ = ["Cell", "breakable", "facts", "table"]
-
 
 class Cell(NamedTuple):
     """A cell of a table: its text, its CSS classes, where a click leads to."""

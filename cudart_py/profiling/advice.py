@@ -22,8 +22,6 @@ from .metric_names import (
 )
 from .source_lines import HotLine
 
-__all__ = ["Advice", "advise_on"]
-
 Metrics = Mapping[str, float]
 # Lines with a smaller share of the weight are not worth the work.
 _LEAST_SHARE = 0.01

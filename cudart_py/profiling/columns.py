@@ -25,8 +25,6 @@ from .metric_names import (
     total,
 )
 
-__all__ = ["DEFAULT", "GROUPS", "Column", "choose", "read_choice"]
-
 
 @dataclass(frozen=True)
 class Column:

@@ -4,27 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = [
-    "BYTES",
-    "CONFLICTS",
-    "GLOBAL",
-    "LANES",
-    "LOCAL",
-    "LOCAL_REQUESTS",
-    "LOCAL_SECTORS",
-    "MATRIX_LOADS",
-    "REQUESTS",
-    "SECTORS",
-    "SECTOR_BYTES",
-    "SHARED",
-    "SHARED_ACCESSES",
-    "WARPS",
-    "WAVEFRONTS",
-    "add",
-    "names",
-    "total",
-]
-
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 BYTES = "smsp__sass_data_bytes_mem_global_op_{}.sum"

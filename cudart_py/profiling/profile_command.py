@@ -28,8 +28,6 @@ from .report.launch_table import BRIEF, launch_table
 from .report.page import profile_page
 from .source_lines import hot_lines, sources_of
 
-__all__ = ["add_command"]
-
 REFUSED = 2
 _WIDTH = 80
 _SOURCES = {".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".ptx"}

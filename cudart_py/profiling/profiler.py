@@ -9,8 +9,6 @@ from ..context.current import activated
 from ..context.device import current_device
 from ..driver.calls import api
 
-__all__ = ["profiler_range", "profiler_start", "profiler_stop"]
-
 
 def profiler_start() -> None:
     """Let the profiler that watches this process collect from here on (cuProfilerStart).

@@ -19,8 +19,6 @@ from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .report.page import profile_summary
 
-__all__ = ["LaunchProfile", "LineProfile", "Profile", "profile"]
-
 # The most kernels that a line names.
 _MOST_NAMED = 5
 

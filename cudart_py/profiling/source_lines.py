@@ -13,8 +13,6 @@ from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
 
-__all__ = ["HotLine", "Source", "hot_lines", "sources_of", "weight"]
-
 # What a multiprocessor of compute capability 9.0 does in a cycle: its four schedulers issue a warp's instruction each,
 # its shared memory makes one pass, and 64 bytes, which are two sectors, come from the second-level cache.
 _INSTRUCTIONS, _WAVEFRONTS, _SECTORS = 4, 1, 2

@@ -13,8 +13,6 @@ from ..driver import enums
 from ..driver.calls import api
 from .stream_base import StreamBase
 
-__all__ = ["AccessPolicy", "Window", "policy_of"]
-
 _ATTRIBUTES = ("closed", "is_contiguous", "nbytes", "pointer")
 _PROPERTIES = ("normal", "streaming", "persisting")
 

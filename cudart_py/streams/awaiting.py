@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .stream import Stream
 
-__all__ = ["ask_for", "until_finished"]
-
 
 async def until_finished(stream: Stream) -> None:
     """Wait for the work that a stream has by now."""

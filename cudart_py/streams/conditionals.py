@@ -18,8 +18,6 @@ from ..driver.unwrap import failure
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["Bodies", "Condition", "make_condition"]
-
 _Streams = TypeVar("_Streams")
 
 

@@ -22,8 +22,6 @@ from .stream_base import finished, resolved
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["Event", "Timer", "timed"]
-
 
 @hinted
 class Event(ComparedHandle):

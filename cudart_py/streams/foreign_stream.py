@@ -9,8 +9,6 @@ import numpy as np
 from .. import arguments
 from .stream_base import StreamBase
 
-__all__ = ["foreign_handle"]
-
 
 def foreign_handle(stream: Any) -> int:
     """Return the handle of a stream of this or another library as an int; TypeError for another object."""

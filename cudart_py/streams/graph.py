@@ -26,8 +26,6 @@ from .stream_base import StreamBase, resolved
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["Capturing", "ExecutableGraph", "Graph", "add_graph"]
-
 _MODES = ("global", "thread_local", "relaxed")
 # The kinds of nodes that the driver can leave out.
 _SWITCHED = ("kernel", "memcpy", "memset")

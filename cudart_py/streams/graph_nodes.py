@@ -14,8 +14,6 @@ from .stream_base import StreamBase
 if TYPE_CHECKING:
     from .graph import Graph
 
-__all__ = ["GraphNode", "NodeWork", "add_child_graph", "has_fill", "kind_of", "nodes_of"]
-
 _KIND = "CU_GRAPH_NODE_TYPE_"
 
 

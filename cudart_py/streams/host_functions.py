@@ -24,8 +24,6 @@ from .awaiting import ask_for
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["launch_host_function"]
-
 
 class _Waiting:
     """A function that waits in a stream (once), or in a graph (for each of its launches)."""

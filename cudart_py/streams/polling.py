@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from ..context.capture import captures, relaxed
 
-__all__ = ["ask", "longer", "until"]
-
 # Seconds between two questions: the first ones follow at once, for work that is nearly done.
 _LONGEST_PAUSE = 1e-3
 _SHORTEST_PAUSE = 1e-5

@@ -25,9 +25,6 @@ from .graph import Capturing, Graph, add_graph
 from .host_functions import launch_host_function
 from .stream_base import StreamBase, finished
 
-__all__ = ["Stream", "legacy_default", "per_thread_default", "stream_of"]
-
-
 # Each part of a switch has a graph and a stream.
 _MOST_CASES = 4096
 

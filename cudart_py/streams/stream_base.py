@@ -16,8 +16,6 @@ from ..context.lifetimes import ComparedHandle
 from ..driver import enums
 from ..driver.unwrap import failure
 
-__all__ = ["StreamBase", "finished", "resolved"]
-
 
 class StreamBase(ComparedHandle):
     """A stream's handle and device. `_device` is None for the default streams, which are any current device's."""

@@ -15,8 +15,6 @@ from ..driver.calls import api
 from ..memory.transfers import Side, page_locked_owners
 from ..streams.stream import Stream
 
-__all__ = ["ArrayEnd", "copy_array"]
-
 
 class ArrayEnd(NamedTuple):
     """A CUDA array, or a box inside it, as one end of a copy.

@@ -7,8 +7,6 @@ from ..memory.array import DeviceArray
 from ..memory.waiting import WaitingHandle
 from .cuda_array import CudaArray
 
-__all__ = ["ArrayObject"]
-
 
 class ArrayObject(WaitingHandle):
     """An object by which kernels use an array: a texture or a surface. It keeps the array alive.

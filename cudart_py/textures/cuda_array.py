@@ -22,8 +22,6 @@ from ..streams.stream import Stream, stream_of
 from .array_copies import ArrayEnd, copy_array
 from .formats import check_channels, check_format, format_of
 
-__all__ = ["CudaArray", "end_of"]
-
 
 class CudaArray(WaitingHandle):
     """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).

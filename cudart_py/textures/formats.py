@@ -9,8 +9,6 @@ import numpy as np
 from .. import arguments
 from ..driver import enums
 
-__all__ = ["check_channels", "check_format", "format_of"]
-
 _FORMATS = {
     "uint8": "UNSIGNED_INT8",
     "uint16": "UNSIGNED_INT16",

@@ -11,8 +11,6 @@ from ..driver.calls import api
 from .array_object import ArrayObject
 from .cuda_array import CudaArray
 
-__all__ = ["Surface"]
-
 
 class Surface(ArrayObject):
     """A surface object over a CUDA array that was made with `surface=True` (cuSurfObjectCreate).

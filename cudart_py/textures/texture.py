@@ -17,8 +17,6 @@ from .array_object import ArrayObject
 from .cuda_array import CudaArray
 from .formats import check_channels, check_format, format_of
 
-__all__ = ["Texture", "TextureOptions"]
-
 AddressMode = Literal["wrap", "clamp", "mirror", "border"]
 
 _ADDRESS_MODES: tuple[AddressMode, ...] = get_args(AddressMode)

@@ -13,8 +13,6 @@ from cudart_py.libraries import SparseMatrix, dot, spmv
 
 from ..device_code import blocks_for
 
-__all__ = ["CapturedIteration"]
-
 BLOCK = 256
 
 

@@ -16,8 +16,6 @@ from .. import timing
 from ..stop import Limit, Row
 from .judgement import judged, missing_row, skipped_row
 
-__all__ = ["lender", "lent", "nvmath_row", "runs_on_gpu"]
-
 
 def nvmath_row(
     title: str,

@@ -14,8 +14,6 @@ from cudart_py.benchmark import measure_host
 from .. import timing
 from ..stop import Check, Limit, Row, Value
 
-__all__ = ["judged", "missing_row", "relative_error", "skipped_row", "work_of"]
-
 
 class HasBytes(Protocol):
     """An array or a matrix, on the host or the device."""

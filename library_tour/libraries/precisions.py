@@ -14,8 +14,6 @@ from cudart_py.libraries import bfloat16, from_bfloat16, to_bfloat16
 
 from ..inputs import INPUT_BLOCK, repeated
 
-__all__ = ["PRECISIONS", "Precision", "bound_of", "exact", "numbers", "on_device", "peak_of", "unit_roundoff"]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from cudart_py.pages.tables import facts
 from ..runner import Outcome
 from .stop_page import STYLE, stop_page
 
-__all__ = ["machine", "write_index", "write_stop"]
-
 
 def machine(environment: Mapping[str, Any]) -> str:
     """Return what a run's figures are of, as a heading."""

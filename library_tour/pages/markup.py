@@ -11,8 +11,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-__all__ = ["code", "inline", "markdown"]
-
 
 @functools.cache
 def _parser() -> MarkdownIt:

@@ -9,8 +9,6 @@ from pathlib import Path
 from .. import plots
 from ..stop import Result
 
-__all__ = ["MISSING", "addresses", "available"]
-
 MISSING = "Pictures need matplotlib, the extra `plot`: pip install 'cudart-py[plot]'."
 # Of each picture, the format that a page shows.
 TYPES = {".svg": "image/svg+xml", ".gif": "image/gif"}

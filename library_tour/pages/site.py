@@ -14,8 +14,6 @@ from ..report import number, text_of
 from ..stop import Result, Row
 from .pictures import available
 
-__all__ = ["write"]
-
 # Beside the pages.
 PICTURES = "pictures"
 

@@ -17,8 +17,6 @@ from .markup import code, inline, markdown
 from .pictures import MISSING, addresses, available
 from .tables import beside
 
-__all__ = ["STYLE", "stop_page"]
-
 STYLE = Path(__file__).with_name("style.css")
 
 

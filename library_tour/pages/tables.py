@@ -10,8 +10,6 @@ from cudart_py.pages.tables import breakable
 from ..report import text_of
 from ..stop import Row
 
-__all__ = ["beside"]
-
 CHECK = "check"
 
 

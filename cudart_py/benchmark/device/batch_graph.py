@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from ...streams.graph import ExecutableGraph
 from ...streams.stream import Stream
 
-__all__ = ["capture_calls"]
-
 
 def capture_calls(works: Iterator[Callable[[], object]], calls: int, stream: Stream) -> ExecutableGraph | None:
     """Return a graph of so many calls, ready to be launched; None where they cannot be captured in the stream.

@@ -22,8 +22,6 @@ from ...launch.module import Module
 from ...memory.host_memory import pinned_empty
 from ...streams.stream import Stream
 
-__all__ = ["Blocker", "hold_kernel"]
-
 SOURCE = Path(__file__).with_name("blocking.cu")
 # Long enough to queue some hundred launches from Python, short enough not to be taken for a hang.
 TIMEOUT = 0.5

@@ -29,8 +29,6 @@ from ..clocks import ClockGuard
 from ..sampling import MeasureOptions
 from .samples import Plan, has_capability, take
 
-__all__ = ["KINDS", "Ceilings", "Kind", "ceilings", "measured_ceiling"]
-
 Kind = Literal["copy", "read", "write", "fp32", "fp64"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SOURCE = Path(__file__).with_name("ceilings.cu")

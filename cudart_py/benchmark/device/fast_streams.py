@@ -22,8 +22,6 @@ from ...launch.loading import compile
 from ...launch.module import Module
 from ...streams.stream import Stream
 
-__all__ = ["MOST", "fast_streams", "slowest_of_the_fast"]
-
 SOURCE = Path(__file__).with_name("nothing.cu")
 
 # So many streams, which are some groups of them, are made at a time, until both kinds have been seen and enough streams

@@ -17,8 +17,6 @@ from .blocking import Blocker
 from .fast_streams import fast_streams
 from .timing import DeviceTimer, Work
 
-__all__ = ["Plan", "StreamWork", "Taken", "has_capability", "take", "take_in_each"]
-
 # Work for each stream that it is measured in.
 StreamWork = Callable[[Stream], object]
 

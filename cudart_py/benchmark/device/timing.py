@@ -20,8 +20,6 @@ from ..sampling import MeasureOptions, Sample
 from .batch_graph import capture_calls
 from .blocking import Blocker
 
-__all__ = ["SHORT", "DeviceTimer", "Trial"]
-
 Work = Callable[[], object]
 
 # Shorter work is measured in batches, since the events' own time would be a large part of a single call's.

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["CollectedTests"]
-
 
 class CollectedTests:
     """The tests that pytest found before any was left out, by `-k` for example, and the files that it found them in."""

@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 
 from ..table import aligned
 
-__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "other_compiler", "read_limit", "table", "verdict"]
-
 Launches = Sequence[Mapping[str, Any]]
 
 # Sums of the metrics whose names begin and end so.

@@ -20,8 +20,6 @@ from typing import Any
 from .machine import gpu_info
 from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 
-__all__ = ["add_command", "gate"]
-
 # Returns the next run, of the named benchmarks alone where there are names; None where there are no more.
 Take = Callable[..., Json | None]
 # What seems slower is measured again until so many of these runs agree.

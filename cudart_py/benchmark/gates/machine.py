@@ -9,8 +9,6 @@ from ...compilation.programs import library_version
 from ...context.nvml import nvml
 from ...errors import NotSupportedError, NvrtcError
 
-__all__ = ["gpu_info", "nvrtc_version"]
-
 _NVRTC = "nvidia-cuda-nvrtc"
 
 # The last ones are those that this one is often measured beside.

@@ -20,8 +20,6 @@ from typing import Any
 from ..record import median_error
 from ..table import aligned
 
-__all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "slowdown_of_peers", "table"]
-
 Json = Mapping[str, Any]
 SECONDS = "seconds"
 # How many times the noise a figure may be away from the baseline's: with twice the noise of three runs, one of some

@@ -8,8 +8,6 @@ import pytest
 
 from ...driver.capabilities import capabilities
 
-__all__ = ["why_not_limited"]
-
 _OURS = ("gpu_benchmark", "host_benchmark")
 _REFUSAL = (
     "--benchmark-compare-fail limits times, and this driver does not measure any. Limit what it counts instead, for "

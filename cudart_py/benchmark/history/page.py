@@ -15,8 +15,6 @@ from .runs import Run
 from .trend_chart import trend_chart, written
 from .trends import Setup, Trend, setups
 
-__all__ = ["page"]
-
 _BODY, _STYLE = (Path(__file__).parent / name for name in ("page.html", "page.css"))
 
 _ROOFLINE = """\

@@ -10,8 +10,6 @@ from typing import Any
 from .page import page
 from .runs import StoreError, read_store
 
-__all__ = ["add_command", "report"]
-
 WRITTEN, REFUSED = 0, 2
 
 

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from ...pages.svg import drawing, line, text
 from .runs import Entry
 
-__all__ = ["Kernel", "ceilings_of", "kernels_of", "operations", "roofline"]
-
 _WIDTH, _HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 22, 44
 _BANDWIDTHS, _PEAKS = ("copy", "read", "write"), ("fp32", "fp64")

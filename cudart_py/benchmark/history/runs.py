@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Entry", "Run", "StoreError", "read_store"]
-
 # What pytest-benchmark itself takes for a stored run, and what it writes where there is no commit.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")

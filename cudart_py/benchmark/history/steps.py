@@ -32,8 +32,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SHORTEST", "SMALLEST", "best_fits", "find_steps", "levels"]
-
 # The fewest values of a level, and the smallest change of a level that is reported.
 SHORTEST = 3
 SMALLEST = 0.01

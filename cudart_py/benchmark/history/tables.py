@@ -12,8 +12,6 @@ from .steps import SHORTEST
 from .trend_chart import written
 from .trends import TIME, Setup, Step, Trend
 
-__all__ = ["changes", "counted_table", "percent", "runs_table", "steps_table", "timed_table"]
-
 # A time is called slower or faster from this change on, where the quartiles of the two runs do not overlap.
 _SMALLEST = 0.01
 _MOST_STEPS = 100

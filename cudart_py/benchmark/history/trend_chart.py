@@ -10,8 +10,6 @@ from ...pages.svg import drawing, text
 from ..record import format_seconds
 from .trends import TIME, Figure, Point, Trend
 
-__all__ = ["trend_chart", "written"]
-
 # In units of the drawing, which the page scales to the width that it has.
 _WIDTH, _HEIGHT = 440, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 22, 24

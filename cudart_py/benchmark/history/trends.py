@@ -14,8 +14,6 @@ from ..gates import counter_gate
 from .runs import Entry, Run
 from .steps import find_steps, levels
 
-__all__ = ["TIME", "Conditions", "Figure", "Point", "Setup", "Step", "Trend", "setups"]
-
 
 class Figure(NamedTuple):
     """What is followed: its name, whether it is the same in every run of the same code, and whether more is worse."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from .ptx_linking import strong_definitions
 
-__all__ = ["FATBIN", "LINK_TIME_CODE", "MACHINE_CODE", "architecture", "definitions", "is_ptx", "runs_on"]
-
 LINK_TIME_CODE = b"\xedCN\x7f"
 MACHINE_CODE = b"\x7fELF"
 FATBIN = b"\x50\xed\x55\xba"

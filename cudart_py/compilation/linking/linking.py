@@ -22,8 +22,6 @@ from ..signatures import Signature
 from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
 from .ptx_linking import link_ptx, linked_definitions
 
-__all__ = ["link_images"]
-
 _LIBRARY = b"!<arch>\n"
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-__all__ = ["link_ptx", "linked_definitions", "strong_definitions"]
-
 _VERSION = re.compile(r"^\.version\s+(\d+)\.(\d+)\s*$", re.MULTILINE)
 _HEADER = re.compile(r"^\.(?:version|target|address_size)\b[^\n]*\n?", re.MULTILINE)
 _DECLARATION = re.compile(

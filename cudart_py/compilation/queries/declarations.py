@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Declarations", "read_declarations"]
-
 # Text that is not code, and the marks that end a declaration. Every alternative also ends at the end of the text, so
 # that no opening is searched for twice.
 _PIECE = re.compile(

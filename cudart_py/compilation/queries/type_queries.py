@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from ..demangling import declared_name, demangle
 from ..diagnostics import NAME_MAP
 
-__all__ = ["TEMPLATES", "can_be_spelled", "concerns_queries", "expression", "read_types", "type_of"]
-
 # A name that no user's source contains, so that it cannot collide.
 _PROBE = "cudart_py_type_of_3f9c1e"
 # Names of strings and of functions' own variables.

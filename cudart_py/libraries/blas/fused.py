@@ -20,8 +20,6 @@ from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
 from .scalars import compute_type, factor
 
-__all__ = ["gemm_epilogue"]
-
 TYPES = ("float16", "bfloat16", "float32")
 EPILOGUES: dict[str | None, str] = {None: "BIAS", "relu": "RELU_BIAS", "gelu": "GELU_BIAS"}
 MOST_PLANS = 64

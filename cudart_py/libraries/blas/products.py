@@ -21,8 +21,6 @@ from ..handles import LibraryHandle, keep, library_handle
 from ..plans import Plan, plannable
 from .scalars import Factor, Scalar, check_number, check_unread, compute_type, operation, scalar
 
-__all__ = ["DEFAULT_ALGORITHM", "TYPES", "gemm"]
-
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 # cublasGemmAlgo_t's own default, and what still fits into the 32-bit functions.
 DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1

@@ -12,8 +12,6 @@ from ... import arguments
 from ...driver.calls import library
 from ..dtypes import Kind
 
-__all__ = ["Factor", "Scalar", "check_number", "check_unread", "compute_type", "factor", "operation", "scalar"]
-
 Scalar = float | complex
 
 MOST_FACTORS = 256

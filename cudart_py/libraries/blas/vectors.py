@@ -16,8 +16,6 @@ from ..handles import keep, library_handle
 from .products import gemm
 from .scalars import Scalar, check_unread, operation, scalar
 
-__all__ = ["axpy", "dot", "gemv", "scal"]
-
 BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
 ALL_TYPES = ("float16", "bfloat16", *BLAS_TYPES)
 

@@ -23,8 +23,6 @@ from ..failures import failure
 from ..handles import keep
 from . import layout
 
-__all__ = ["CufftPlan", "NewArray", "Transform", "check_lengths", "find_transform", "halved", "make_plan"]
-
 INT_MAX = 2**31 - 1
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from ... import arguments
 
-__all__ = ["Axes", "Layout", "as_axes", "describe", "fits_in_place", "whole_axes"]
-
 Axes = int | Sequence[int] | None
 
 

@@ -15,15 +15,12 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, empty_like
 from ...streams.stream import Stream
 from .. import views
-from ..dtypes import complex32
 from ..failures import failure
 from ..handles import keep, scratch, thread_cache
 from ..plans import Plan, plannable
 from . import layout
 from .cufft_plans import CufftPlan, NewArray, check_lengths, find_transform, halved, make_plan
 from .layout import Axes
-
-__all__ = ["complex32", "fft", "ifft", "irfft", "rfft"]
 
 # Of an int, in which cuFFT counts.
 _LONGEST = 2**31 - 1

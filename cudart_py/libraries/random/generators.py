@@ -22,8 +22,6 @@ from .. import views
 from ..failures import failure
 from ..handles import keep, thread_cache
 
-__all__ = ["KINDS", "Generator", "log_normal", "normal", "poisson", "uniform"]
-
 Filled = TypeVar("Filled", DeviceArray, NDArray[Any])
 
 

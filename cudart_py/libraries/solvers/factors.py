@@ -23,8 +23,6 @@ from ..handles import library_handle
 from .layout import copied, diagonal, transposed, triangle
 from .linear import TYPES, Work, check_right_hand_side, check_square, columns_of
 
-__all__ = ["eigh", "lstsq", "qr", "svd"]
-
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return Q, of orthonormal columns, and the upper triangular R with Q R = a (cusolverDnXgeqrf, Xorgqr).

@@ -24,8 +24,6 @@ from ..dtypes import Kind
 from ..failures import failure
 from ..handles import library_handle
 
-__all__ = ["copied", "diagonal", "transposed", "triangle"]
-
 WORDS = {4: ("unsigned", np.uint32), 8: ("unsigned long long", np.uint64), 16: ("ulonglong2", np.complex128)}
 TILE, BLOCK = 32, (32, 8)
 SOURCE = Path(__file__).parent / "device_code" / "triangle.cu"

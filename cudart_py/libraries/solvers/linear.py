@@ -25,8 +25,6 @@ from ..failures import NotPositiveDefiniteError, SingularMatrixError, failure
 from ..handles import library_handle, thread_cache
 from .layout import copied, diagonal, transposed, triangle
 
-__all__ = ["Work", "cholesky", "solve", "solve_triangular"]
-
 TYPES = ("float32", "float64", "complex64", "complex128")
 
 

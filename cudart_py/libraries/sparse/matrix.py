@@ -19,8 +19,6 @@ from .. import views
 from ..dtypes import Kind
 from ..failures import failure
 
-__all__ = ["DenseMatrix", "DenseVector", "Description", "SparseMatrix", "SparseVector", "check_matrix"]
-
 TYPES = ("float32", "float64", "complex64", "complex128")
 FORMATS = ("csr", "coo", "sell")
 INDEX_DTYPE = np.dtype(np.int32)

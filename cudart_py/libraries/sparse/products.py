@@ -19,8 +19,6 @@ from ..failures import failure
 from ..handles import keep, library_handle, scratch
 from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
 
-__all__ = ["gemvi", "spdot", "spmm", "spmv"]
-
 
 class _Prepared(NamedTuple):
     """What cuSPARSE found out about a matrix for one operation: it belongs to this descriptor and this buffer."""

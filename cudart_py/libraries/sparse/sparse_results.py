@@ -22,8 +22,6 @@ from ..failures import failure
 from ..handles import library_handle
 from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, check_matrix
 
-__all__ = ["sddmm", "sparse_from_dense", "spgemm"]
-
 
 def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
     """Return alpha a b, of three sparse matrices in the format "csr" (cusparseSpGEMM).

@@ -12,8 +12,6 @@ from .. import views
 from ..failures import failure
 from ..handles import keep, library_handle, scratch
 
-__all__ = ["solve_tridiagonal"]
-
 # The library takes no smaller systems.
 LEAST = 3
 

@@ -12,8 +12,6 @@ from ..source_lines import Source, sources_of
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["annotated_sources", "filled", "shown_lines"]
-
 # So many lines around one that did something are shown, and gaps of so many more are left out.
 _NEAR = 3
 _GAP = 8

@@ -12,8 +12,6 @@ from .explanations import LIMITS
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["profile_data"]
-
 
 def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None) -> dict[str, Any]:
     """Return a profile as dictionaries and lists; `metrics` names those that are wanted, all by default.

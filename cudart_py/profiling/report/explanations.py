@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FIGURES", "LIMITS"]
-
 FIGURES = {
     "sectors a load, a store, an atomic (sect.)": "pieces of 32 bytes of global memory that a warp's instruction "
     "touches; 4 are enough for 32 lanes of 4 bytes, and 16 for 32 lanes of 16 bytes",

@@ -12,8 +12,6 @@ from ..columns import GROUPS, Column
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["BRIEF", "Row", "extents", "launch_table", "rows_of", "shortened"]
-
 _WIDTH = 80
 _NARROWEST = 8
 # What fits into 80 columns; a kernel that does not use shared memory has no conflicts.

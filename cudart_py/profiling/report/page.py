@@ -19,8 +19,6 @@ from .launch_table import rows_of
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["profile_page", "profile_summary"]
-
 _STYLE = Path(__file__).with_name("page.css")
 _MOST_LINES = 15
 # Lines with a smaller share are not among the hot ones, and a share below the second figure is not written.

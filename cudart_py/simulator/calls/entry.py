@@ -23,8 +23,6 @@ from ..state.progress import progress
 from ..state.queue import captures
 from ..state.queue.runner import runner
 
-__all__ = ["alone", "entry", "refusal"]
-
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 

@@ -9,8 +9,6 @@ from cuda.bindings.driver import CUresult
 from ..state.errors import StatusError
 from .entry import entry
 
-__all__ = ["cuGetErrorName", "cuGetErrorString"]
-
 
 def _known(error: Any) -> CUresult:
     try:

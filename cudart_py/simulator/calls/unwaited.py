@@ -9,8 +9,6 @@ from ..state.devices import state
 from ..state.fault_reports import readable
 from ..state.queue.work import needed
 
-__all__ = ["note_exit"]
-
 
 def note_exit() -> None:
     """Say on standard error, in one line, which kernels have not run because nothing waited for them.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ..ptx.running.memory.addresses import Address
     from ..ptx.syntax.instructions import Instruction
 
-__all__ = ["Footprint", "MemoryAccess"]
-
 Array = NDArray[Any]
 ndarray = np.ndarray
 

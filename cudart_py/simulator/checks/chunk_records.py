@@ -17,8 +17,6 @@ from .uninitialised.marks import Marks
 if TYPE_CHECKING:
     from ..ptx.running.scheduler import Chunk
 
-__all__ = ["ChunkRecords", "records_of"]
-
 
 @dataclass(slots=True)
 class ChunkRecords:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ..ptx.running.groups import Group
     from ..ptx.syntax.instructions import Instruction
 
-__all__ = ["Divergence", "outside_mask"]
-
 
 class _Place:
     """The place of a barrier: the block of instructions that it ends, in its function.

@@ -12,15 +12,6 @@ from ...callers import warn_caller
 from ...errors import SimulatorWarning
 from ..state.fault_reports import readable
 
-__all__ = [
-    "Finding",
-    "deliver",
-    "mode",
-    "pending",
-    "put_finding",
-    "set_sanitizer",
-]
-
 CHECKS_VARIABLE = "CUDART_PY_SANITIZER"
 MODES = ("off", "warn", "error")
 _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}

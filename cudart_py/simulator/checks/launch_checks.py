@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.scheduler import Chunk
 
-__all__ = ["LaunchChecks"]
-
 Method = TypeVar("Method", bound=Callable[..., None])
 
 

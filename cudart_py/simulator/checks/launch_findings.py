@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Instruction
     from .accesses import Footprint
 
-__all__ = ["LaunchFindings"]
-
 ndarray = np.ndarray
 
 

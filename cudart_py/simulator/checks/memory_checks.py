@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..ptx.compiling.forms import Form
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
-from ..ptx.running.memory.units import UNIT
+from ..ptx.operations.matrix_descriptors import UNIT
 from ..ptx.syntax.instructions import Vector
 from ..state.memory.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..ptx.running.memory.addresses import Mixed
     from ..ptx.syntax.instructions import Instruction
     from .launch_findings import LaunchFindings
-
-__all__ = ["MemoryChecks"]
 
 Array = NDArray[Any]
 ndarray = np.ndarray

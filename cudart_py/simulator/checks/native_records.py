@@ -15,8 +15,6 @@ from ..ptx.running.observer import PieceRecords
 from ..state.memory.record_limit import limit
 from ..state.memory.shadow import FILLED, ShadowMemory
 
-__all__ = ["NativeRecords"]
-
 Array = NDArray[Any]
 
 # The time takes 32 bits of a record. A launch that would begin behind this one begins anew, with new records.

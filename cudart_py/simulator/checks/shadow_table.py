@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Instruction
     from ..state.memory.shadow import ShadowMemory
 
-__all__ = ["ShadowTable"]
-
 Array = NDArray[Any]
 
 

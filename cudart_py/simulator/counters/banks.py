@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_wavefronts"]
-
 Array = NDArray[Any]
 _BANKS = 32
 _WORD = 4

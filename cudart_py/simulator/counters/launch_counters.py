@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ..ptx.running.launch import LaunchState
     from ..ptx.syntax.instructions import Instruction
 
-__all__ = ["LaunchCounters"]
-
 ndarray = np.ndarray
 Line = tuple[str, int]
 

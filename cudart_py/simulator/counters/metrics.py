@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MODELLED", "Tally", "metrics", "total"]
-
 _L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
 
 # A metric's name, by what is counted, in which space, by what kind of instruction.

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_atomic_sectors", "count_different", "count_sectors", "run_sectors"]
-
 Array = NDArray[Any]
 SECTOR = 32
 

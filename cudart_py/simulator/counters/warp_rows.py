@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group
 
-__all__ = ["WarpRows", "rows_of", "warps_of"]
-
 Array = NDArray[Any]
 _LANES = 32
 

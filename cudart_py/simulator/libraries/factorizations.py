@@ -15,8 +15,6 @@ from .common.functions import LibraryError, Objects
 from .common.numbers import DTYPES, LETTERS
 from .common.operands import Operand, columns, vector
 
-__all__ = ["WORKSPACE", "Handle", "handles", "lapack_function", "matrix_at", "queue_factorization", "triangle_of"]
-
 # What the functions say that they work in: bytes on the device, and on the host.
 WORKSPACE = 256
 

@@ -15,8 +15,6 @@ from nvmath.bindings.curand import check_status
 
 from ...errors import NotSupportedError
 
-__all__ = ["call", "create_generator", "is_installed", "version"]
-
 _GENERATOR = (c_void_p,)
 _NUMBERS = (c_void_p, c_void_p, c_size_t)
 _PARAMETERS: dict[str, tuple[Any, ...]] = {

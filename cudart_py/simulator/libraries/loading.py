@@ -10,8 +10,6 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from ...errors import NotSupportedError
 
-__all__ = ["available", "find"]
-
 # The modules here, by the names of nvmath's.
 _MODULES = {
     "cublas": "cublas",

@@ -13,30 +13,6 @@ from .common.functions import LibraryError, Objects
 from .common.numbers import DTYPES, LETTERS
 from .common.operands import Operand, array, vector
 
-__all__ = [
-    "SparseMatrix",
-    "SparseProduct",
-    "SparseVector",
-    "create_coo",
-    "create_csr",
-    "create_dn_mat",
-    "create_dn_vec",
-    "create_sliced_ell",
-    "create_sp_vec",
-    "csr_set_pointers",
-    "dense",
-    "destroy_dn_mat",
-    "destroy_dn_vec",
-    "destroy_sp_mat",
-    "destroy_sp_vec",
-    "matrices",
-    "products",
-    "sp_gemm_create_descr",
-    "sp_gemm_destroy_descr",
-    "sp_mat_get_size",
-    "sparse_vectors",
-]
-
 _INDEX_DTYPES: dict[int, np.dtype[Any]] = {
     int(IndexType.INDEX_32I): np.dtype(np.int32),
     int(IndexType.INDEX_64I): np.dtype(np.int64),

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .native.machine import CodeCache
     from .running.launch import LaunchState
 
-__all__ = ["has_llvmlite", "run"]
-
 
 def run(
     *arguments: Any,

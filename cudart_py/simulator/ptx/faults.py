@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TOO_LONG", "TOO_MANY_STEPS", "Fault", "PtxError", "UnsupportedError"]
-
 # What the faults of launches say that reach a limit.
 TOO_LONG = "the limit of seconds is reached, which CUDART_PY_SIMULATOR_SECONDS sets"
 TOO_MANY_STEPS = "the limit of executed instructions is reached, which CUDART_PY_SIMULATOR_STEPS sets"

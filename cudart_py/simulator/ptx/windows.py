@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "FUNCTION_WINDOW",
-    "LOCAL_WINDOW",
-    "PARAM_WINDOW",
-    "RESERVED_SHARED",
-    "RUNTIME_SHARED",
-    "SHARED_UNIT",
-    "SHARED_WINDOW",
-    "WINDOW_BYTES",
-    "WORKSPACE_WINDOW",
-]
-
 # Windows of generic addresses lie above everything that a process can map.
 SHARED_WINDOW = 1 << 50
 LOCAL_WINDOW = 1 << 51

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from cuda.bindings.driver import CUdeviceptr
 
-__all__ = ["host_address", "number"]
-
 
 def number(value: Any) -> int:
     """Return a handle, address or integer argument as an int; None is a null pointer."""

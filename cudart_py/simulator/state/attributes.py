@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cuda.bindings.driver import CUdevice_attribute
 
-__all__ = ["ATTRIBUTES", "attribute"]
-
 # The answers of an H200, by the attribute's name without its prefix; all others are 0. What this driver has no
 # function for (interprocess handles, virtual memory, stream memory operations, sparse arrays) is 0 as well.
 _ANSWERS = {

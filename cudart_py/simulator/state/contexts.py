@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from ..ptx.operations.textures import Texture
     from .queue.conditionals import Condition
 
-__all__ = [
-    "Context",
-    "all_active",
-    "current",
-    "find_context",
-    "in_a_call",
-    "in_finalizer",
-    "lost_by",
-    "of_thread",
-    "primary",
-    "take_report",
-]
-
 
 def default_limits() -> dict[int, int]:
     """Return the limits that a new context has, by the number of the limit."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .contexts import Context
     from .memory.pools import Pool
 
-__all__ = ["Device", "find_device", "state"]
-
 
 class Device:
     """One card: the bytes of its memory that are in use, its primary context and its pools."""

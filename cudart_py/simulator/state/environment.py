@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["one_of", "whole_number"]
-
 
 def whole_number(variable: str, default: int, least: int, most: int) -> int:
     """Return the number in an environment variable, or raise ValueError that names it."""

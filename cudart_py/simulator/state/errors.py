@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cuda.bindings.driver import CUresult
 
-__all__ = ["StatusError"]
-
 
 class StatusError(Exception):
     """A status other than success, which the driver function that raises it answers."""

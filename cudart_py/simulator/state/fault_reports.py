@@ -6,8 +6,6 @@ import re
 
 from ...compilation.demangling import declared_name, demangle
 
-__all__ = ["put_report", "readable", "summary", "take_report"]
-
 _reports: list[str] = []
 
 

@@ -10,8 +10,6 @@ from cuda.bindings.driver import CUresult
 
 from .errors import StatusError
 
-__all__ = ["Handles", "next_handle"]
-
 Value = TypeVar("Value")
 
 # Far above 0, 1 and 2, which are the default streams; never used again, so that a stale handle is found out.

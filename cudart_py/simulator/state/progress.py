@@ -19,8 +19,6 @@ from threading import get_ident
 from types import FrameType
 from typing import Any
 
-__all__ = ["progress"]
-
 # Several times as fast as the functions of `signal`, which make enums of what these return.
 getsignal: Callable[[int], Any] = _signal.getsignal
 set_handler: Callable[[int, Any], Any] = _signal.signal

@@ -19,18 +19,6 @@ from .queue.scheduling import complete, enqueue
 from .queue.stream import Stream
 from .queue.work import Work
 
-__all__ = [
-    "GREATEST_PRIORITY",
-    "LEAST_PRIORITY",
-    "complete_stream",
-    "end_context",
-    "find_stream",
-    "refuse_captured",
-    "run_now",
-    "streams",
-    "submit",
-]
-
 LEAST_PRIORITY = 0
 GREATEST_PRIORITY = -5
 

@@ -4,8 +4,6 @@ import math
 
 from numba import cuda, float32, float64, int32
 
-__all__ = ["KERNELS"]
-
 
 def scaled_sum(a, x, y):
     """Add a multiple of x to y."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["KERNELS"]
-
 
 @triton.jit
 def softmax(out, x, columns, width: tl.constexpr):

@@ -25,26 +25,6 @@ from ..modules import modules
 from ..streams import events
 from . import leaks
 
-__all__ = [
-    "cuCtxDisablePeerAccess",
-    "cuCtxEnablePeerAccess",
-    "cuCtxGetCurrent",
-    "cuCtxGetDevice",
-    "cuCtxGetFlags",
-    "cuCtxGetStreamPriorityRange",
-    "cuCtxPopCurrent",
-    "cuCtxPushCurrent",
-    "cuCtxResetPersistingL2Cache",
-    "cuCtxSetCurrent",
-    "cuCtxSynchronize",
-    "cuDevicePrimaryCtxGetState",
-    "cuDevicePrimaryCtxRelease",
-    "cuDevicePrimaryCtxReset",
-    "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxSetFlags",
-    "end",
-]
-
 
 def end(context: Context, in_use: Collection[int] = ()) -> None:
     """Drop everything that a context has, its work undone.

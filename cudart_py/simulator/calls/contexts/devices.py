@@ -21,22 +21,6 @@ from ...state.memory.record_limit import limit
 from ..entry import entry
 from ..launches.launches import engine, launch_limits, threads
 
-__all__ = [
-    "cuDeviceCanAccessPeer",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetByPCIBusId",
-    "cuDeviceGetCount",
-    "cuDeviceGetName",
-    "cuDeviceGetP2PAttribute",
-    "cuDeviceGetPCIBusId",
-    "cuDeviceGetTexture1DLinearMaxWidth",
-    "cuDeviceGetUuid",
-    "cuDeviceTotalMem",
-    "cuDriverGetVersion",
-    "cuInit",
-]
-
 DRIVER_VERSION = 13000
 NAME = b"cudart-py simulator (sm_90)"
 DEVICES_VARIABLE = "CUDART_PY_SIMULATOR_DEVICES"

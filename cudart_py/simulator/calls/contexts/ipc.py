@@ -10,14 +10,6 @@ from ...state.contexts import current
 from ...state.errors import StatusError
 from ..entry import entry
 
-__all__ = [
-    "cuIpcCloseMemHandle",
-    "cuIpcGetEventHandle",
-    "cuIpcGetMemHandle",
-    "cuIpcOpenEventHandle",
-    "cuIpcOpenMemHandle",
-]
-
 
 def _refuse() -> NoReturn:
     current()

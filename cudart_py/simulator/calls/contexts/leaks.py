@@ -9,8 +9,6 @@ import sys
 from ...state import memory
 from ..modules.modules import modules
 
-__all__ = ["watch"]
-
 LEAKS_VARIABLE = "CUDART_PY_SIMULATOR_LEAKS"
 
 

@@ -12,8 +12,6 @@ from ...state.contexts import current
 from ...state.errors import StatusError
 from ..entry import entry
 
-__all__ = ["cuCtxGetLimit", "cuCtxSetLimit"]
-
 _LARGEST_STACK = 512 << 10
 # The smallest size that an H200 sets.
 _SMALLEST_PRINTF_FIFO = 512 << 10

@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...state.contexts import current
 from ..entry import entry
 
-__all__ = ["cuProfilerStart", "cuProfilerStop"]
-
 
 @entry()
 def cuProfilerStart() -> None:

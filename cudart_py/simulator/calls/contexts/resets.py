@@ -16,8 +16,6 @@ from ..entry import entry
 from ..graphs.executables import executables
 from .contexts import end
 
-__all__ = ["drop_bytes", "reset"]
-
 
 @entry()
 def reset(in_use: Collection[int]) -> None:

@@ -16,8 +16,6 @@ from .node_order import NodeOrder, run_nodes
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["RunConditional", "conditions_of"]
-
 _KIND = CUgraphConditionalNodeType
 
 

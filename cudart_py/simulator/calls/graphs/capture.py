@@ -26,16 +26,6 @@ from ..entry import entry
 if TYPE_CHECKING:
     from ...state.queue.stream import Stream
 
-__all__ = [
-    "cuStreamBeginCapture",
-    "cuStreamBeginCaptureToGraph",
-    "cuStreamEndCapture",
-    "cuStreamGetCaptureInfo",
-    "cuStreamIsCapturing",
-    "cuStreamUpdateCaptureDependencies",
-    "cuThreadExchangeStreamCaptureMode",
-]
-
 _STATUS = CUstreamCaptureStatus
 
 

@@ -21,8 +21,6 @@ from ...state.queue.conditionals import Condition, Conditional
 from ...state.queue.graphs import Graph, find_graph, find_nodes
 from ..entry import entry
 
-__all__ = ["cuGraphAddNode", "cuGraphConditionalHandleCreate"]
-
 _KIND = CUgraphConditionalNodeType
 # The graphs of a CUDA_CONDITIONAL_NODE_PARAMS, behind the handle, the type and the size.
 _GRAPHS_OFFSET = 16

@@ -34,17 +34,6 @@ from .node_order import NodeOrder, run_nodes
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = [
-    "cuGraphExecDestroy",
-    "cuGraphExecGetFlags",
-    "cuGraphExecUpdate",
-    "cuGraphInstantiate",
-    "cuGraphInstantiateWithParams",
-    "cuGraphLaunch",
-    "cuGraphUpload",
-    "executables",
-]
-
 _FLAGS = CUgraphInstantiate_flags
 _TYPES_IN_BODIES = {
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL,

@@ -9,8 +9,6 @@ from ...state.queue.graphs import ChildGraph, Graph, Node
 from ...state.queue.operations import Operation
 from .bodies import RunConditional
 
-__all__ = ["FlatGraph", "kinds_of"]
-
 
 def kinds_of(graph: Graph) -> tuple[Any, ...]:
     """Return what each node holds: a class of operations, or for a node with graphs inside a tuple of the same kind."""

@@ -13,22 +13,6 @@ from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph
 
-__all__ = [
-    "cuGraphAddChildGraphNode",
-    "cuGraphAddHostNode",
-    "cuGraphChildGraphNodeGetGraph",
-    "cuGraphClone",
-    "cuGraphCreate",
-    "cuGraphDebugDotPrint",
-    "cuGraphDestroy",
-    "cuGraphGetEdges",
-    "cuGraphGetNodes",
-    "cuGraphGetRootNodes",
-    "cuGraphNodeGetDependencies",
-    "cuGraphNodeGetDependentNodes",
-    "cuGraphNodeGetType",
-]
-
 
 @entry(values=1)
 def cuGraphCreate(flags: Any) -> Any:

@@ -26,15 +26,6 @@ from ..modules.functions import find_function
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
 
-__all__ = [
-    "cuGraphExecChildGraphNodeSetParams",
-    "cuGraphExecKernelNodeSetParams",
-    "cuGraphExecMemcpyNodeSetParams",
-    "cuGraphExecMemsetNodeSetParams",
-    "cuGraphNodeGetEnabled",
-    "cuGraphNodeSetEnabled",
-]
-
 # What can be left out of launches.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
 

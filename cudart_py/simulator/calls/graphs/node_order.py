@@ -14,8 +14,6 @@ from ...state.queue.work import Work
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["NodeOrder", "run_nodes"]
-
 # Larger graphs are taken as if each node came after all those that have run.
 _MOST_NODES = 1024
 

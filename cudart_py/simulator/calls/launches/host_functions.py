@@ -22,8 +22,6 @@ from ..entry import entry
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["HostCall", "cuLaunchHostFunc"]
-
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 

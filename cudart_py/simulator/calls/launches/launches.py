@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.queue.stream import Stream
 
-__all__ = [
-    "KernelLaunch",
-    "cuLaunchCooperativeKernel",
-    "cuLaunchKernel",
-    "cuLaunchKernelEx",
-    "engine",
-    "launch_limits",
-    "threads",
-]
-
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
 _USUAL_STEPS = 1 << 26

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ...ptx.running.scheduler import Chunk
     from ...ptx.syntax.instructions import Instruction
 
-__all__ = ["observer"]
-
 
 class Observers(Observer):
     """Several observers of one launch, called one after the other for each event."""

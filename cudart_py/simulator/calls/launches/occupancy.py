@@ -15,17 +15,6 @@ from ...state.errors import StatusError
 from ..entry import entry
 from ..modules.functions import LoadedFunction, find_function
 
-__all__ = [
-    "cuOccupancyAvailableDynamicSMemPerBlock",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-    "cuOccupancyMaxActiveClusters",
-    "cuOccupancyMaxPotentialBlockSize",
-    "cuOccupancyMaxPotentialClusterSize",
-    "largest_cluster",
-    "resident_blocks",
-]
-
 _WARP = 32
 _MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
 # A cluster stays within a group of multiprocessors. An H200's 132 are in groups of 16 and 18, which differ from card

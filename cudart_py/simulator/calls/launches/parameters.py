@@ -17,8 +17,6 @@ from ...state.arguments import host_address, number
 from ...state.errors import StatusError
 from ..modules.functions import LoadedFunction
 
-__all__ = ["packed_parameters"]
-
 
 def packed_parameters(function: LoadedFunction, parameters: Any, extra: Any) -> bytes:
     """Return the bytes of a kernel's parameters, copied from where the caller has them."""

@@ -7,8 +7,6 @@ from ...state import contexts
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 
-__all__ = ["begin_profile", "counters", "end_profile"]
-
 # The profiles under way, inner ones last. Launches belong to all of them.
 _open: list[list[LaunchCounters]] = []
 

@@ -13,8 +13,6 @@ from ...state.errors import StatusError
 from ..modules.functions import LoadedFunction
 from . import occupancy
 
-__all__ = ["Extents", "checked_launch"]
-
 _LARGEST_PARAMETERS = 32764
 _MOST_SHAPES = 64
 _BLOCK_LIMITS = (attribute("MAX_BLOCK_DIM_X"), attribute("MAX_BLOCK_DIM_Y"), attribute("MAX_BLOCK_DIM_Z"))

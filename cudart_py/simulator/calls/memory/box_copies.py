@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 
     from ...state.contexts import Context
 
-__all__ = [
-    "BoxCopy",
-    "checked_box_copy",
-    "cuMemcpy2D",
-    "cuMemcpy2DAsync",
-    "cuMemcpy2DUnaligned",
-    "cuMemcpy3D",
-    "cuMemcpy3DAsync",
-]
-
 
 @dataclass(slots=True)
 class Box:

@@ -28,21 +28,6 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.memory import Allocation
 
-__all__ = [
-    "Copy",
-    "cuMemcpy",
-    "cuMemcpyAsync",
-    "cuMemcpyDtoD",
-    "cuMemcpyDtoDAsync",
-    "cuMemcpyDtoH",
-    "cuMemcpyDtoHAsync",
-    "cuMemcpyHtoD",
-    "cuMemcpyHtoDAsync",
-    "cuMemcpyPeer",
-    "cuMemcpyPeerAsync",
-    "returns_when_done",
-]
-
 
 class Copy(Operation):
     """A copy of `size` bytes; `held` are the bytes themselves when the source was read at the call.

@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.memory import Allocation
 
-__all__ = [
-    "FORMATS",
-    "CudaArray",
-    "cuArray3DCreate",
-    "cuArray3DGetDescriptor",
-    "cuArrayCreate",
-    "cuArrayDestroy",
-    "cuArrayGetDescriptor",
-    "cuda_arrays",
-    "end_context",
-]
-
 # The NumPy type of a channel.
 FORMATS = {
     CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8: "u1",

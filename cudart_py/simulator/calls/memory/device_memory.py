@@ -14,8 +14,6 @@ from ...state.memory import Allocation, pools
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 
-__all__ = ["cuMemAlloc", "cuMemAllocPitch", "cuMemFree", "cuMemGetInfo"]
-
 _PITCH = 512
 
 

@@ -21,23 +21,6 @@ from ..entry import entry
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = [
-    "Fill",
-    "checked_fill",
-    "cuMemsetD2D8",
-    "cuMemsetD2D8Async",
-    "cuMemsetD2D16",
-    "cuMemsetD2D16Async",
-    "cuMemsetD2D32",
-    "cuMemsetD2D32Async",
-    "cuMemsetD8",
-    "cuMemsetD8Async",
-    "cuMemsetD16",
-    "cuMemsetD16Async",
-    "cuMemsetD32",
-    "cuMemsetD32Async",
-]
-
 _TYPES: dict[int, DTypeLike] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 

@@ -21,8 +21,6 @@ from ...state.queue.work import Work
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["AllocateInGraph", "FreeInGraph", "allocate_in_capture", "free_in_capture"]
-
 
 class GraphBlock(Pool):
     """The bytes of one allocation of a graph, kept while an operation of a graph or the host refers to them."""

@@ -23,15 +23,6 @@ from ...state.memory import Allocation
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 
-__all__ = [
-    "cuMemFreeHost",
-    "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer",
-    "cuMemHostGetFlags",
-    "cuMemHostRegister",
-    "cuMemHostUnregister",
-]
-
 _ALLOCATION_FLAGS = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED
 _REGISTRATION_FLAGS = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE
 

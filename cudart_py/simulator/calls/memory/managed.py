@@ -26,8 +26,6 @@ from ..entry import entry
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["cuMemAdvise", "cuMemAllocManaged", "cuMemPrefetchAsync", "cuMemRangeGetAttribute"]
-
 _CPU = -1
 _NOWHERE = -2
 _ATTACH = CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value, CUmemAttach_flags.CU_MEM_ATTACH_HOST.value

@@ -13,8 +13,6 @@ from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ..entry import entry
 
-__all__ = ["cuMemGetAddressRange", "cuPointerGetAttribute", "cuPointerGetAttributes"]
-
 _DEVICE_TYPE = CUmemorytype.CU_MEMORYTYPE_DEVICE.value
 _HOST_TYPE = CUmemorytype.CU_MEMORYTYPE_HOST.value
 _READ_WRITE = 3

@@ -23,19 +23,6 @@ from ...state.errors import StatusError
 from ...state.memory.pools import Pool, current_pool, default_pool, enter_pool, pools
 from ..entry import entry
 
-__all__ = [
-    "cuDeviceGetDefaultMemPool",
-    "cuDeviceGetMemPool",
-    "cuDeviceSetMemPool",
-    "cuMemPoolCreate",
-    "cuMemPoolDestroy",
-    "cuMemPoolGetAccess",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-]
-
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.value
 _RESERVED = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT.value
 _RESERVED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH.value

@@ -21,8 +21,6 @@ from .graph_memory import allocate_in_capture, free_in_capture
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync"]
-
 
 class BeginOperation(AccountingOperation):
     """The start of a stream-ordered allocation for the device."""

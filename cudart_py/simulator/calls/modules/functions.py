@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from ... import ptx
     from .modules import LoadedModule
 
-__all__ = [
-    "LoadedFunction",
-    "cuFuncGetAttribute",
-    "cuFuncGetModule",
-    "cuFuncGetName",
-    "cuFuncGetParamCount",
-    "cuFuncGetParamInfo",
-    "cuFuncIsLoaded",
-    "cuFuncLoad",
-    "cuFuncSetAttribute",
-    "find_function",
-    "functions",
-]
-
 USUAL_REGISTERS = 32
 
 

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.memory import Allocation
 
-__all__ = [
-    "LoadedModule",
-    "cuModuleEnumerateFunctions",
-    "cuModuleGetFunction",
-    "cuModuleGetFunctionCount",
-    "cuModuleGetGlobal",
-    "cuModuleLoadData",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "end_context",
-    "modules",
-]
-
 _LARGEST_TEXT = 1 << 30
 # The first page is never mapped, so that null pointers with an offset are noticed.
 _LEAST_ADDRESS = 4096

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from ...state.queue.captures import Capture
     from ...state.queue.graphs import Node
 
-__all__ = [
-    "cuEventCreate",
-    "cuEventDestroy",
-    "cuEventElapsedTime",
-    "cuEventQuery",
-    "cuEventRecord",
-    "cuEventRecordWithFlags",
-    "cuEventSynchronize",
-    "cuStreamWaitEvent",
-    "end_context",
-    "events",
-]
-
 _FLAGS = (
     CUevent_flags.CU_EVENT_BLOCKING_SYNC.value
     | CUevent_flags.CU_EVENT_DISABLE_TIMING.value

@@ -11,8 +11,6 @@ from ...state.errors import StatusError
 from ...state.streams import find_stream
 from ..entry import entry
 
-__all__ = ["cuStreamCopyAttributes", "cuStreamGetAttribute", "cuStreamSetAttribute"]
-
 _ID = CUlaunchAttributeID
 _WINDOW = _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PRIORITY = _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY

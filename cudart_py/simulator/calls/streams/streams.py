@@ -14,19 +14,6 @@ from ...state.queue.stream import Stream
 from ...state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
 from ..entry import entry
 
-__all__ = [
-    "cuStreamCreate",
-    "cuStreamCreateWithPriority",
-    "cuStreamDestroy",
-    "cuStreamGetCtx",
-    "cuStreamGetDevice",
-    "cuStreamGetFlags",
-    "cuStreamGetId",
-    "cuStreamGetPriority",
-    "cuStreamQuery",
-    "cuStreamSynchronize",
-]
-
 
 @entry(values=1)
 def cuStreamCreate(Flags: Any) -> Any:

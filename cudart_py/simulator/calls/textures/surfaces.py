@@ -14,8 +14,6 @@ from ...state.handles import next_handle
 from ..entry import entry
 from ..memory.cuda_arrays import cuda_arrays
 
-__all__ = ["cuSurfObjectCreate", "cuSurfObjectDestroy"]
-
 
 def _refuse() -> StatusError:
     return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

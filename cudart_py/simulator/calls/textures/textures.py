@@ -26,8 +26,6 @@ from ...state.handles import next_handle
 from ..entry import entry
 from ..memory.cuda_arrays import FORMATS, cuda_arrays
 
-__all__ = ["cuTexObjectCreate", "cuTexObjectDestroy"]
-
 _MODES = {
     CUaddress_mode.CU_TR_ADDRESS_MODE_WRAP: "wrap",
     CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP: "clamp",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..accesses import Footprint
     from .happens_before import Ordered
 
-__all__ = ["AsynchronousCopies"]
-
 Array = NDArray[Any]
 
 # The number of a thread's latest groups whose waits have a time; older groups count as waited for long ago.

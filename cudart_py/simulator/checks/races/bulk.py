@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..accesses import Footprint
     from .happens_before import HappensBefore, Ordered
 
-__all__ = ["BulkCopies", "by_words"]
-
 Array = NDArray[Any]
 
 

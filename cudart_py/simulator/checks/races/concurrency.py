@@ -18,17 +18,6 @@ from ...state.memory.shadow import STRONG, TIME, History, clock
 from ...state.queue.runner import Piece, runner
 from ..findings import mode, put_finding
 
-__all__ = [
-    "UNORDERED",
-    "Span",
-    "find_span",
-    "keep",
-    "others_wait",
-    "set_aside",
-    "touch",
-    "unordered",
-]
-
 UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
 Array = NDArray[Any]
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
 
-__all__ = ["HappensBefore", "Ordered"]
-
 Array = NDArray[Any]
 
 # Returns which accesses of threads at times happen before what threads do now.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ...ptx.running.scheduler import Chunk
     from .happens_before import HappensBefore, Ordered
 
-__all__ = ["ProxyFences"]
-
 Array = NDArray[Any]
 
 # The number of a thread's latest fences that are remembered.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ...ptx.syntax.instructions import Instruction
     from ..chunk_records import ChunkRecords
 
-__all__ = ["Race", "Races"]
-
 Array = NDArray[Any]
 ndarray = np.ndarray
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ...ptx.operations import mbarriers
 
-__all__ = ["WarpClocks"]
-
 Array = NDArray[np.int64]
 _LANES = 32
 _PARITY = np.uint64(63)

@@ -24,8 +24,6 @@ from .matrix_rules import MatrixRule, matrix_rules
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
 
-__all__ = ["Rule", "bytes_of", "loaded", "rules", "undefined", "widened"]
-
 Array = NDArray[Any]
 # The marks of the registers that have some, by slot.
 Known = Mapping[int, Array]

@@ -20,8 +20,6 @@ from ...ptx.syntax.types import TYPE_SIZES
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
 
-__all__ = ["CopiedStructure", "copied_structures"]
-
 Array = NDArray[Any]
 
 

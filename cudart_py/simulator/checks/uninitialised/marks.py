@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ..accesses import MemoryAccess
 
-__all__ = ["Marks"]
-
 Array = NDArray[Any]
 
 

@@ -16,8 +16,6 @@ from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
 
-__all__ = ["MatrixRule", "matrix_rules"]
-
 Array = NDArray[Any]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ...ptx.running.memory.spaces import Space
     from ..accesses import MemoryAccess
 
-__all__ = ["MemoryMarks", "Touched", "moves_registers", "slots_of"]
-
 Array = NDArray[Any]
 # Returns a text that says where a marked value came from.
 Origin = Callable[[], str]

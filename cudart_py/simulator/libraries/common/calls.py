@@ -14,8 +14,6 @@ from .operands import Operand
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["LibraryCall", "queue"]
-
 
 class LibraryCall(Operation):
     """A call of a library, as work of a stream or a node of a graph: what it reads and writes, and its computation.

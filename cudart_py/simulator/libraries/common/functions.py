@@ -12,8 +12,6 @@ from ...state.errors import StatusError
 from ...state.handles import next_handle
 from ...state.progress import progress
 
-__all__ = ["LibraryError", "Objects", "entry", "missing"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Value = TypeVar("Value")
 

@@ -9,19 +9,6 @@ import numpy as np
 from cuda.bindings.runtime import cudaDataType
 from numpy.typing import NDArray
 
-__all__ = [
-    "BFLOAT16",
-    "COMPLEX_HALF",
-    "DTYPES",
-    "LETTERS",
-    "Numbers",
-    "from_host",
-    "narrowed",
-    "rounded_to_tf32",
-    "to_host",
-    "widened",
-]
-
 Numbers = NDArray[Any]
 
 # Structures, because NumPy has no such numbers.

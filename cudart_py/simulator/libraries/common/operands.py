@@ -16,8 +16,6 @@ from ...state import memory
 from ...state.contexts import Context
 from ...state.queue.operations import FaultError
 
-__all__ = ["Operand", "array", "columns", "vector"]
-
 
 class Operand:
     """Elements in device memory; strides are in bytes."""

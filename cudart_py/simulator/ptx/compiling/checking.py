@@ -30,8 +30,6 @@ from .operand_kinds import (
     fitting,
 )
 
-__all__ = ["load_module"]
-
 _MOST_BARRIERS = 16
 _WARP = 32
 # How many of the unsupported instructions a report lists.

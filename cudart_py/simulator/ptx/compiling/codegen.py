@@ -17,8 +17,6 @@ from .environment import Environment
 from .opcodes import form_of
 from .writer import Writer
 
-__all__ = ["BlockFunction", "compile_block"]
-
 BlockFunction = Callable[[Any, list[Any]], Any]
 
 _NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}

@@ -25,8 +25,6 @@ from .forms import Form
 from .opcodes import form_of
 from .wait_loops import find_barrier_loops, find_clock_loops
 
-__all__ = ["Block", "CallSite", "Code", "Terminator"]
-
 # A longer run of instructions is cut, since limits are looked at between blocks: Python takes a tenth of a second to
 # compile so many.
 _MOST_IN_BLOCK = 1000

@@ -7,8 +7,6 @@ from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry
 from ..windows import RESERVED_SHARED
 
-__all__ = ["Environment"]
-
 
 class Environment:
     """The symbols of a kernel, the special registers that are scalars in its launches, and whether one is observed."""

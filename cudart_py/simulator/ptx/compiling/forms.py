@@ -12,8 +12,6 @@ from ..syntax.types import DTYPES, doubled
 if TYPE_CHECKING:
     from .writer import Writer
 
-__all__ = ["Emitter", "Form", "Row"]
-
 # Writes an instruction of a form as Python source.
 Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]

@@ -9,8 +9,6 @@ import numpy as np
 from ..operations.matrices import ELEMENTS, Fragment
 from .forms import Form
 
-__all__ = ["fragment_length", "fragment_of", "fragments_of", "register_type"]
-
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 # How many matrices `ldmatrix` and `stmatrix` move, which have a register each.
 _MATRICES = {"x1": 1, "x2": 2, "x4": 4}

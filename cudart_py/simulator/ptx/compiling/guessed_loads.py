@@ -10,8 +10,6 @@ from .opcodes import form_of
 if TYPE_CHECKING:
     from .control_flow import Code
 
-__all__ = ["GuessedLoads"]
-
 
 class GuessedLoads:
     """The guessed loads of the functions of one launch, worked out once for each function."""

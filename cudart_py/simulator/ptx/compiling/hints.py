@@ -7,8 +7,6 @@ import re
 from ..syntax.instructions import Instruction, Symbol
 from .opcodes import TABLE
 
-__all__ = ["hint", "is_ptx", "unsupported_suffixes"]
-
 _MATRIX = (
     "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma with "
     "halves, bf16 and float sums; other matrix instructions are not simulated"

@@ -18,8 +18,6 @@ from .emitters.matrices import (
 from .emitters.memory import nothing
 from .forms import Row
 
-__all__ = ["MATRIX_ROWS"]
-
 MATRIX_ROWS = (
     Row(
         "wmma", load_matrix, "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32 | =F M u32?",

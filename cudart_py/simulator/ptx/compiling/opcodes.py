@@ -59,8 +59,6 @@ from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
 
-__all__ = ["ROWS", "TABLE", "by_name", "find_forms", "form_of"]
-
 ROWS = (
     # --- sums and products of integers
     Row("add", wrapping("{} + {}"), "INT | =T T T", flow="sum"),

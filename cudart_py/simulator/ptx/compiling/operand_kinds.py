@@ -10,20 +10,6 @@ from ..syntax.types import register_fits, type_size
 from .forms import Form
 from .fragments import fragment_length, register_type
 
-__all__ = [
-    "ADDRESS",
-    "DOUBLE",
-    "INTEGER",
-    "LITERALS",
-    "MEMORY",
-    "SINGLE",
-    "SINK",
-    "SPECIAL",
-    "TEXTURE",
-    "Kind",
-    "fitting",
-]
-
 # The kind of an operand: the type of a register, or a word in brackets for other operands.
 Kind: TypeAlias = "str | tuple[Kind, ...]"
 INTEGER, SINGLE, DOUBLE = "(integer)", "(float 32)", "(float 64)"

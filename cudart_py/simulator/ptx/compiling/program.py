@@ -12,8 +12,6 @@ from .control_flow import Code
 from .environment import Environment
 from .opcodes import form_of
 
-__all__ = ["Program", "program_of", "variant"]
-
 # Beyond this many variants of a block the scalars among its inputs are spread out to arrays.
 _MOST_VARIANTS = 6
 

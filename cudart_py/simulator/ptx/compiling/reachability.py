@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .control_flow import Code
 
-__all__ = ["reachable"]
-
 
 def reachable(code: Code) -> dict[int, frozenset[int]]:
     """Return, for each block of a function, the blocks that can come after it."""

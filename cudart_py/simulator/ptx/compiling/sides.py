@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 
 from .control_flow import Block, Code
 
-__all__ = ["has_meetings"]
-
 
 def has_meetings(code: Code, callee: Callable[[Block], Code]) -> bool:
     """Return whether both sides of a branch have an instruction with the same qualifiers and a member mask.

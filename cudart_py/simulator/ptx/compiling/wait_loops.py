@@ -11,8 +11,6 @@ from .opcodes import form_of
 if TYPE_CHECKING:
     from .control_flow import Block, Code
 
-__all__ = ["find_barrier_loops", "find_clock_loops"]
-
 
 def find_clock_loops(code: Code) -> list[int]:
     """Return the block at which the innermost loop around each block begins if it only waits for a clock, else -1."""

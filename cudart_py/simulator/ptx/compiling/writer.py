@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .control_flow import Block, Code
     from .environment import Environment
 
-__all__ = ["Value", "Writer", "spread"]
-
 # An expression and whether it is a scalar: the same value for all lanes.
 Value = tuple[str, bool]
 

@@ -6,8 +6,6 @@ import re
 
 import llvmlite.binding as llvm
 
-__all__ = ["may_be_wrong", "with_hidden_shifts"]
-
 # The instruction is `vpternlogd` or `vpternlogq` of AVX-512 with one operand in memory, merging its results by a mask.
 # LLVM up to 22 selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. Where it has to reorder the
 # operands, it permutes the immediate operand, the table of results, in the opposite direction

@@ -14,8 +14,6 @@ from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
 
-__all__ = ["run_native"]
-
 # What machine code can record for observers.
 _WATCHED = frozenset({"checks", "counters"})
 

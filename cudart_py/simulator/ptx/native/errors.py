@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["NotNative"]
-
 
 class NotNative(Exception):  # noqa: N818  # because it is no error: the other engine runs the kernel
     """Say that the native engine lacks an instruction or a feature of a kernel; the text names it."""

@@ -19,8 +19,6 @@ from .errors import NotNative
 from .layout import Head
 from .vectors import I1, I32, Builder, vector
 
-__all__ = ["ASIDE", "HELD", "PARKED", "WAITING", "Instance", "Layout", "Place", "called", "lay_out", "word_of"]
-
 Value = Any
 
 # LLVM takes some 10 milliseconds for a block and one for an instruction, and nothing can break it off meanwhile.

@@ -10,23 +10,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = [
-    "LANES",
-    "SLOTS",
-    "SLOT_BYTES",
-    "BlockCheck",
-    "Context",
-    "CopyRow",
-    "Count",
-    "Doubt",
-    "ExtentCheck",
-    "Fault",
-    "Head",
-    "Question",
-    "SiteCheck",
-    "Status",
-]
-
 LANES = 32
 # The exchange, through which values go to functions of Python's and back: its slots, the last one for the result, and
 # the bytes of each.

@@ -27,10 +27,6 @@ from .sites import Sites
 from .writing.driver import write_driver
 from .writing.flow import Flow
 
-__all__ = [
-    "CodeCache", "Kernel", "Processor", "build", "compile_for", "compile_kernel", "digest_of", "host", "processor",
-]  # fmt: skip  # a line of names
-
 # What decides into which machine code a kernel is compiled, and how an entry of the cache describes it.
 _SOURCES = ("native", "compiling", "syntax", "windows.py")
 

@@ -9,8 +9,6 @@ from typing import Any
 from ..syntax.instructions import Instruction
 from .instances import Instance, Layout
 
-__all__ = ["Site", "Sites"]
-
 
 @dataclass(frozen=True)
 class Site:

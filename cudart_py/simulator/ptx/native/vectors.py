@@ -10,11 +10,6 @@ from llvmlite import ir
 from ..syntax.types import type_size
 from .layout import LANES
 
-__all__ = [
-    "F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "Builder", "follows_from_constants", "integer_like",
-    "lane_type", "vector",
-]  # fmt: skip  # grouped by meaning
-
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR = ir.PointerType()

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..syntax.parser import Module
     from .machine import CodeCache
 
-__all__ = ["Estimate", "Worth", "note_seconds", "worth"]
-
 _REGISTER = re.compile(r"%\w+")
 
 # LLVM takes about so long for an instruction of PTX, and for one whose accesses are checked or counted.

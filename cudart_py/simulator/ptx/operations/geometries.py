@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GEOMETRIES", "geometry_of"]
-
 # What has the dimensions of a word, in the words of an error.
 GEOMETRIES = {
     "1d": "one dimension",

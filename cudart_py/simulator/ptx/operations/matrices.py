@@ -21,22 +21,6 @@ from .floats.exact import canonical_f32
 from .floats.formats import narrow, widen, widen_fp8
 from .tensor_sums import add_bytes, add_products
 
-__all__ = [
-    "ELEMENTS",
-    "HALVES",
-    "Fragment",
-    "add_product",
-    "arranged",
-    "divided",
-    "from_registers",
-    "matrices",
-    "multiply",
-    "numbers",
-    "places",
-    "to_registers",
-    "turned",
-]
-
 Array = NDArray[Any]
 _LANES = 32
 # A group of four lanes has a row of eight; matrices of more rows have these eight several times.

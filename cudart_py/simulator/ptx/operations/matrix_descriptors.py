@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNIT", "unit_addresses"]
-
 Array = NDArray[Any]
 
 # What the asynchronous proxy reads and writes at once: addresses and sizes are multiples of it.

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "TooManyArrivals", "apply", "fields", "pending_count"]
-
 Array = NDArray[Any]
 
 _COUNT = (1 << 20) - 1

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from .geometries import geometry_of
 
-__all__ = ["Surface", "located"]
-
 Array = NDArray[Any]
 
 

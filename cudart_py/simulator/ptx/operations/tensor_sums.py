@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from .floats.exact import canonical_f32, narrow_f32
 from .floats.formats import narrow, widen
 
-__all__ = ["add_bytes", "add_products"]
-
 Array = NDArray[Any]
 _PLACES = 25
 # So many warps' arrays stay in a processor's cache, which saves a third of the time.

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from .geometries import geometry_of
 
-__all__ = ["Texture", "sample", "touched"]
-
 Array = NDArray[Any]
 
 # The bits behind the point that count of a normalized coordinate; recordings agree with this number alone.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..compiling.control_flow import Block
     from .scheduler import Chunk
 
-__all__ = ["Barriers"]
-
 Array = NDArray[Any]
 
 # The number that the barrier of a cluster has here; those of blocks are smaller.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
     from .scheduler import Chunk
 
-__all__ = ["call", "leave"]
-
 ndarray = np.ndarray
 Pieces = dict[tuple[int, int], Any]
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .groups import Group
 
-__all__ = ["Clock"]
-
 # The cycles of an instruction that waits for the one before it.
 _CYCLES = 4
 # The hardware's global timer counts in steps of so many nanoseconds.

@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from ..faults import UnsupportedError
 from ..operations.matrices import ELEMENTS, Fragment, add_product, matrices, numbers
-from ..operations.matrix_descriptors import unit_addresses
+from ..operations.matrix_descriptors import UNIT, unit_addresses
 from ..syntax.instructions import Instruction
 from .matrices import check_warps
 from .memory.addresses import Mixed
-from .memory.units import UNIT, address_of_units
+from .memory.units import address_of_units
 
 if TYPE_CHECKING:
     from .groups import Group
     from .observer import Observer
-
-__all__ = ["GroupMatrices"]
 
 Array = NDArray[Any]
 _LANES = 32

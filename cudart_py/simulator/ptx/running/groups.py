@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..syntax.instructions import Instruction
     from .scheduler import Chunk
 
-__all__ = ["Domain", "Frame", "Group", "Lazy", "merge", "split"]
-
 Array = NDArray[Any]
 Indices = NDArray[np.int64]
 ndarray = np.ndarray

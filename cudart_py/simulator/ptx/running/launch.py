@@ -28,8 +28,6 @@ from .scheduler import Chunk
 if TYPE_CHECKING:
     from .groups import Group
 
-__all__ = ["Launch", "LaunchState", "MemoryLike", "run"]
-
 # Enough lanes to hide the cost of a call, few enough to stay in the processor's cache.
 CHUNK_LANES = 32768
 _MOST_SHARED = 1 << 26

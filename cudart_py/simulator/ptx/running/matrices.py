@@ -21,8 +21,6 @@ from .observer import MatrixPiece, MatrixRows
 if TYPE_CHECKING:
     from .groups import Group
 
-__all__ = ["Matrices", "check_warps"]
-
 Array = NDArray[Any]
 _LANES = 32
 # The matrices of `ldmatrix` and `stmatrix` have eight rows of four words.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .memory.addresses import Address, Mixed
     from .scheduler import Chunk
 
-__all__ = ["AccessCount", "AccessRecords", "BlockCount", "MatrixPiece", "MatrixRows", "Observer", "PieceRecords"]
-
 
 class BlockCount(NamedTuple):
     """How many warps have executed a block of instructions, and how many lanes of them."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..compiling.control_flow import Block
     from .launch import LaunchState
 
-__all__ = ["Chunk"]
-
 Array = NDArray[Any]
 ndarray = np.ndarray
 Path = tuple[int, ...]

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..syntax.special_names import dtype, known
+from ..syntax.special_names import dtype
 from ..windows import RESERVED_SHARED, RUNTIME_SHARED, WORKSPACE_WINDOW
 
 if TYPE_CHECKING:
     from .scheduler import Chunk
-
-__all__ = ["Geometry", "geometry", "known", "special_value"]
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 

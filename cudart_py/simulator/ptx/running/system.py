@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .groups import Group
     from .launch import LaunchState
 
-__all__ = ["System"]
-
 # The bytes of an output in the device's buffer beside its arguments: a head and the place of the format.
 _RECORD = 16
 

@@ -21,8 +21,6 @@ from .groups import Group, Lazy, split
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block
 
-__all__ = ["Warps", "incomplete", "meet", "warp_table"]
-
 Array = NDArray[Any]
 
 

@@ -25,8 +25,6 @@ from .scopes import Scopes
 from .source import Source
 from .types import TYPE_SIZES
 
-__all__ = ["parse_body"]
-
 _LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?"
     r"(?:[^\n;]*?\binlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?)?[^\n;]*;?"

@@ -11,8 +11,6 @@ from .instructions import Param, Variable
 from .operand_syntax import integer, literal
 from .types import TYPE_SIZES
 
-__all__ = ["declared_variable", "parse_parameters"]
-
 _DECLARATION = re.compile(
     r"""(?P<words>(?:\.\w+(?:::\w+)?\s*(?:\([^()]*\)\s*|\d+(?!\w)\s*)?)+)
     (?P<name>[A-Za-z][\w$]*|[_$%][\w$]+)\s*

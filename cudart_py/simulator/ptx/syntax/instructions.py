@@ -5,20 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = [
-    "Access",
-    "Call",
-    "Function",
-    "Immediate",
-    "Instruction",
-    "Operand",
-    "Param",
-    "Register",
-    "Symbol",
-    "Variable",
-    "Vector",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Register:

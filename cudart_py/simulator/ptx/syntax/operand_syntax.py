@@ -9,8 +9,6 @@ from ..faults import PtxError
 from .instructions import Access, Call, Immediate, Operand, Register, Symbol, Vector
 from .scopes import Scopes
 
-__all__ = ["integer", "literal", "read_call", "read_operand", "split"]
-
 _INTEGER = re.compile(r"([+-]?)\s*(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0([0-7]+)|(0|[1-9]\d*))U?$")
 _BITS = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?$")

@@ -15,8 +15,6 @@ from .operand_syntax import integer
 from .places import Places
 from .source import Source
 
-__all__ = ["Entry", "Module"]
-
 # Functions lie so many bytes apart in their window of addresses.
 _FUNCTION_STEP = 16
 

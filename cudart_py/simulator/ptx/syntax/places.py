@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from .instructions import Instruction
 
-__all__ = ["Places", "SourceText"]
-
 _ESCAPE = re.compile(rb"\\(?:([0-7]{3})|(.))")
 _ESCAPED_BLANKS = {b"n": b"\n", b"t": b"\t"}
 _BUILT_IN = "__nv_nvrtc_builtin_header.h"

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 from ..faults import PtxError
 from .instructions import Operand, Register, Vector
 
-__all__ = ["Scopes"]
-
 _NAME = re.compile(r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)$")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*)\s*<\s*(\d{1,9})\s*>$")
 _MOST_VECTORS = 1 << 16

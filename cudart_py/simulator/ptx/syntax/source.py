@@ -7,8 +7,6 @@ from bisect import bisect_right
 
 from ..faults import PtxError
 
-__all__ = ["Source"]
-
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|/\*|"[^"\n]*"', re.DOTALL)
 # Only the names of files may have other characters than ASCII's.
 _FOREIGN = re.compile(r'"[^"\n]*"|[^\t\n\r\f\v -~]')

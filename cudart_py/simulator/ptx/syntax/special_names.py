@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["dtype", "is_clock", "known"]
-
 _AXES = [
     f"%{base}.{axis}"
     for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")

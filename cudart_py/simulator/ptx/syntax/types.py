@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DTYPES", "TYPE_SIZES", "doubled", "dtype_of", "register_fits", "type_size"]
-
 # The types that registers and variables are declared with, and their bytes.
 TYPE_SIZES = {
     "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,

@@ -12,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from .region import Region
 
-__all__ = ["space"]
-
 
 class AddressSpace:
     """The address space of this process, which the simulated devices share.

@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from ..queue.work import Work
     from .pools import Pool
 
-__all__ = [
-    "ARRAY",
-    "DEVICE",
-    "HEAP",
-    "MANAGED",
-    "ON_DEVICE",
-    "PINNED",
-    "REGISTERED",
-    "Allocation",
-    "AllocationRecord",
-    "Index",
-    "rounded",
-]
-
 DEVICE = "device"
 PINNED = "pinned"
 REGISTERED = "registered"

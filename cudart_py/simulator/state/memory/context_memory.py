@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from .shadow import ShadowMemory
 
-__all__ = ["ContextMemory"]
-
 
 class ContextMemory:
     """What the kernels of one context may touch: the memory that the PTX machine is given."""

@@ -24,16 +24,6 @@ from .allocations import DEVICE, Allocation, rounded
 if TYPE_CHECKING:
     from ..contexts import Context
 
-__all__ = [
-    "Pool",
-    "current_pool",
-    "default_pool",
-    "end_context",
-    "enter_pool",
-    "free_now",
-    "pools",
-]
-
 _FOLLOW = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES.value
 _OPPORTUNISTIC = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC.value
 _INTERNAL = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES.value

@@ -13,8 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..environment import whole_number
 
-__all__ = ["LIMIT_VARIABLE", "RecordLimit", "limit"]
-
 LIMIT_VARIABLE = "CUDART_PY_SANITIZER_MIB"
 _MEBIBYTE = 1 << 20
 # The default in MiB, and which part of the machine's memory it is at most.

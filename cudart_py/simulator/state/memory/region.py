@@ -12,8 +12,6 @@ import ctypes
 import mmap
 import resource
 
-__all__ = ["Region"]
-
 PAGE = mmap.PAGESIZE
 # From <sys/mman.h>; the mmap module has no such reservation without access at a chosen address.
 _PROT_NONE = 0

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from .record_limit import limit
 
-__all__ = ["BLOCK_SCOPE", "MOST_THREADS", "STRONG", "THREAD", "TIME", "History", "ShadowMemory", "clock"]
-
 Array = NDArray[Any]
 
 _THREAD_BITS = 28

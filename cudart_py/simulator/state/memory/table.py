@@ -22,25 +22,6 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from ..queue.stream import Stream
 
-__all__ = [
-    "allocate",
-    "begin_life",
-    "describe",
-    "drop_bytes",
-    "end_life",
-    "enter",
-    "find",
-    "forget",
-    "free",
-    "generation",
-    "keep_bytes",
-    "known",
-    "live",
-    "note_change",
-    "note_written",
-    "require_live",
-]
-
 _REMEMBERED = 1024
 _NEAR = 1 << 20
 

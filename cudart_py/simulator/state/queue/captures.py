@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from .operations import Operation
     from .stream import Stream
 
-__all__ = [
-    "GLOBAL",
-    "RELAXED",
-    "Capture",
-    "active",
-    "end_captures",
-    "of_thread",
-    "refuse_all",
-    "refuse_implicit",
-    "refuse_unsafe",
-]
-
 GLOBAL = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL.value
 RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED.value
 

@@ -13,8 +13,6 @@ from .operations import Operation
 if TYPE_CHECKING:
     from ..contexts import Context
 
-__all__ = ["Condition", "Conditional"]
-
 _KIND = "CU_GRAPH_COND_TYPE_"
 
 

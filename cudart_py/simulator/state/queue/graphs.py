@@ -17,9 +17,6 @@ from ..handles import Handles
 from .conditionals import Condition, Conditional
 from .operations import Operation
 
-__all__ = ["ChildGraph", "Graph", "Node", "find_graph", "find_node", "find_nodes", "graphs", "nodes"]
-
-
 _DOT = CUgraphDebugDot_flags
 # The flags that ask for the parameters of the nodes of one type.
 _PARAMETERS = {

@@ -9,8 +9,6 @@ from cuda.bindings.driver import CUgraphNodeType, CUresult
 if TYPE_CHECKING:
     from ..contexts import Context
 
-__all__ = ["AccountingOperation", "FaultError", "Operation"]
-
 
 class Operation:
     """Something that a stream is given to do; graph nodes hold the same objects.

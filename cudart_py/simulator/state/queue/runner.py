@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from .operations import Operation
     from .work import Work
 
-__all__ = ["Piece", "runner"]
-
 
 class Piece(Protocol):
     """A piece of work, or a node of a graph inside one."""

@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     from .operations import Operation
     from .stream import Stream
 
-__all__ = [
-    "abandon",
-    "broken_off",
-    "complete",
-    "complete_context",
-    "complete_work",
-    "enqueue",
-    "fork_all",
-    "join_all",
-    "predecessors",
-    "refuse_broken",
-    "settle",
-    "step",
-]
-
 # A GPU's queue is bounded too: a launch that finds it full waits for older work.
 _LONGEST_QUEUE = 1024
 

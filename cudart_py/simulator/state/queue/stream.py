@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from .captures import Capture
     from .work import Work
 
-__all__ = ["Stream"]
-
 _identities = itertools.count()
 
 

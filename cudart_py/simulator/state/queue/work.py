@@ -15,8 +15,6 @@ from .runner import Piece, runner
 if TYPE_CHECKING:
     from ..contexts import Context
 
-__all__ = ["Work", "needed"]
-
 _sequence = itertools.count(1)
 
 

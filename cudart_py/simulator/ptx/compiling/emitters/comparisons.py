@@ -13,8 +13,6 @@ from ..forms import Form
 from ..writer import Value, Writer
 from .functions import call
 
-__all__ = ["set_", "setp"]
-
 _SIGNS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
 }  # fmt: skip  # rows of a table

@@ -11,8 +11,6 @@ from ...syntax.types import DTYPES
 from ..forms import Form
 from ..writer import Writer
 
-__all__ = ["pack", "resize", "widen"]
-
 
 def resize(w: Writer, i: Instruction, form: Form) -> None:
     """Write the conversion of integers, which cuts or extends them."""

@@ -12,16 +12,6 @@ from ..forms import Form
 from ..writer import Writer
 from .memory import address, atomic, observe, store
 
-__all__ = [
-    "async_reduction",
-    "async_store",
-    "bulk_copy",
-    "copy",
-    "copy_arrival",
-    "copy_group",
-    "mbarrier",
-]
-
 # What the words of an opcode mean to observers.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
 

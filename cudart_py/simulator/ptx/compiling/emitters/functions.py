@@ -16,8 +16,6 @@ from ...syntax.types import dtype_of
 from ..forms import Form, Row
 from ..writer import Value, Writer
 
-__all__ = ["Calls", "CallsForHalves", "CallsWithCarry", "Converts", "Rounds", "call", "one", "operands"]
-
 # The keyword of a function that a modifier stands for. Rounding to nearest is what functions do by themselves. A
 # modifier that all spellings of a row have chooses the row's function and needs no keyword.
 _KEYWORDS: dict[str, tuple[str, Any]] = {

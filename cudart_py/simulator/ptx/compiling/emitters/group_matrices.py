@@ -8,8 +8,6 @@ from ..fragments import fragments_of
 from ..writer import Writer, spread
 from .matrices import bind_fragment, registers, write_registers
 
-__all__ = ["multiply_group_matrices"]
-
 
 def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wgmma.mma_async``: the product is there at once, and waiting for it does nothing."""

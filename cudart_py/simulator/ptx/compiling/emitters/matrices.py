@@ -8,18 +8,6 @@ from ..forms import Form
 from ..fragments import fragment_of, fragments_of
 from ..writer import Writer, spread
 
-__all__ = [
-    "bind_fragment",
-    "load_matrix",
-    "load_rows",
-    "move_matrix",
-    "multiply_matrices",
-    "registers",
-    "store_matrix",
-    "store_rows",
-    "write_registers",
-]
-
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 # The NumPy types of registers with one element; others hold several narrow ones, as bits.
 _SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}

@@ -11,23 +11,6 @@ from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-__all__ = [
-    "SYSTEM_FUNCTIONS",
-    "address",
-    "atomic",
-    "fence",
-    "load",
-    "nap",
-    "nothing",
-    "observe",
-    "policy",
-    "store",
-    "surface_load",
-    "surface_store",
-    "system_call",
-    "texture",
-]
-
 # The functions that the device's runtime has: how many arguments each takes, and the method of System that answers it.
 SYSTEM_FUNCTIONS = {
     "vprintf": (2, "vprintf"),

@@ -14,8 +14,6 @@ from ..forms import Form
 from ..writer import Writer
 from .functions import call
 
-__all__ = ["cvta", "getctarank", "isspacep", "mapa", "mov", "selp", "slct"]
-
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 
 

@@ -12,8 +12,6 @@ from ..forms import Emitter, Form
 from ..writer import Writer
 from .functions import Calls, call, operands
 
-__all__ = ["lop3", "mad_wide", "mul_wide", "operator", "shift", "wrapping"]
-
 
 def operator(template: str) -> Emitter:
     """Return the emitter of an expression of the operands, which stand for the template's braces."""

@@ -7,8 +7,6 @@ from ...syntax.types import dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-__all__ = ["activemask", "elect", "match", "redux", "shuffle", "vote"]
-
 
 def shuffle(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``shfl.sync.mode.b32 d|p, a, b, c, mask``."""

@@ -20,8 +20,6 @@ from .speculation import DoubtError
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["Barrier", "barrier_of", "let_go_on"]
-
 
 @dataclass(frozen=True)
 class Barrier:

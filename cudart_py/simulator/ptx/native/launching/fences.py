@@ -26,8 +26,6 @@ from ..library.records import BLOCKS_BIT, LANES_BIT, THREAD, TICK, WARPS_BIT
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["BlockFences", "Fences"]
-
 Array = NDArray[Any]
 # For each address at which somebody has released: when.
 Acquired = dict[int, int]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ...running.launch import LaunchState
     from ..machine import Kernel
 
-__all__ = ["run_blocks", "run_checked"]
-
 Array = NDArray[Any]
 
 # How many instructions of warps are executed before Python looks at signals and limits: some milliseconds of most.

@@ -9,8 +9,6 @@ from typing import Any
 
 from ..layout import Context
 
-__all__ = ["answering"]
-
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ..sites import Site
     from .launch import NativeLaunch
 
-__all__ = ["fault_of", "group_of", "timeout_of"]
-
 
 def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group, Any]:
     """Return lanes of the warp at hand as a group of the NumPy engine, and their places in the warp."""

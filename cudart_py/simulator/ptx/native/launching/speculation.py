@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ...running.observer import AccessRecords
     from .launch import NativeLaunch
 
-__all__ = ["BlockRecords", "DoubtError", "Recorded", "Speculation"]
-
 Array = NDArray[Any]
 
 _GRANULE = 1 << GRANULE_BITS

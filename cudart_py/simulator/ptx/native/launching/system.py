@@ -13,8 +13,6 @@ from .speculation import DoubtError
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["call_system"]
-
 
 def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
     """Answer a call of some lanes at a site."""

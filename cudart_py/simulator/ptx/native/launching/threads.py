@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ...running.launch import LaunchState
     from ..machine import Kernel
 
-__all__ = ["ThreadContext", "run_in_threads"]
-
 ThreadContext = Callable[[], AbstractContextManager[None]]
 
 # Into how many pieces the blocks are cut for each thread, so that one with long blocks doesn't leave the others idle.

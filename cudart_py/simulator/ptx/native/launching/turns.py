@@ -12,8 +12,6 @@ from ..layout import Context
 if TYPE_CHECKING:
     from .launch import NativeLaunch, Resident
 
-__all__ = ["run_in_turns"]
-
 # How many threads have begun of those that wait for each other, unless a cooperative launch needs all: as many as the
 # largest device holds at once, or a little more, since blocks that a device holds together may wait for each other.
 _MOST_THREADS = 1 << 19

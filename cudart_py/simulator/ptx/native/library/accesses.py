@@ -18,8 +18,6 @@ from ..vectors import I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, when
 from .hosts import address_type, checked
 
-__all__ = ["build_access", "loaded_type"]
-
 Value = Any
 _GROUP = 8
 _ALL = 0xFFFFFFFF

@@ -15,8 +15,6 @@ from ..vectors import F32, F64, I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, when
 from .hosts import address_type, checked
 
-__all__ = ["build_atomic"]
-
 Value = Any
 
 

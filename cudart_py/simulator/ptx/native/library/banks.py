@@ -15,8 +15,6 @@ from ..vectors import I8, I32, I64, vector
 from .frame import begin, each_active, element, when
 from .hosts import safe_addresses
 
-__all__ = ["build_most"]
-
 Value = Any
 _BANKS = 32
 

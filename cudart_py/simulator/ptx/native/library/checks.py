@@ -23,8 +23,6 @@ from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
 from .records import block_value, block_word, raise_doubt, site_row
 
-__all__ = ["build_check"]
-
 Value = Any
 
 _WORD = 2

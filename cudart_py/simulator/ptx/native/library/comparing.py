@@ -12,8 +12,6 @@ from .frame import ask_python, begin, element, when
 from .hosts import address_type
 from .records import BLOCK_SCOPE, GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
 
-__all__ = ["LOADS", "Comparison"]
-
 Value = Any
 
 # The kinds of accesses that leave memory as it is.

@@ -26,8 +26,6 @@ from .frame import begin, each_active, element, when
 from .hosts import address_type, safe_addresses
 from .records import block_value, block_word, raise_doubt
 
-__all__ = ["GROUPS", "build_awaited", "build_copied", "build_issued", "build_settle"]
-
 Value = Any
 
 # The number of a thread's latest groups that have the time at which they ended.

@@ -20,8 +20,6 @@ from ..vectors import I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, when
 from .hosts import address_type, safe_addresses
 
-__all__ = ["build_count"]
-
 Value = Any
 _ALL = 0xFFFFFFFF
 _BYTES = 8 * Count.WORDS

@@ -16,8 +16,6 @@ from ..vectors import I8, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .records import block_word
 
-__all__ = ["EVENT", "HASHES", "build_strong"]
-
 Value = Any
 
 # How many hashes addresses have: that of a word is its number's lowest bits.

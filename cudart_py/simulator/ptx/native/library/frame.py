@@ -11,8 +11,6 @@ from llvmlite import ir
 from ..layout import LANES, Context, Fault, Question
 from ..vectors import I32, I64, Builder
 
-__all__ = ["ask_python", "begin", "each_active", "each_lane", "record_fault", "when"]
-
 Value = Any
 
 

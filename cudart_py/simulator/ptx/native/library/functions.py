@@ -17,8 +17,6 @@ from .hosts import build_hosts
 from .records import build_expand, build_filled, build_find, build_ordered
 from .warps import build_match, build_math, build_permute, build_redux
 
-__all__ = ["NAMES", "build_function"]
-
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "load": build_access,
     "store": build_access,

@@ -25,8 +25,6 @@ from ..layout import Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, record_fault, when
 
-__all__ = ["address_type", "build_hosts", "checked", "found_type", "safe_addresses", "search"]
-
 Value = Any
 ADDRESSES = vector(I64)
 found_type = ir.LiteralStructType([I1, ADDRESSES])

@@ -20,8 +20,6 @@ from .records import (
 )
 from .side_by_side import SideBySide
 
-__all__ = ["LaneByLane"]
-
 Value = Any
 
 

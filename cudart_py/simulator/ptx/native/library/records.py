@@ -16,33 +16,6 @@ from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import ask_python, begin, element, when
 from .hosts import search
 
-__all__ = [
-    "BLOCKS_BIT",
-    "BLOCK_SCOPE",
-    "GRANULE_BITS",
-    "LANES_BIT",
-    "LINE_BITS",
-    "MOST_THREADS",
-    "OLD",
-    "OWN",
-    "PARTS",
-    "RECORD",
-    "STRONG",
-    "THREAD",
-    "TICK",
-    "WARPS_BIT",
-    "block_value",
-    "block_word",
-    "build_expand",
-    "build_filled",
-    "build_find",
-    "build_ordered",
-    "first_thread",
-    "raise_doubt",
-    "site_row",
-    "threads_of_block",
-]
-
 Value = Any
 
 # Memory is saved in granules of so many bytes before the launch changes it.

@@ -12,8 +12,6 @@ from .comparing import Comparison
 from .frame import when
 from .records import LINE_BITS, OLD, RECORD
 
-__all__ = ["SideBySide"]
-
 Value = Any
 
 _ALL = 0xFFFFFFFF

@@ -15,8 +15,6 @@ from ..layout import LANES
 from ..vectors import F64, I32, I64, Builder, vector
 from .frame import begin, each_lane, element
 
-__all__ = ["build_match", "build_math", "build_permute", "build_redux"]
-
 Value = Any
 
 

@@ -12,8 +12,6 @@ from . import floats
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 _HIGH_WORD = 0xFFFFFFFF00000000
 

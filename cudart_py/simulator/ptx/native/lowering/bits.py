@@ -11,8 +11,6 @@ from ..vectors import I1, I32, I64, Builder, vector
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 _ALL = 0xFFFFFFFF
 

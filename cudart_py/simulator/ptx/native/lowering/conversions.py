@@ -17,8 +17,6 @@ from .integers import convert_packed
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 _INTEGERS = {"u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64"}
 _HALVES = ("f16", "bf16")

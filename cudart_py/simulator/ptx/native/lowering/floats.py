@@ -10,11 +10,6 @@ from typing import Any
 from ..errors import NotNative
 from ..vectors import F32, F64, I32, I64, Builder, integer_like, vector
 
-__all__ = [
-    "add", "canonical32", "canonical64", "divide", "extreme", "flush", "flush_result", "fma", "multiply", "narrow",
-    "root", "rounded", "saturate", "subtract", "wide",
-]  # fmt: skip  # grouped by meaning
-
 Value = Any
 
 NAN32 = 0x7FFFFFFF

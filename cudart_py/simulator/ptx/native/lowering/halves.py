@@ -14,8 +14,6 @@ from . import floats
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS", "halves_of", "joined", "narrow", "widen"]
-
 Value = Any
 _SIGN = 0x8000
 _LEAST = {"f16": 0x0400, "bf16": 0x0080}
@@ -107,6 +105,7 @@ def odd_f32(b: Builder, high: Value, low: Value | None = None) -> Value:
 
 
 def finished(b: Builder, pattern: Value, kind: str, form: Form) -> Value:
+    """Saturate the bits of a result to [0, 1], or raise negative ones to 0, where the form asks for it."""
     if "sat" in form.words:
         low = b.least(pattern, b.const(I16, _ONE[kind]), False)
         pattern = b.select(b.compare(">", pattern, _INFINITY[kind]), b.const(I16, 0), low)

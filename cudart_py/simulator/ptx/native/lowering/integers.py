@@ -13,8 +13,6 @@ from ..vectors import F64, I32, I64, Builder, vector
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 _MINUS_ONE = {8: 0xFF, 16: 0xFFFF, 32: 0xFFFFFFFF, 64: (1 << 64) - 1}
 

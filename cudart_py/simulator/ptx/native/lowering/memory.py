@@ -17,8 +17,6 @@ from ..vectors import I32, I64, lane_type, vector
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS", "located"]
-
 Value = Any
 
 

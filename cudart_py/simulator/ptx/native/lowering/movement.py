@@ -18,8 +18,6 @@ from .floats import flush
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 
 

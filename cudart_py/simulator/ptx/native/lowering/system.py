@@ -18,8 +18,6 @@ from .memory import located
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 
 _RESULT = SLOTS - 1

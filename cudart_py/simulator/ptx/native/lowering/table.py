@@ -12,8 +12,6 @@ from ...compiling.forms import Form
 from ..errors import NotNative
 from . import arithmetic, bits, comparisons, conversions, halves, integers, memory, movement, system, warps
 
-__all__ = ["lowering"]
-
 _FLOATS = ("f32", "f64")
 _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 _ANY: dict[str, Any] = {

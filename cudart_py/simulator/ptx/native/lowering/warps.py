@@ -11,8 +11,6 @@ from ..vectors import I32, vector
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-__all__ = ["LOWERINGS"]
-
 Value = Any
 WORDS = vector(I32)
 

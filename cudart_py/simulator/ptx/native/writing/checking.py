@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..sites import Sites
     from .scheduling import Scheduling
 
-__all__ = ["Checking", "begin_checks", "release_checks", "whole"]
-
 Value = Any
 
 _SPACES = ("global", "shared", "local", "generic")

@@ -17,8 +17,6 @@ from ..vectors import I64, Builder
 if TYPE_CHECKING:
     from ..launching.launch import NativeLaunch
 
-__all__ = ["Counting", "depends_on_order", "hand_over"]
-
 Value = Any
 
 _COUNT_BYTES = 8 * Count.WORDS

@@ -12,8 +12,6 @@ from ..library.frame import when
 from ..vectors import I8, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks
 
-__all__ = ["write_driver"]
-
 Value = Any
 
 # The bits of the control word that flush results, and take operands for zeros.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .checking import Checking
     from .counting import Counting
 
-__all__ = ["Emitter"]
-
 Value = Any
 
 # The special registers that the machine code finds out for each lane, warp or block.

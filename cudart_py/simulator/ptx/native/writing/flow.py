@@ -25,8 +25,6 @@ from .loops import Loops
 from .passing import assigned, returned
 from .scheduling import Scheduling
 
-__all__ = ["Flow"]
-
 Value = Any
 
 

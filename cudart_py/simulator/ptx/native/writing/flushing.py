@@ -9,8 +9,6 @@ from ...compiling.opcodes import form_of
 from ..instances import Layout
 from ..lowering.arithmetic import rounding_of
 
-__all__ = ["processor_flushes"]
-
 # What moves bits, whatever they mean.
 _MOVES = {"mov", "selp", "copysign", "testp"}
 _OTHER_FLOATS = {"f64", "f16", "bf16", "f16x2", "bf16x2"}

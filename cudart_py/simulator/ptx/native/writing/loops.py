@@ -7,8 +7,6 @@ from ...compiling.opcodes import form_of
 from ...syntax.instructions import Immediate, Instruction
 from ..instances import Layout
 
-__all__ = ["Loops"]
-
 # How often lanes may go back in a loop before others get their turn: few in loops that watch memory, many in loops that
 # may do so, by the results of atomics or behind fences.
 _SPIN_TURNS = 16

@@ -12,8 +12,6 @@ from ..instances import Instance
 from ..vectors import lane_type
 from .emitter import Emitter
 
-__all__ = ["assigned", "returned"]
-
 Value = Any
 
 

@@ -9,8 +9,6 @@ from ..layout import Context, Head, Status
 from ..library.frame import when
 from ..vectors import I32, I64, Builder
 
-__all__ = ["Scheduling"]
-
 Value = Any
 
 # The most words kept in registers for the blocks at which lanes are ready; more are kept in memory.

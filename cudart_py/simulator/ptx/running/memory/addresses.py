@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ..groups import Group
     from .spaces import Space
 
-__all__ = ["Address", "Mixed"]
-
 Array = NDArray[Any]
 
 

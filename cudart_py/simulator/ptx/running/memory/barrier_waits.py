@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
     from ..groups import Group
 
-__all__ = ["BarrierWaits"]
-
 Array = NDArray[Any]
 # The barriers that a report names; more would not help to find the first mistake.
 _NAMED = 4

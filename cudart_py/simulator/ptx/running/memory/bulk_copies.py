@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 
 from ...faults import Fault
 from ...operations import atomics, mbarriers
+from ...operations.matrix_descriptors import UNIT
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
-from .units import UNIT, address_of_units
+from .units import address_of_units
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
     from ..groups import Group
     from ..observer import Observer
     from .spaces import Space
-
-__all__ = ["BulkCopies"]
 
 Array = NDArray[Any]
 # An address as an instruction names it: a register's, and the offset behind it.

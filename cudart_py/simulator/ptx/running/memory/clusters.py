@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from ..groups import Group
 
-__all__ = ["RANK_SHIFT", "map_address", "rank_of"]
-
 RANK_SHIFT = 24
 _OFFSET = (1 << RANK_SHIFT) - 1
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ..groups import Group
     from ..launch import LaunchState
 
-__all__ = ["ELEMENTS", "Resolver", "Space", "shared_space"]
-
 Array = NDArray[Any]
 ndarray = np.ndarray
 

@@ -16,8 +16,6 @@ from .spaces import ELEMENTS, Resolver
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
 
-__all__ = ["Memory"]
-
 Array = NDArray[Any]
 ndarray = np.ndarray
 

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...operations.matrix_descriptors import UNIT
 from .addresses import Address
 
 if TYPE_CHECKING:
     from ..groups import Group
     from .spaces import Space
-
-__all__ = ["UNIT", "address_of_units"]
 
 Array = NDArray[Any]
 
