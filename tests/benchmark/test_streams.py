@@ -3,7 +3,7 @@
 import contextlib
 from types import SimpleNamespace
 
-import cudart_py.benchmark.fast_streams
+import cudart_py.benchmark.device.fast_streams
 import numpy as np
 import pytest
 

@@ -42,7 +42,7 @@ PROGRAM = f"""
 from pathlib import Path
 import cudart_py as cuda
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.linking import link_images
+from cudart_py.compilation.linking.linking import link_images
 for call in {[call for call, *_ in CALLS]!r}:
     try:
         print(eval(call))

@@ -22,6 +22,28 @@ from .common.calls import queue
 from .common.functions import entry, missing
 from .common.operands import vector
 
+__all__ = [
+    "create_generator",
+    "create_generator_host",
+    "destroy_generator",
+    "generate",
+    "generate_log_normal",
+    "generate_log_normal_double",
+    "generate_long_long",
+    "generate_normal",
+    "generate_normal_double",
+    "generate_poisson",
+    "generate_seeds",
+    "generate_uniform",
+    "generate_uniform_double",
+    "get_version",
+    "set_generator_offset",
+    "set_generator_ordering",
+    "set_pseudo_random_generator_seed",
+    "set_quasi_random_generator_dimensions",
+    "set_stream",
+]
+
 
 @dataclass
 class _DeviceGenerator:
