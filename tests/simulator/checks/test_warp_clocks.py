@@ -70,8 +70,9 @@ def test_arrivals_of_a_phase_under_way_are_not_received(second: int) -> None:
 
 @pytest.mark.parametrize(("count", "lanes", "times"), [(32, 64, 1), (96, 64, 3)])
 def test_phases_that_end_between_warps_of_one_instruction_are_complete(count: int, lanes: int, times: int) -> None:
-    """An even number of phases leaves the word as it was."""
+    """An even number of phases leaves the word as it was. Barriers beside it need other numbers of arrivals."""
     block = Block(count)
+    mbarriers.apply("init", block.words, np.array([0, 2, 3]), [np.full(3, 5000)], False)
     before = int(block.words[1])
     block.arrive(0, 5, lanes, times)
     assert int(block.words[1]) == before

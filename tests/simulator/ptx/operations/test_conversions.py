@@ -54,6 +54,13 @@ def test_numbers_become_floats_with_one_rounding(source: str, rounding: str) -> 
             assert_rounded(converter(destination, source, rounding=rounding)(a), destination, rounding, a)
 
 
+@pytest.mark.parametrize("destination", ["s8", "u16", "s32", "u64"])
+def test_numbers_beyond_one_end_of_the_integers_alone_saturate(destination: str) -> None:
+    convert, info = converter(destination, "f32", rounding="rzi"), np.iinfo(INTEGERS[destination])
+    for beyond, end in ((1e30, info.max), (-1e30, info.min), (math.inf, info.max)):
+        assert convert(np.array([1.5, beyond], np.float32)).tolist() == [1, end]
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("rounding", ["rna", "rn", "rz"])
 def test_tf32(rounding: str, relu: bool) -> None:
