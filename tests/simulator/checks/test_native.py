@@ -12,6 +12,7 @@ from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
 from tests.simulator.ptx.machine import HEAD, Kernels
@@ -171,3 +172,18 @@ def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels
         texts = of_both(kernels, f"{name}_{how}", *RIGHT[name])
         # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
         assert texts or (name, how) == ("chain", "fence_too_late"), how
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_coarse_records_accuse_nobody_and_find_what_nothing_has_written(kernels, monkeypatch, engine):
+    """They are kept where there is no room for others, and tell of no races."""
+    monkeypatch.setattr(limit, "admits", lambda size: False)
+    monkeypatch.setattr(limit, "said", True)
+    for name, (grid, block, *arguments) in [*RIGHT.items(), ("happens_to_be", (1, 128, RISING))]:
+        given = [kernels.put(one) if isinstance(one, np.ndarray) else one for one in arguments]
+        assert watched(kernels, engine, name, grid, block, *given) == [], name
+    x = kernels.zeros(256)
+    kernels.memory.shadows[x] = ShadowMemory(x, 1024, False)
+    assert watched(kernels, engine, "first_half", 1, 256, x) == []
+    texts = watched(kernels, engine, "copy", 1, 256, x, kernels.zeros(256))
+    assert any("where nothing has been written" in text for text in texts)
