@@ -124,6 +124,10 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     texts = watched(kernels, "native", "copy", 1, 256, x, y)
     assert any("where nothing has been written" in text for text in texts)
     assert not kernels.memory.shadows[x].initialised
+    whole = kernels.zeros(128)
+    kernels.memory.shadows[whole] = ShadowMemory(whole, 512, False)
+    assert watched(kernels, "native", "first_half", 1, 256, whole) == []
+    assert kernels.memory.shadows[whole].initialised
     # A mistake of one launch is none of the next.
     for with_barrier in (1, 0, 1):
         texts = watched(kernels, "native", "no_barrier", 1, 256, y, with_barrier)
