@@ -1,5 +1,8 @@
 """Copies between devices."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -21,6 +24,19 @@ def test_a_copy_between_devices(rng, with_stream):
         stream.synchronize()
     with cuda.devices()[-1]:
         np.testing.assert_array_equal(target.to_host(), host)
+
+
+def test_a_graph_keeps_the_arrays_of_a_copy_between_devices(stream):
+    source, target = cuda.full(100, 3.0, stream=stream), cuda.zeros(100, stream=stream)
+    stream.synchronize()
+    with stream.capture() as graph:
+        cuda.memcpy_peer(target, source, stream=stream)
+    kept = weakref.ref(source)
+    del source
+    gc.collect()
+    assert kept() is not None
+    graph.instantiate().launch(stream)
+    assert (target.to_host(stream=stream) == 3).all()
 
 
 def test_arrays_that_are_not_alike_not_contiguous_or_closed_are_refused_and_empty_ones_copied_at_once(device):
