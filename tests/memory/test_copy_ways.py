@@ -103,6 +103,22 @@ def test_windows_take_as_few_calls_as_their_axes_allow(device, asked, monkeypatc
     np.testing.assert_array_equal(x.to_host()[inside], values[taken])
 
 
+def test_the_host_waits_for_its_windows_alone_and_only_without_a_stream(device, stream, asked):
+    host, x, y = pinned(VALUES), *(cuda.zeros(VALUES.shape, VALUES.dtype) for _ in range(2))
+    for dst, src, options, waits in (
+        (x, host, {}, 1),
+        (host, x, {}, 1),
+        (x, host, {"stream": stream}, 0),
+        (y, x, {}, 0),
+        (y, x, {"stream": stream}, 0),
+    ):
+        device.synchronize()
+        asked()
+        cuda.memcpy2d(dst, src, (2, 3), **options)
+        assert asked().get("cuStreamSynchronize", 0) == waits
+    device.synchronize()
+
+
 # The same bytes, and dtypes of which each can be cast to the other or not.
 DTYPES = [("i4", "f8"), ("f8", "i4"), ("i2", "u2"), ("f4", "i4"), ("u4", "i4")]
 SIZES = [(3, 5), (5, 3), ((2, 2), 5), (5, (2, 2))]
