@@ -3,11 +3,11 @@
 import contextlib
 from types import SimpleNamespace
 
-import cudart_py.benchmark.device.fast_streams
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+import cudart_py.benchmark.device.fast_streams
 from cudart_py.benchmark import MeasureOptions, measure, measuring
 from cudart_py.benchmark.clocks import PATIENCE
 from cudart_py.benchmark.device import samples as device_samples

@@ -287,7 +287,10 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
         bare("cuCtxGetLimit", driver.CUlimit.CU_LIMIT_STACK_SIZE),
         lambda: t.device.limits.stack_size,
     ),
-    "device's pool": lambda t: (bare("cuDeviceGetMemPool", t.device.handle), partial(cuda.MemoryPool.current, t.device)),
+    "device's pool": lambda t: (
+        bare("cuDeviceGetMemPool", t.device.handle),
+        partial(cuda.MemoryPool.current, t.device),
+    ),
     "persisting L2 reset": lambda t: (bare("cuCtxResetPersistingL2Cache"), t.device.reset_persisting_l2),
     # Modules and kernels
     "module loaded and closed": lambda t: (
