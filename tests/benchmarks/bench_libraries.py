@@ -63,10 +63,10 @@ def test_every_function_is_timed_or_has_a_reason() -> None:
 def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
     """Return a call of nvmath's binding with all its arguments made beforehand."""
     handle = library_handle("cublas", cuda.legacy_default, cuda.current_device())
-    kind, n = views.kind("a", a, products.TYPES), out.shape[0]
-    none, factors = scalars.operation("op_a", "N"), np.array([1, 0], np.float32)
+    kind, n = views.kind("gemm", "a", a, products.TYPES), out.shape[0]
+    none, factors = scalars.operation("gemm", "op_a", "N"), np.array([1, 0], np.float32)
     one, zero = factors.ctypes.data, factors.ctypes.data + factors.itemsize
-    call, compute = handle.functions.gemm_ex, scalars.compute_type(kind, None)
+    call, compute = handle.functions.gemm_ex, scalars.compute_type("gemm", kind, None)
     operands = (one, b.pointer, kind.code, n, a.pointer, kind.code, n, zero, out.pointer, kind.code, n)
 
     def product() -> None:

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cudart_py as cuda
-from cudart_py.libraries.fourier.transforms import complex32, fft, ifft, irfft, rfft
+from cudart_py.libraries.dtypes import complex32
+from cudart_py.libraries.fourier.transforms import fft, ifft, irfft, rfft
 
 pytestmark = pytest.mark.needs("libraries")
 

@@ -166,7 +166,7 @@ def test_the_same_elements_in_another_shape_are_copied(stream, options):
 def test_another_shape_needs_contiguous_elements_on_both_sides(device):
     apart, flat = cuda.zeros((2, 6), np.int32)[:, :3], cuda.zeros(6, np.int32)
     for dst, src in ((apart, flat), (flat, apart), (apart, np.ones(6, np.int32)), (np.ones(6, np.int32), apart)):
-        with pytest.raises(ValueError, match="memcpy: dst has shape .* and src"):
+        with pytest.raises(ValueError, match="memcpy: argument 'dst' must have shape"):
             cuda.memcpy(dst, src)
 
 

@@ -16,6 +16,8 @@ from cudart_py.context.limits import Limits
 
 from .good_values import OBJECTS
 
+# The names of functions of submodules that say too little alone.
+_WITH_MODULE = ("empty", "handle")
 _SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures)
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
@@ -66,8 +68,9 @@ def find_targets() -> dict[str, Target]:
     for module, name in ((each, name) for each in MODULES for name in each.__all__):
         thing = getattr(module, name)
         if not inspect.isclass(thing):
-            # As its messages name it: `graphs.empty` is another function than `empty`.
-            full = f"{module.__name__.rpartition('.')[2]}.{name}" if module in _SUBMODULES else name
+            # As its messages name it.
+            qualified = name in _WITH_MODULE and module is not cuda
+            full = f"{module.__name__.rpartition('.')[2]}.{name}" if qualified else name
             found += [_target(full, thing)] if callable(thing) else []
             found += [_target(f"{name}.plan", thing.plan)] if hasattr(thing, "plan") else []
         elif not issubclass(thing, BaseException):
