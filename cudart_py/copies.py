@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
-from .context.capture import captures, hold_node
+from .context.capture import captures, refuse
 from .context.current import activated, this_thread
 from .driver.calls import api, raw
 from .driver.unwrap import failure
@@ -217,7 +217,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     its place in the default streams of both devices, as cudaMemcpyPeer. The host does not wait.
 
     Raises TypeError for what is no DeviceArray and for different dtypes, ValueError for different sizes and for
-    arrays that are not contiguous.
+    arrays that are not contiguous, CaptureError where the stream is captured, which NVIDIA's driver refuses.
     """
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
@@ -229,10 +229,9 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
         return
     places = (dst.pointer, dst.device.context, src.pointer, src.device.context, src.nbytes)
     if stream is not None:
+        refuse(handle, call, "use memcpy, which copies between devices that have peer access")
         with activated(stream.device):
             api.cuMemcpyPeerAsync(*places, handle)
-        if captures:
-            hold_node(handle, "a copy", (dst, src))
         return
     # The driver's own cuMemcpyPeer does not promise to wait for the destination's device.
     with activated(dst.device), Event(timing=False) as before:

@@ -152,7 +152,7 @@ print(x.to_host().sum())
     ),
     "large copies and measuring make what they need anew": (
         """
-from cudart_py.benchmark import blocking, fast_streams
+from cudart_py.benchmark.device import blocking, fast_streams
 from cudart_py.memory import staging
 staging._processors = lambda: 4
 host = np.arange(3 << 20)

@@ -1,12 +1,11 @@
 """Copies between devices."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver import enums
+from cudart_py.driver.calls import api
 
 
 @pytest.mark.parametrize("with_stream", [False, True])
@@ -26,17 +25,26 @@ def test_a_copy_between_devices(rng, with_stream):
         np.testing.assert_array_equal(target.to_host(), host)
 
 
-def test_a_graph_keeps_the_arrays_of_a_copy_between_devices(stream):
+def test_a_capture_refuses_it_and_records_memcpy(stream):
     source, target = cuda.full(100, 3.0, stream=stream), cuda.zeros(100, stream=stream)
     stream.synchronize()
     with stream.capture() as graph:
-        cuda.memcpy_peer(target, source, stream=stream)
-    kept = weakref.ref(source)
-    del source
-    gc.collect()
-    assert kept() is not None
+        with pytest.raises(cuda.errors.CaptureError, match="memcpy_peer.*use memcpy"):
+            cuda.memcpy_peer(target, source, stream=stream)
+        cuda.memcpy(target, source, stream=stream)
     graph.instantiate().launch(stream)
     assert (target.to_host(stream=stream) == 3).all()
+
+
+def test_the_driver_refuses_it_in_a_capture(device, stream):
+    x = cuda.zeros(100)
+    stream.synchronize()
+    place = x.pointer, device.context
+    api.cuStreamBeginCapture(stream.native, enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    with pytest.raises(cuda.errors.CaptureError):
+        api.cuMemcpyPeerAsync(*place, *place, 8, stream.native)
+    with pytest.raises(cuda.errors.CaptureError):  # which the call has spoiled
+        api.cuStreamEndCapture(stream.native)
 
 
 def test_arrays_that_are_not_alike_not_contiguous_or_closed_are_refused_and_empty_ones_copied_at_once(device):

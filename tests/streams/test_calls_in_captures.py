@@ -61,7 +61,7 @@ def calls() -> dict[str, Callable[[], Any]]:
     graph = api.cuGraphCreate(0)
     executable = api.cuGraphInstantiate(graph, 0)
     memory, others, managed = api.cuMemAlloc(64), api.cuMemAlloc(64), api.cuMemAllocManaged(64, 1)
-    default = api.cuDeviceGetDefaultMemPool(0)
+    default, context = api.cuDeviceGetDefaultMemPool(0), api.cuCtxGetCurrent()
     shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     advice = bindings.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY
     threshold = bindings.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
@@ -87,6 +87,7 @@ def calls() -> dict[str, Callable[[], Any]]:
         "cuMemsetD8": lambda: raw.cuMemsetD8(memory, 0, 64),
         "cuMemsetD2D8": lambda: raw.cuMemsetD2D8(memory, 8, 0, 8, 8),
         "cuMemcpyDtoDAsync": lambda: raw.cuMemcpyDtoDAsync(others, others, 64, other),
+        "cuMemcpyPeerAsync": lambda: raw.cuMemcpyPeerAsync(others, context, others, context, 64, other),
         "cuMemsetD8Async": lambda: raw.cuMemsetD8Async(others, 0, 64, other),
         "cuMemAllocAsync": lambda: raw.cuMemAllocAsync(64, other),
         "cuMemAdvise": lambda: raw.cuMemAdvise(managed, 64, advice, location),

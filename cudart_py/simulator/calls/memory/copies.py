@@ -225,7 +225,11 @@ def cuMemcpyPeerAsync(
     dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any, hStream: Any
 ) -> None:
     """Copy from one context's device memory to another's in a stream, as cuMemcpyPeerAsync."""
-    _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, find_stream(hStream))
+    stream = find_stream(hStream)
+    if stream.capture is not None:  # driver 580.159 refuses it between any devices, with peer access and without
+        stream.capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)
 
 
 def _peer(dst: tuple[Any, Any], src: tuple[Any, Any], count: Any, stream: Stream) -> None:
