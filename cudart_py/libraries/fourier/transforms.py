@@ -237,7 +237,10 @@ def _plan_ifft(
 def ifft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the inverse transform, as `fft`. It is not divided by the number of elements: cuFFT leaves that to you."""
+    """Queue the inverse transform, as `fft`. It is not divided by the number of elements, which cuFFT leaves to you.
+
+    `scal(1 / n, y)` divides a vector of n elements.
+    """
     return _transform("ifft", x, out, axes, stream)
 
 
