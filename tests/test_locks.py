@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from cudart_py.context import lifetimes
 from cudart_py.locks import take
 from cudart_py.memory import staging
 from cudart_py.simulator.calls.entry import alone
@@ -21,13 +20,6 @@ from cudart_py.simulator.state.progress import progress
 
 class Raised(BaseException):
     """An exception of a signal's handler."""
-
-
-class Borrowed(lifetimes.Handle):
-    """A handle that its owner gives back."""
-
-    def __init__(self) -> None:
-        self._value, self._owned = 1, False
 
 
 @pytest.fixture
@@ -44,7 +36,6 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Any:
 PLACES: dict[str, tuple[Callable[[Any], object], Any, Any]] = {
     "finalizer": (lambda ring: in_finalizer(lambda: None), in_finalizer, progress.lock),
     "call": (lambda ring: alone(lambda: None, (), {}), alone, progress.lock),
-    "close": (lambda ring: Borrowed().close(), lifetimes.Handle.close, lifetimes._closing),
     "copy": (lambda ring: staging._staged(lambda *arguments: None, 0, 0, 1, 0, 0), staging._staged, None),
 }
 

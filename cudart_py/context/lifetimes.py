@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 
 from .. import arguments, errors
 from ..driver.backend import forked, in_use
-from ..locks import take
 from .capture import captures, relaxed
 from .changes import changes
 
@@ -27,10 +26,6 @@ postponed: deque[Callable[[], None]] = deque()
 # Functions that give back handles that were closed while the device had yet to reach the last use. Each returns whether
 # it has done so; until then it is called again after every synchronization.
 unfinished: deque[Callable[[], bool]] = deque()
-
-# Of several threads that close one handle at once, one does it. Re-entrant, because the garbage collector may close
-# other handles in between.
-_closing = threading.RLock()
 
 _exiting = False
 
@@ -116,7 +111,7 @@ class Handle:
     """Something of the driver's that must be given back exactly once.
 
     A subclass sets `_value` to what it owns and says in `_release` how to give it back. A borrowed
-    handle sets `_owned` to False and is never destroyed.
+    handle sets `_owned` to False and is never destroyed. A closed handle has no `_owned` any more.
     """
 
     __slots__ = ("__weakref__", "_owned", "_value")
@@ -147,17 +142,17 @@ class Handle:
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
-        taken: list[bool] = []
-        try:
-            take(_closing, taken)
-            value, self._value = self._value, None
-        finally:
-            if taken:
-                _closing.release()
+        value = self._value
         if value is None:
             return
+        try:
+            owned = self._owned
+            del self._owned  # of several threads that close it at once, one can
+        except AttributeError:
+            return
+        self._value = None
         changes.note()
-        if not self._owned:
+        if not owned:
             return
         backend = in_use()
         if backend is not None and backend.in_a_call():
@@ -193,7 +188,7 @@ class Handle:
 
     def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
         # It has no value either where the constructor failed before the driver made anything.
-        if getattr(self, "_value", None) is not None and self._owned:
+        if getattr(self, "_value", None) is not None and getattr(self, "_owned", False):
             _finalize(self._drop)
 
 

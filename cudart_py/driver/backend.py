@@ -246,7 +246,7 @@ def chosen() -> Backend:
 
 def in_use() -> Backend | None:
     """Return the backend in use, None where none was chosen yet and in a forked child, which cannot use it."""
-    return None if _is_forked else _used
+    return _used
 
 
 def forked() -> bool:
@@ -255,8 +255,8 @@ def forked() -> bool:
 
 
 def _after_fork() -> None:
-    global _is_forked
-    _is_forked = True
+    global _is_forked, _used
+    _is_forked, _used = True, None
 
 
 def _cuda(*, required: bool) -> Backend:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import gc
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import errors
+from cudart_py.context.lifetimes import Handle
 from cudart_py.driver import backend, calls
 from cudart_py.memory import staging
 from cudart_py.memory.allocation import PitchedAllocation
@@ -243,6 +245,40 @@ def test_threads_on_their_own_streams_give_right_results(device, module, rng):
     with ThreadPoolExecutor(8) as threads:
         for i, (host, result) in enumerate(zip(hosts, threads.map(work, range(8)), strict=True)):
             np.testing.assert_allclose(result, 5 * i * host, rtol=1e-5)
+
+
+class Counted(Handle):
+    """A handle that notes how often it is given back."""
+
+    def __init__(self, given_back):
+        self._value, self._owned, self._given_back = 1, True, given_back
+
+    def _release(self, value):
+        self._given_back.append(value)
+
+
+def test_of_several_threads_that_close_a_handle_at_once_one_gives_it_back():
+    """Each waits for the others before each line, as a debugger may let it."""
+    together, given_back = threading.Barrier(4), []
+
+    def close(handle):
+        def before_a_line(frame, event, argument):
+            if event == "line":
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    together.wait(0.2)
+            return before_a_line if frame.f_code is Handle.close.__code__ else None
+
+        sys.settrace(before_a_line)
+        try:
+            handle.close()
+        finally:
+            sys.settrace(None)
+
+    handle = Counted(given_back)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(close, [handle] * 4))
+    assert handle.closed
+    assert given_back == [1]
 
 
 def test_a_forked_child_that_touches_cuda_gets_a_clear_error_unless_no_call_came_before(python):
