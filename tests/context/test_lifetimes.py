@@ -264,7 +264,7 @@ def test_of_several_threads_that_close_a_handle_at_once_one_gives_it_back():
     def close(handle):
         def before_a_line(frame, event, argument):
             if event == "line":
-                with contextlib.suppress(threading.BrokenBarrierError):
+                with contextlib.suppress(threading.BrokenBarrierError):  # the others have returned
                     together.wait(0.2)
             return before_a_line if frame.f_code is Handle.close.__code__ else None
 
