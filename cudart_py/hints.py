@@ -6,12 +6,15 @@ pages in docs/coming-from have a row for each name of a package that has a page,
 
 from __future__ import annotations
 
+import re
 import sys
 from inspect import getattr_static
 from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
+# The submodules that `import cudart_py` brings, some of whose names are looked for at the top level.
+_SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
 _KERNEL = "write the kernel, or, on a GPU, give the array to CuPy"
 
 # Whose names they are: c of CuPy, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
@@ -129,8 +132,19 @@ def hinted(cls: type[T]) -> type[T]:
 
 
 def absent(name: str) -> NoReturn:
-    """Raise AttributeError for a name that the package does not have, as its `__getattr__`."""
-    raise _missing("module", name, f"module {__package__!r}")
+    """Raise AttributeError for a name that the package does not have, as its `__getattr__`.
+
+    A name of one of its submodules, or of CUDA's runtime or driver, is answered as well.
+    """
+    what = f"module {__package__!r}"
+    for submodule in _SUBMODULES:
+        if name in sys.modules[f"{__package__}.{submodule}"].__all__:
+            raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
+    if re.match("cuda[A-Z]", name):
+        raise AttributeError(f"{what} has no attribute {name!r}: docs/names.md says what is written for it here")
+    if re.match("cu[A-Z]", name):
+        raise AttributeError(f"{what} has no attribute {name!r}: write cuda.raw.{name}, or see docs/names.md")
+    raise _missing("module", name, what)
 
 
 def public_names() -> list[str]:

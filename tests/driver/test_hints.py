@@ -32,6 +32,21 @@ def test_a_name_of_another_package_says_what_to_write(things: dict[str, Any], ki
         thing.no_such_name  # noqa: B018  # asked for its error
 
 
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("Graph", "cuda.graphs.Graph"),
+        ("NotSupportedError", "cuda.errors.NotSupportedError"),
+        ("cuMemAlloc", "cuda.raw.cuMemAlloc"),
+        ("cudaMalloc", "docs/names.md"),
+    ],
+)
+def test_a_name_of_a_submodule_or_of_cuda_is_answered(name: str, write: str) -> None:
+    with pytest.raises(AttributeError, match=f"{name}.*{write}"):
+        getattr(cuda, name)
+    assert not hasattr(cuda, name)
+
+
 def test_the_package_lists_its_public_names_alone() -> None:
     assert {*dir(cuda)} - {"benchmark", "libraries"} == {*cuda.__all__}
     assert all(hasattr(cuda, name) for name in dir(cuda))
