@@ -229,7 +229,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
         return
     places = (dst.pointer, dst.device.context, src.pointer, src.device.context, src.nbytes)
     if stream is not None:
-        refuse(handle, call, "use memcpy, which copies between devices that have peer access")
+        refuse(handle, call, "use memcpy")
         with activated(stream.device):
             api.cuMemcpyPeerAsync(*places, handle)
         return

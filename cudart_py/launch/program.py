@@ -16,7 +16,7 @@ class Program(NvrtcProgram):
     is left out. `options` go to the compiler as they are, at `compile()`. `name` is what messages and line information
     call the source; quotes in `#include "x.h"` are looked up in its folder.
 
-        with Program(source, names=["reduce<float, 256>"], arch="sm_90") as program:
+        with cuda.images.Program(source, names=["reduce<float, 256>"], arch="sm_90") as program:
             program.compile()
             program.cubin, program.lowered_names["reduce<float, 256>"]
 

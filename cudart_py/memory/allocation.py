@@ -80,7 +80,7 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
         # The pool may have grown before it failed, and would keep that from everybody else. What this call answers is
         # of no interest beside that.
         raw.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
-        raise allocation_error(status, call, nbytes, pool=pool)
+        raise allocation_error(status, call, nbytes, pool=device._pool if pool is None else pool)
     return address
 
 

@@ -60,6 +60,9 @@ def test_a_pool_holds_no_more_than_its_maximum(device):
         device.synchronize()
         cuda.empty(24 * MIB, np.uint8, pool=pool).close()
         assert pool.max_size == 32 * MIB
+        pool.make_current()
+        with pytest.raises(cuda.OutOfMemoryError, match=f"the pool holds {32 * MIB:,} at most"):
+            cuda.empty(64 * MIB, np.uint8)
 
 
 @pytest.mark.needs("profile")  # a GPU's driver rounds the limit up, too
