@@ -32,7 +32,7 @@ ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
 _REMEDY = f"set {ENVIRONMENT_VARIABLE} to a folder that you alone can write to"
 # Raise it when the content of entries, or how the compiler is called, changes between releases.
-FORMAT = 4
+FORMAT = 5
 _SUFFIX = ".image"
 _TEMPORARY = ".tmp"
 _DEFAULT_SIZE = 1 << 30

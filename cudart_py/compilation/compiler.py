@@ -179,9 +179,8 @@ def _compile_once(request: Request, options: Sequence[str]) -> _Output:
     if declared is not None and (declared.kernels or declared.variables or declared.managed):
         try:
             output = _run_with_queries(request, options, declared)
-        except errors.CompileError as error:
-            if not type_queries.concerns_queries(f"{error}\n{error.log}"):
-                raise
+        except errors.CompileError:
+            pass  # what is wrong with the source itself is told by the run without queries
         else:
             if _is_as_declared(output, declared):
                 types = output.types
@@ -207,7 +206,7 @@ def _with_constants(output: _Output, declared: Declarations) -> _Output:
 
 
 def _run_with_queries(request: Request, options: Sequence[str], declared: Declarations) -> _Output:
-    source = request.source[: declared.end] + type_queries.TEMPLATES.encode() + request.source[declared.end :]
+    source = request.source[: declared.end] + type_queries.DECLARED.encode() + request.source[declared.end :]
     queries = [type_queries.type_of(name) for name in [*declared.kernels, *declared.variables]]
     queries += [type_queries.type_of(name, managed=True) for name in declared.managed]
     # A pointer to what is not a type is an error, which leads to a run without queries.
@@ -303,7 +302,7 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
     """
     while queries:
         program = _ScannedProgram(
-            request.source + b"\n\n" + type_queries.TEMPLATES.encode(),
+            request.source + b"\n\n" + type_queries.DEFINED.encode(),
             name=request.name,
             names=[type_queries.expression(query) for query in queries],
             options=[*without_file_options(options), "--fdevice-syntax-only"],

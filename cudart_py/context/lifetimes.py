@@ -142,15 +142,16 @@ class Handle:
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
-        value = self._value
-        if value is None:
+        if self._value is None:
             return
         try:
             owned = self._owned
             del self._owned  # of several threads that close it at once, one can
         except AttributeError:
             return
-        self._value = None
+        value, self._value = self._value, None
+        if value is None:  # a reset has taken it in between
+            return
         changes.note()
         if not owned:
             return

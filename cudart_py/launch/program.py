@@ -23,11 +23,8 @@ class Program(NvrtcProgram):
     `close()` or the end of the `with` block frees it: nvrtcDestroyProgram.
     """
 
-    def compile(self) -> None:
-        """Compile the source: nvrtcCompileProgram.
-
-        Raises CompileError with the log and the offending source lines.
-        """
-        if self._arch is None and architecture_option(self.options) is None:
-            self._arch = spell_architecture("Program", current_device().compute_capability)
-        super().compile()
+    def _architecture_options(self) -> tuple[str, ...]:
+        named = super()._architecture_options()
+        if named or architecture_option(self.options) is not None:
+            return named
+        return (f"--gpu-architecture={spell_architecture('Program', current_device().compute_capability)}",)

@@ -150,7 +150,7 @@ class MemoryPool(Handle):
     def make_current(self) -> None:
         """Let further arrays of the device come from this pool, unless they name another (cuDeviceSetMemPool).
 
-        Closing it makes the device's default pool the current one again.
+        Closing it makes the device's default pool the current one again, unless it is borrowed.
         """
         handle, device = self.handle, self._device._device
         default = api.cuDeviceGetDefaultMemPool(device)

@@ -1,7 +1,8 @@
 """Queries for types that mangled names do not tell: those of extern "C" kernels and of variables.
 
-NVRTC tells the mangled name of a template's instance, and that name tells the type that the instance is for. The
-template is declared and never defined, so that nothing of it is in an image.
+NVRTC tells the mangled name of a template's instance, and that name tells the type that the instance is for. Where an
+image is made, the template is declared and never defined, so that nothing of it is in the image. NVRTC refuses that for
+types of one file, such as those of an anonymous namespace; where syntax alone is looked at, the template is defined.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ _PROBE = "cudart_py_type_of_3f9c1e"
 # Names of strings and of functions' own variables.
 _COMPILERS_OWN = re.compile(r"\$|\b__unnamed_\d")
 # In one line, which may end a line of the source, so that all of its lines keep their numbers.
-TEMPLATES = (
-    f" template <class {_PROBE}_argument> __global__ void {_PROBE}({_PROBE}_argument*);"
+_PLAIN = (
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare;"
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&>"
     f" {{ typedef {_PROBE}_argument type; }};"
 )
+_ASKING = f" template <class {_PROBE}_argument> __global__ void {_PROBE}({_PROBE}_argument*)"
+DECLARED = f"{_ASKING};{_PLAIN}"
+DEFINED = f"{_ASKING} {{}}{_PLAIN}"
 
 
 def type_of(name: str, *, managed: bool = False) -> str:

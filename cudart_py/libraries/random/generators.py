@@ -120,7 +120,8 @@ class Generator(Handle):
         if ordering is not None:
             prefix = "PSEUDO_" if found.seeded else "QUASI_"
             orderings = [name for name in library("curand").Ordering.__members__ if name.startswith(prefix)]
-            arguments.choice(call, "ordering", ordering, [name.removeprefix(prefix).lower() for name in orderings])
+            chosen = ordering.lower() if isinstance(ordering, str) else ordering
+            arguments.choice(call, "ordering", chosen, [name.removeprefix(prefix).lower() for name in orderings])
         if offset:
             _require_offsets(call, kind, offset)
         if seed and not found.seeded:
