@@ -39,8 +39,9 @@ def work(first: int, end: int, seed: int, out: Path) -> None:
             found = list(runs.differences(kernel))
             if not found:
                 continue
-            print(f"kernel {kernel.number} of seed {seed}:", *found, sep="\n    ", flush=True)
-            before = "".join(f"// {line}\n" for one in found for line in one.splitlines())
+            lines = [line for one in found for line in one.splitlines()]
+            print(f"kernel {kernel.number} of seed {seed}:", *lines, sep="\n    ", flush=True)
+            before = "".join(f"// {line}\n" for line in lines)
             path = out / f"kernel_{seed}_{kernel.number}"
             path.with_suffix(".whole.cu").write_text(before + source([kernel]))
             reduce(kernel, seed)
