@@ -156,7 +156,16 @@ def build_parser() -> argparse.ArgumentParser:
     exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
     exercise.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
     exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to be checked")
-    exercise.add_argument("--hint", action="store_true", help="print a hint")
+    exercise.add_argument(
+        "--hint",
+        type=int,
+        nargs="?",
+        const=1,
+        default=0,
+        choices=(1, 2, 3),
+        metavar="N",
+        help="print a hint: the first, second or third",
+    )
     exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
     exercise.set_defaults(command="exercise")
     return parser

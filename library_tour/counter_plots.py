@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Columns that are drawn besides those of the stop's own table, until there are enough.
-PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
+PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "load efficiency", "store efficiency")
 MOST_PANELS = 6
 # The values of a full bar, of the columns that have a greatest value.
-FULL = {"used by loads": 1.0, "used by stores": 1.0, "active lanes": 32.0}
+FULL = {"load efficiency": 1.0, "store efficiency": 1.0, "active lanes": 32.0}
 PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 
 

@@ -40,8 +40,8 @@ class Column(NamedTuple):
 COLUMNS: Mapping[str, Column] = {
     "sectors/load": Column(names(SECTORS, ["ld"]), names(REQUESTS, ["ld"])),
     "sectors/store": Column(names(SECTORS, ["st"]), names(REQUESTS, ["st"])),
-    "used by loads": Column(names(BYTES, ["ld"]), names(SECTORS, ["ld"]), 1 / SECTOR_BYTES),
-    "used by stores": Column(names(BYTES, ["st"]), names(SECTORS, ["st"]), 1 / SECTOR_BYTES),
+    "load efficiency": Column(names(BYTES, ["ld"]), names(SECTORS, ["ld"]), 1 / SECTOR_BYTES),
+    "store efficiency": Column(names(BYTES, ["st"]), names(SECTORS, ["st"]), 1 / SECTOR_BYTES),
     "sectors": Column([*names(SECTORS, GLOBAL), TEXELS]),
     "loads": Column(names(REQUESTS, ["ld"])),
     "stores": Column(names(REQUESTS, ["st"])),

@@ -19,6 +19,12 @@ from .stop import Check, Value
 
 SUFFIXES = (".cu", ".py")
 
+# The headings of a lesson's parts, in their order.
+LEARN = "By the end of this lesson you will be able to"
+IDEA = "The idea"
+STEPS = "The code, step by step"
+LOOK_AT = "What to look at"
+
 
 class MissingLessonError(LookupError):
     """A stop that has no lesson."""
@@ -45,13 +51,14 @@ class Step:
 class Exercise:
     """A task, and the checks that tell whether an answer is right.
 
-    `task`, `hint` and `answer`, which explains the solution, are Markdown. `check` is called with the compiled module
-    of an answer in CUDA C++, or with the imported module of one in Python, always on the simulator. It yields the
-    facts that it has tried. What the answer raises is a fact that does not hold, and so is what the driver warns of.
+    `task`, `hints` and `answer`, which explains the solution, are Markdown. There are one to three hints, and each
+    gives away more than the one before it. `check` is called with the compiled module of an answer in CUDA C++, or with
+    the imported module of one in Python, always on the simulator. It yields the facts that it has tried. What the
+    answer raises is a fact that does not hold, and so is what the driver warns of.
     """
 
     task: str
-    hint: str
+    hints: Sequence[str]
     answer: str
     check: Callable[[Any], Iterable[Check]]
 
@@ -60,11 +67,16 @@ class Exercise:
 class Lesson:
     """The text that goes with a stop; every piece is Markdown without headings.
 
-    `learn` says what a reader knows afterwards, a sentence each. `look_at` says what the tables and pictures show, a
-    sentence or two each. `course` says where the figures of the course are from, and on which card they were measured.
+    `why` opens the lesson: one or two paragraphs that say why the reader should care, with a number from the H200.
+    `learn` completes the sentence "By the end of this lesson you will be able to", one item per skill. `idea` explains
+    what the hardware does and gives the rule of thumb, before any code. `look_at` says what the tables and pictures
+    show, a sentence or two each. `course` says where the figures of the course are from, and on which card they were
+    measured.
     """
 
+    why: str = ""
     learn: Sequence[str]
+    idea: str = ""
     steps: Sequence[Step]
     look_at: Sequence[str]
     exercise: Exercise

@@ -187,7 +187,7 @@ def text_of(column: str, value: Value) -> str:
     """Return a value's text, fractions in per cent."""
     if isinstance(value, str):
         return value
-    if column.startswith(("used by ", "of ")):
+    if column.startswith("of ") or column.endswith(" efficiency"):
         return f"{100 * value:.1f} %"
     return number(value)
 

@@ -14,10 +14,10 @@ from rich.text import Text
 import cudart_py as cuda
 
 from . import answers, lesson, recorded, report, steps, stops
-from .lesson import Lesson
+from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
-from .usage import wrong_usage_if
+from .usage import UsageError, wrong_usage_if
 
 GOOD, BAD = 0, 1
 
@@ -52,7 +52,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     return BAD if outcome.bad else GOOD
 
 
-def exercise(name: str, file: Path | None, *, hint: bool, solution: bool) -> int:
+def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
     """Print an exercise, and write what it starts from into the working directory; or check an answer.
 
     Return the command's status: 0, or 1 where an answer is not right. Raises UnknownStopError for a name that no stop
@@ -61,7 +61,12 @@ def exercise(name: str, file: Path | None, *, hint: bool, solution: bool) -> int
     of = lesson.load(name)
     console = report.console()
     if hint:
-        console.print(Markdown(of.exercise.hint))
+        hints = of.exercise.hints
+        if hint > len(hints):
+            raise UsageError(f"the exercise of {name} has {len(hints)} hint{'s'[: len(hints) > 1]}, not {hint}")
+        console.print(Markdown(hints[hint - 1]))
+        if hint < len(hints):
+            console.print(Text(f"\nThe next hint: library-tour exercise {name} --hint {hint + 1}"))
     elif solution:
         console.print(Markdown(of.exercise.answer), Text(""), _source(lesson.solution(name)))
     elif file:
@@ -113,9 +118,15 @@ def _list(texts: Sequence[str]) -> Markdown:
 
 
 def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
-    yield _heading("What you will learn")
+    if of.why:
+        yield Text("")
+        yield Markdown(of.why)
+    yield _heading(LEARN)
     yield _list(of.learn)
-    yield _heading("The code, step by step")
+    if of.idea:
+        yield _heading(IDEA)
+        yield Markdown(of.idea)
+    yield _heading(STEPS)
     for at, step in enumerate(of.steps, 1):
         yield Text(f"\n{at}. {step.name}", "bold")
         yield Markdown(step.text)
@@ -129,7 +140,7 @@ def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
 
 
 def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
-    yield _heading("What to look at")
+    yield _heading(LOOK_AT)
     yield _list(of.look_at)
     yield _heading("Exercise")
     yield Markdown(of.exercise.task)

@@ -68,12 +68,12 @@ class Column:
 
 
 def _sectors(noun: str, short: str, kinds: Iterable[str]) -> Column:
-    return Column(("sectors a", noun), ("sect.", short), names(SECTORS, kinds), names(REQUESTS, kinds))
+    return Column(("sectors per", noun), ("sect.", short), names(SECTORS, kinds), names(REQUESTS, kinds))
 
 
-def _efficiency(noun: str, short: str, kind: str) -> Column:
+def _efficiency(noun: str, kind: str) -> Column:
     used, moved = (BYTES.format(kind),), (SECTORS.format(kind),)
-    return Column(("used by", noun), ("used%", short), used, moved, scale=100 / SECTOR_BYTES, unit=" %")
+    return Column((noun, "efficiency"), ("eff.%", noun), used, moved, scale=100 / SECTOR_BYTES, unit=" %")
 
 
 def _sum(heading: tuple[str, str], short: tuple[str, str], pattern: str, kinds: Iterable[str]) -> Column:
@@ -87,7 +87,7 @@ GROUPS: dict[str, tuple[Column, ...]] = {
         _sectors("store", "store", ["st"]),
         _sectors("atomic", "atom.", ["red", "atom"]),
     ),
-    "efficiency": (_efficiency("loads", "load", "ld"), _efficiency("stores", "store", "st")),
+    "efficiency": (_efficiency("load", "ld"), _efficiency("store", "st")),
     "conflicts": (
         Column(
             ("bank", "conflicts"),

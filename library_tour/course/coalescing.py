@@ -5,7 +5,7 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run coalescing
     coalescing: Coalescing: the sectors that the lanes of a warp touch
     size 262,147: numbers to read
-                                 sectors/load  used by loads  used by stores  check
+                                 sectors/load  load efficiency  store efficiency  check
     ───────────────────────────────────────────────────────────────────────────────
     neighbours                           4.00        100.0 %         100.0 %  right
     neighbours in any order              4.00        100.0 %         100.0 %  right
@@ -15,7 +15,7 @@ On the simulator, which checks, counts and does not time:
     8 a thread, block-strided            4.00        100.0 %         100.0 %  right
     8 a thread, 16 bytes a load          15.9        100.0 %         100.0 %  right
     Sums of the columns or rows of a matrix stored by rows
-                              sectors/load  used by loads  used by stores  check
+                              sectors/load  load efficiency  store efficiency  check
     ────────────────────────────────────────────────────────────────────────────
     a thread for each column          4.00         99.6 %          99.6 %  right
     a thread for each row             31.9         12.5 %          99.6 %  right
@@ -64,7 +64,7 @@ KINDS = {"contiguous": "copy_contiguous<{}>", "block-strided": "copy_block_strid
 GROUPS = f"copy_groups<{EACH}>"
 LENGTH = 1021  # of a column or a row that a thread sums, at most
 WALKS = "Sums of the columns or rows of a matrix stored by rows"
-EXPLAINED_BY = ("sectors/load", "used by loads", "used by stores")
+EXPLAINED_BY = ("sectors/load", "load efficiency", "store efficiency")
 NOTES = (
     "A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are neighbours, in whichever order the "
     "lanes take them. Lanes that read the same number share its sector. Lanes that are 8 numbers or more apart touch "

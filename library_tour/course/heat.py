@@ -5,7 +5,7 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run heat
     heat: Heat diffusion, overlapped with writing frames
     size 256: rows and columns of the plate
-                            cells   loads  used by loads  instructions  check
+                            cells   loads  load efficiency  instructions  check
     ──────────────────────────────────────────────────────────────────────────
     one thread                176   2,720         12.5 %        30,092  right
     one block               4,284   2,616         81.8 %        25,328  right
@@ -69,7 +69,7 @@ STEPS = 4  # of a check; even, so that the result is in the first copy
 CHECKED = 1000
 ROWS = "heat_rows<2>"
 ENDS_BLOCK = 256
-EXPLAINED_BY = ("loads", "used by loads", "instructions")
+EXPLAINED_BY = ("loads", "load efficiency", "instructions")
 # FRAME_STEPS is the number of steps between two frames where nothing is timed.
 FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 256
 CARPETS = 4  # sizes of hot squares, each a third of the one before

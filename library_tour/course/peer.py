@@ -6,7 +6,7 @@ On the simulator, which checks, counts and does not time, with two devices:
     $ library-tour run peer
     peer: Peer access: copies and kernels between two devices
     size 131,075: numbers of 4 bytes to move
-                                  loads  used by loads  check
+                                  loads  load efficiency  check
     ──────────────────────────────────────────────────────────
     copy, no peer access                                right
     copy, peer access                                   right
@@ -74,7 +74,7 @@ LITTLE = 16  # 64 bytes
 BLOCK = 256
 # Numbers that a thread of each kernel moves.
 KERNELS = {"copy_words": 1, "copy_vectors": 16}
-EXPLAINED_BY = ("loads", "used by loads")
+EXPLAINED_BY = ("loads", "load efficiency")
 NOTES = (
     "A copy between two devices needs no peer access: without it the driver takes the data through the host's memory, "
     "with it they cross the link between the devices. Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s "

@@ -5,7 +5,7 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run pinned_and_mapped
     pinned_and_mapped: Pageable, pinned and mapped memory of the host
     size 131,077: numbers in the host's memory
-                             link MB  loads  sectors/load  used by loads  check
+                             link MB  loads  sectors/load  load efficiency  check
     ────────────────────────────────────────────────────────────────────────────
     pinned, copy alone         0.524                                      right
     pageable, copied           0.524  4,097          4.00        100.0 %  right
@@ -21,13 +21,13 @@ On the simulator, which checks, counts and does not time:
     cudart_py.to_device
     mapped, read too early: 4,096 of 4,096 numbers are not there yet.
     Read 8 times
-                      link MB   loads  sectors/load  used by loads  check
+                      link MB   loads  sectors/load  load efficiency  check
     ─────────────────────────────────────────────────────────────────────
     pageable, copied    0.524  32,776          4.00        100.0 %  right
     pinned, copied      0.524  32,776          4.00        100.0 %  right
     mapped, in place     4.19  32,776          4.00        100.0 %  right
     Read, and written back
-                      link MB  loads  sectors/load  used by loads  check
+                      link MB  loads  sectors/load  load efficiency  check
     ────────────────────────────────────────────────────────────────────
     pageable, copied     1.05  4,097          4.00        100.0 %  right
     pinned, copied       1.05  4,097          4.00        100.0 %  right
@@ -76,7 +76,7 @@ BLOCK = 256
 OFTEN = 8  # reads
 CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads
 FACTOR = 2654435761
-EXPLAINED_BY = ("loads", "sectors/load", "used by loads")
+EXPLAINED_BY = ("loads", "sectors/load", "load efficiency")
 
 Words = NDArray[np.uint32]
 

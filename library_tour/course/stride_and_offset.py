@@ -5,7 +5,7 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory
     size 2,097,152: numbers in each array
-                sectors/load  sectors/store  used by loads  used by stores  check
+                sectors/load  sectors/store  load efficiency  store efficiency  check
     ─────────────────────────────────────────────────────────────────────────────
     stride 1            3.99           3.99        100.0 %         100.0 %  right
     stride 2            7.98           7.98         50.0 %          50.0 %  right
@@ -48,7 +48,7 @@ TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("numbers in each array", full=2**30, small=2**21)
 CHECKED = 2**13 + 5  # numbers copied, whatever the stride
 BLOCK = 256
-EXPLAINED_BY = ("sectors/load", "sectors/store", "used by loads", "used by stores")
+EXPLAINED_BY = ("sectors/load", "sectors/store", "load efficiency", "store efficiency")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)
 BETWEEN = range(1, 33)  # what the curve has besides
 

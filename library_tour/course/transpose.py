@@ -5,7 +5,7 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run transpose
     transpose: Matrix transpose with coalesced reads and writes
     size 1,024: rows and columns of the matrix
-                         used by loads  used by stores  conflicts  check
+                         load efficiency  store efficiency  conflicts  check
     ────────────────────────────────────────────────────────────────────
     naive                      100.0 %          12.5 %          0  right
     tile                       100.0 %         100.0 %  1,023,744  right
@@ -46,7 +46,7 @@ from ..variants import Variant, measure
 
 TITLE = "Matrix transpose with coalesced reads and writes"
 SIZE = Size("rows and columns of the matrix", full=16384, small=1024, least=4)
-EXPLAINED_BY = ("used by loads", "used by stores", "conflicts")
+EXPLAINED_BY = ("load efficiency", "store efficiency", "conflicts")
 
 Floats = NDArray[np.float32]
 

@@ -103,8 +103,10 @@ LESSON = Lesson(
         task="The kernel divides each number of a table by the sum of its column, in place, and writes the sums. A "
         "thread has one column of eight numbers. Make it load each of these numbers once and store eight shares and "
         "one sum. Try `__restrict__` first: it is not enough here. Why?",
-        hint="After `table[i]` is stored, must the compiler take into account that `table[n + i]` has changed, where "
-        "it does not know `n`? A promise about two pointers says nothing about two places behind the same one.",
+        hints=[
+            "After `table[i]` is stored, must the compiler take into account that `table[n + i]` has changed, where "
+            "it does not know `n`? A promise about two pointers says nothing about two places behind the same one.",
+        ],
         answer="The numbers of the column and their sum are in variables of the thread's own. The loops are unrolled, "
         "so that each index of `column` is a constant and the array is in registers. `__restrict__` keeps `sums` and "
         "`table` apart, but a store to the table may still change another number of the same table, which is "

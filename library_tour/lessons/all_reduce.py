@@ -121,8 +121,10 @@ LESSON = Lesson(
         "one's. It begins when the numbers are there, the source sends nothing else and the target receives nothing "
         "else; its time is that of the numbers over one link. The last copy must end before two whole arrays could "
         "have been sent over a link, for any number of workers.",
-        hint="Worker 0 can send no more than two arrays in this time. Let it first send each worker one part, as if "
-        "they had added these parts in the first round of the ring. What does the second round do then?",
+        hints=[
+            "Worker 0 can send no more than two arrays in this time. Let it first send each worker one part, as if "
+            "they had added these parts in the first round of the ring. What does the second round do then?",
+        ],
         answer="Worker 0 deals out the parts, which takes (N - 1) / N of an array's time. Then the parts go round the "
         "ring, which takes as long again, since all workers send at once. A tree, in which all that have the array "
         "send it on, takes log2(N) arrays' time. Another good answer cuts the array into many pieces that follow "

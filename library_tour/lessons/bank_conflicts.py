@@ -60,7 +60,9 @@ LESSON = Lesson(
         task="One warp loads a tile of 32 x 32 numbers into shared memory, and then each lane sums a row of it. The "
         "lanes read numbers that are 32 words apart, which all lie in one bank. Remove the conflicts without a larger "
         "tile, so without padding.",
-        hint="The order in which a lane adds the numbers of its row is free, and it may be another one for each lane.",
+        hints=[
+            "The order in which a lane adds the numbers of its row is free, and it may be another one for each lane.",
+        ],
         answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes then "
         "read from 32 different columns, which are 32 different banks. Whole numbers have the same sum in any order.",
         check=check,

@@ -85,8 +85,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The columns 'sectors/load' and 'used by loads' belong together: 32 lanes that read one number touch a single "
-        "sector, and use 4 of its 32 bytes. That is cheap.",
+        "The columns 'sectors/load' and 'load efficiency' belong together: 32 lanes that read one number touch a "
+        "single sector, and use 4 of its 32 bytes. That is cheap.",
         "Loads of 16 bytes touch 16 sectors and use all of them: a larger number of sectors is no waste by itself.",
         "On a GPU, compare a thread for each row with a warp for each row: the sums are the same, and so are the bytes "
         "that are asked for. On the H200 the first read 1,010 GB/s and the second about 4,350 GB/s. With eight "
@@ -96,8 +96,10 @@ LESSON = Lesson(
         task="Each thread reverses eight numbers: it reads neighbouring ones and writes them to the other end of the "
         "output, in the other order. Keep eight numbers for each thread, and let every load and store of a warp touch "
         "four sectors.",
-        hint="A block has a piece of `8 * blockDim.x` numbers. Let its threads take neighbouring numbers of the piece, "
-        "and step through it by the width of the block.",
+        hints=[
+            "A block has a piece of `8 * blockDim.x` numbers. Let its threads take neighbouring numbers of the piece, "
+            "and step through it by the width of the block.",
+        ],
         answer="At each step, neighbouring lanes read neighbouring numbers. They write neighbouring numbers too, in "
         "the other order, and the order within the sectors does not matter.",
         check=check,

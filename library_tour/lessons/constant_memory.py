@@ -108,8 +108,10 @@ LESSON = Lesson(
         "levels, and computes from 5 neighbouring levels their sum with 5 weights. The host writes the variables "
         "`weights` and `levels` before the launch. Both are in the wrong memory: put each where it belongs, and keep "
         "both names.",
-        hint="Which of the two do all lanes of a warp read at the same index, and which one at an index that depends "
-        "on the lane's data?",
+        hints=[
+            "Which of the two do all lanes of a warp read at the same index, and which one at an index that depends "
+            "on the lane's data?",
+        ],
         answer="All lanes use the same weight at the same time, so the weights belong in constant memory, where the "
         "unrolled loop takes them as operands. Each lane looks up a level of its own, so the levels lie in a "
         "`__device__` variable, and each block copies them to shared memory. To read them from global memory through "

@@ -94,8 +94,10 @@ LESSON = Lesson(
         "kernel writes the differences to `scratch` and gives this array to the algorithm `add`. Do without the "
         "temporary array, and leave `add` as it is. The kernel keeps its parameters, and `scratch` is not used any "
         "more.",
-        hint="`add` uses its input in one place only, `in[i]`. Which type can you pass, other than a pointer, for "
-        "which this expression has a value?",
+        hints=[
+            "`add` uses its input in one place only, `in[i]`. Which type can you pass, other than a pointer, for "
+            "which this expression has a value?",
+        ],
         answer="A structure with an operator `[]` is all that the algorithm asks for: an iterator of your own, which "
         "has the pointer as its member and computes a difference when it is indexed. A `transform_iterator` over a "
         "`counting_iterator` would do the same.",

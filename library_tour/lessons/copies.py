@@ -112,8 +112,10 @@ LESSON = Lesson(
         "piece by piece through two pinned buffers of the same size. The host fills one buffer while the device copies "
         "the other one. Wait for no more than the one copy that still needs the buffer, and return while the last "
         "copies are queued. The last piece may be shorter than a buffer.",
-        hint="`stream.record()` returns an event that is done when all work has run that was queued before it. Keep "
-        "one for each buffer, and call its `synchronize()` before you fill the buffer again.",
+        hints=[
+            "`stream.record()` returns an event that is done when all work has run that was queued before it. Keep "
+            "one for each buffer, and call its `synchronize()` before you fill the buffer again.",
+        ],
         answer="An event behind each copy says when its buffer may be filled again. The host waits for the copy "
         "before the last one, while the last one is still running. Waiting for the whole stream would be right too, "
         "but then the host and the device would take turns, and the second buffer would be of no use.",

@@ -69,8 +69,10 @@ LESSON = Lesson(
         "exchanges its quarters across the middle, so that element `(0, 0)` goes to row `rows // 2` and column "
         "`columns // 2`, as `numpy.fft.fftshift` does. At most four copies may be queued. `target` is a window of a "
         "larger matrix, and the number of rows or columns may be odd.",
-        hint="The last `rows // 2` rows of the source are the first ones of the target. The same holds for columns, so "
-        "there are four windows, each with its own place in the target.",
+        hints=[
+            "The last `rows // 2` rows of the source are the first ones of the target. The same holds for columns, so "
+            "there are four windows, each with its own place in the target.",
+        ],
         answer="Each quarter is a window of the source and one of the target, which one `memcpy2d` copies, whatever "
         "its number of rows. With odd sides the quarters differ in size, which the slices take into account: what "
         "comes first in one matrix comes last in the other.",

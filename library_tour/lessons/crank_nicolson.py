@@ -103,8 +103,11 @@ LESSON = Lesson(
         task="Solve tridiagonal systems whose ends are joined, such as those of heat in a ring: the neighbours of row "
         "0 are the rows 31 and 1. A warp has a system of 32 unknowns, and a lane has one row. Solve it exactly but for "
         f"rounding, in at most {MOST_INSTRUCTIONS} instructions of the warp.",
-        hint="At the first level a row takes out the unknowns of the rows one lane away, and then depends on those two "
-        "lanes away, then four. Lanes are counted modulo 32. On which unknowns does a row depend after five levels?",
+        hints=[
+            "At the first level a row takes out the unknowns of the rows one lane away, and then depends on those two "
+            "lanes away, then four. Lanes are counted modulo 32. On which unknowns does a row depend after five "
+            "levels?",
+        ],
         answer="Parallel reduction needs no special case in a ring: every row has two neighbours at each level, which "
         "`__shfl_sync` reads from the lanes before and behind it, modulo 32. After five levels they are the rows 32 "
         "lanes away, which is the row itself. So all three coefficients belong to its own unknown, and their sum "

@@ -57,8 +57,10 @@ LESSON = Lesson(
         task="The kernel of the stop needs a thread for each element. Change it so that it computes all `n` elements "
         "with any number of blocks and threads, which is called a grid-stride loop. Neighbouring lanes of a warp must "
         "still read neighbouring elements.",
-        hint="The grid has `gridDim.x * blockDim.x` threads in all. A thread that has computed element `i` continues "
-        "with the element that lies this many further on.",
+        hints=[
+            "The grid has `gridDim.x * blockDim.x` threads in all. A thread that has computed element `i` continues "
+            "with the element that lies this many further on.",
+        ],
         answer="In each pass of the loop the whole grid covers a contiguous piece of the arrays, and lanes that are "
         "neighbours read neighbouring elements. If each thread took a contiguous piece instead, a load of a warp would "
         "touch 32 distant sectors. The loop's condition takes the place of the test of the index.",

@@ -97,8 +97,10 @@ LESSON = Lesson(
         task="Print the numbers of an array, four in a line, as in `group 2: 8 -1 0 5`. The lines may come in any "
         "order, and each must be whole. The array has `n` numbers, a multiple of four but not of 32, and a block has "
         "64 threads. A thread may load one number only.",
-        hint="One thread has to print the whole line by one call. By which function, and with which width, does it get "
-        "the numbers of the three threads next to it? Which threads have to take part in that?",
+        hints=[
+            "One thread has to print the whole line by one call. By which function, and with which width, does it get "
+            "the numbers of the three threads next to it? Which threads have to take part in that?",
+        ],
         answer="The first lane of each group of four reads the values of the three others by shuffles, and prints all "
         "four by one call. No thread returns before the shuffles, because all lanes of the mask take part in them.",
         check=check,

@@ -84,8 +84,10 @@ LESSON = Lesson(
         task="Write `largest_tile(has: cuda.DeviceProperties) -> int`: how many rows and columns the largest square "
         "tile of floats has that one block can hold in shared memory, where the launch opts in to as much as the "
         "device allows. It must be right for devices of any generation.",
-        hint="The names of three properties begin with `shared_memory_per_`. Which one is the limit of a block "
-        "that has opted in?",
+        hints=[
+            "The names of three properties begin with `shared_memory_per_`. Which one is the limit of a block "
+            "that has opted in?",
+        ],
         answer="`shared_memory_per_block_optin` divided by the 4 bytes of a float is the number of elements, and the "
         "root of that, rounded down, is the side. A constant that is right on one device wastes shared memory on "
         "another, or makes a launch that is refused there.",

@@ -110,8 +110,10 @@ LESSON = Lesson(
         "to `worker.c`; both matrices must lie in the memory of this worker, as `worker.a`, `worker.b`, `worker.room` "
         "or slices of them. `cuda.memcpy_peer(target, source)` copies from one worker to another. Strips need not "
         "have the same height; the room is as high as the highest of B.",
-        hint="The strip of B with the rows `begin` to `end` is a panel. Which columns of its strip of A does every "
-        "worker need for it?",
+        hints=[
+            "The strip of B with the rows `begin` to `end` is a panel. Which columns of its strip of A does every "
+            "worker need for it?",
+        ],
         answer="Every strip of B is brought to all workers, one after the other. The rows `begin` to `end` of B "
         "belong to the columns `begin` to `end` of A, and the sum of these products over all strips is the whole "
         "product. No worker ever has more of B than its own strip and one other. A worker need not copy its own strip; "

@@ -80,8 +80,10 @@ LESSON = Lesson(
         task="Numbers of even index follow one rule, and those of odd index another. Thread `i` computes number `i`, "
         "so every warp executes both rules. Let each thread take another number, so that the lanes of a warp follow "
         "the same rule. A block has 256 threads and computes 256 numbers.",
-        hint="Let the first half of the block's warps take the even numbers and the second half the odd ones. Which "
-        "number does a thread of each half take?",
+        hints=[
+            "Let the first half of the block's warps take the even numbers and the second half the odd ones. Which "
+            "number does a thread of each half take?",
+        ],
         answer="The first 128 threads take the numbers of even index, the others those of odd index, so the condition "
         "is the same within a warp. The price is a stride of two in memory: each load uses half of the bytes that it "
         "moves. Where the rules take long, as here, that is the smaller price.",

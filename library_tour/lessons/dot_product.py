@@ -86,7 +86,9 @@ LESSON = Lesson(
         task="The kernel finds the largest number of each block by a tree. Threads beyond the end of the array return "
         "at once. A barrier does not wait for threads that have ended, and yet the result of the last block is wrong. "
         "Mend it.",
-        hint="What does the tree read in the places of the threads that have returned? All numbers may be negative.",
+        hints=[
+            "What does the tree read in the places of the threads that have returned? All numbers may be negative.",
+        ],
         answer="Nothing is ever written to the places of those threads, and the tree compares with what happens to lie "
         "there. So all threads stay, and those beyond the end bring the neutral element, which is minus infinity for a "
         "maximum. A zero would be larger than every negative number.",

@@ -107,7 +107,9 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It makes the launches one "
         "after the other and returns the place of the first one that fails, or None where all work.",
-        hint="When has a kernel run? Which call raises the error of a kernel that has failed?",
+        hints=[
+            "When has a kernel run? Which call raises the error of a kernel that has failed?",
+        ],
         answer="Inside `cuda.debug()` each launch is followed by a synchronisation, so a fault is raised by the launch "
         "that caused it. To call `cuda.current_device().synchronize()` after each launch finds it as well. Either "
         "costs time, because the host and the device no longer work at the same time: it is for finding errors, and "

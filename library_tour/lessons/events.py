@@ -109,8 +109,10 @@ LESSON = Lesson(
         "queues work in `stream`, and returns the milliseconds that the device takes for each step. All steps must be "
         "queued before the host waits, so that the device is never idle in between. The stream may still have other "
         "work to do at the beginning, whose time does not count.",
-        hint="`stream.record()` returns an event. How many events lie around and between the steps? Which of them must "
-        "be done before the first difference may be taken?",
+        hints=[
+            "`stream.record()` returns an event. How many events lie around and between the steps? Which of them must "
+            "be done before the first difference may be taken?",
+        ],
         answer="One event lies before the first step and one behind each, so the end of a step is the start of the "
         "next one. The first event is reached only when the earlier work is done, so its time is not counted. The "
         "events are reached in the order of the stream: it is enough to wait for the last one. A clock of the host "

@@ -78,8 +78,10 @@ LESSON = Lesson(
         task="`derivative(u)` differentiates a periodic function by Fourier transforms: `u` has its values at n points "
         "on [0, 2 pi). The spectrum is multiplied by i times the wave number and transformed back. Yet the result is "
         "too large, and for odd n it has the wrong length.",
-        hint="What do a transform and its inverse multiply by together? And how can `irfft` know from n / 2 + 1 "
-        "complex numbers whether n was even?",
+        hints=[
+            "What do a transform and its inverse multiply by together? And how can `irfft` know from n / 2 + 1 "
+            "complex numbers whether n was even?",
+        ],
         answer="The transforms leave a factor n in, which the kernel divides by while it has the numbers anyway. "
         "`length=n` tells `irfft` how many real numbers there are, since n and n + 1 have spectra of the same length "
         "for even n. For even n the last wave has no derivative on the grid: its factor is zero.",

@@ -94,7 +94,9 @@ LESSON = Lesson(
     exercise=Exercise(
         task="`products(a, b)` returns the products of many pairs: for each i the transposed `a[i]` times `b[i]`. So "
         "far there is a copy and a call for each pair. Make it one call, and copy nothing.",
-        hint="Which arguments say that an operand is transposed, and which shape says that it is a batch?",
+        hints=[
+            "Which arguments say that an operand is transposed, and which shape says that it is a batch?",
+        ],
         answer="Arrays of three dimensions are batches of their first axis, and `op_a` transposes each of their "
         "matrices while it is read.",
         check=check,

@@ -108,8 +108,10 @@ LESSON = Lesson(
         task="The function `process` copies a batch to the device, takes 20 steps by calling `step`, copies the result "
         "back, and goes on with the next batch. Change it so that `step` is called 20 times in all, for any number of "
         "batches. All batches have the same size; `array` and `pinned` may be used for each of them.",
-        hint="What is the same for each batch, and what differs? The content of pinned memory is read when a copy "
-        "runs, and not when it is captured.",
+        hints=[
+            "What is the same for each batch, and what differs? The content of pinned memory is read when a copy "
+            "runs, and not when it is captured.",
+        ],
         answer="Copy in, steps and copy out are captured once. For each batch the host writes the numbers to the same "
         "pinned memory, launches the graph and waits. It must not capture a copy of the batch itself: that would fix "
         "the address of one batch, and pageable memory is refused.",

@@ -158,8 +158,10 @@ LESSON = Lesson(
         "copies the new edges to the new halo; each queues its work in the stream that it is called with. Queue the "
         "first two in `compute` and the third in `copies`, each once, so that the copies and the inside of a step can "
         "run at the same time.",
-        hint="For streams `a` and `b`, `a.wait(b)` lets what is queued in `a` later wait for what has been queued in "
-        "`b` so far. What has been queued in `compute` when the copies may begin, and what must not have been?",
+        hints=[
+            "For streams `a` and `b`, `a.wait(b)` lets what is queued in `a` later wait for what has been queued in "
+            "`b` so far. What has been queued in `compute` when the copies may begin, and what must not have been?",
+        ],
         answer="The edges are queued first, and `copies` waits for `compute` right behind them, before the inside is "
         "queued. At the beginning of a step `compute` waits for `copies`, since the edges need the halo of the step "
         "before. If this wait came at the end of the copies and before the inside, or the wait of the copies behind "

@@ -124,7 +124,9 @@ LESSON = Lesson(
         task="Each cell becomes `(above + 2 cell + below) / 4`. Where there is no cell above or below, the cell itself "
         "takes its place. A thread goes down eight rows of its column, and loads three cells for each row. Let it load "
         "ten cells for eight rows. Blocks have 32 x 4 threads, and a plate may have any number of rows and columns.",
-        hint="When the thread goes down by one row, which two of the three cells of the new row does it already have?",
+        hints=[
+            "When the thread goes down by one row, which two of the three cells of the new row does it already have?",
+        ],
         answer="The cell below becomes the cell, and the cell becomes the one above; only the new cell below is "
         "loaded. Two cells are loaded before the loop. The compiler cannot do that itself: the kernel stores to `out` "
         "in between, and for all it knows `out` may overlap with `in`.",

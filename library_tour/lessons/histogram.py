@@ -86,8 +86,10 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Count how often each side of a die was thrown. Every throw makes an atomic addition to global memory so "
         "far. Let each block count in shared memory first, so that it makes at most six of them.",
-        hint="Counters in shared memory are not zero at the beginning, and there are more threads than counters. At "
-        "which two places must all threads of the block wait?",
+        hints=[
+            "Counters in shared memory are not zero at the beginning, and there are more threads than counters. At "
+            "which two places must all threads of the block wait?",
+        ],
         answer="Six threads set the counters to zero; after a barrier all threads count in shared memory, and after a "
         "second one six threads add the block's counters to the result.",
         check=check,

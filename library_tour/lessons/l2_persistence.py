@@ -155,8 +155,10 @@ LESSON = Lesson(
         "the room should persist, and no more; a device may set less aside than it is asked for. Afterwards nothing is "
         "left, even if `work` raises an error: the policy, the lines that persist, and the size that was set aside. "
         "Do not reset the lines while the work is still running.",
-        hint="Read `device.limits.persisting_l2_cache_size` before you set it, and again after that. What share of the "
-        "array is it? When `work` returns, its launches are only queued.",
+        hints=[
+            "Read `device.limits.persisting_l2_cache_size` before you set it, and again after that. What share of the "
+            "array is it? When `work` returns, its launches are only queued.",
+        ],
         answer="The hit ratio is the size that was really set aside over the array's, and at most 1. The policy is the "
         "stream's for the launches that the block queues, so the block may end before they run. A reset acts at once, "
         "so it waits for the stream. `finally` undoes everything after an error too.",

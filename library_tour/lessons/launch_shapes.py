@@ -104,8 +104,10 @@ LESSON = Lesson(
         "and y, with which the kernel `matrix_add` computes every element of a matrix. Where rows consist of whole "
         "groups of 32 elements, every lane of a warp has an element, and a load touches four sectors. The launch must "
         "be allowed for a matrix of 1,000,000 x 3 elements, too, and for one of 3 x 100,000,000.",
-        hint="Which threads make the first warp of a block of 32 x 16? How many rows does the largest grid cover with "
-        "blocks of 32 x 8?",
+        hints=[
+            "Which threads make the first warp of a block of 32 x 16? How many rows does the largest grid cover with "
+            "blocks of 32 x 8?",
+        ],
         answer="A row of the block is a warp along a row of the matrix. The grid has at most 65,535 blocks in y, so "
         "blocks of 16 rows reach 1,048,560 rows, where blocks of 8 reach 524,280. In x the grid may have more than two "
         "billion blocks.",

@@ -89,7 +89,9 @@ LESSON = Lesson(
         "or of fewer at the top. It keeps the last seven numbers in a ring, `ring[row % 7]`, which the compiler has to "
         "put into local memory. Keep them in registers. Each number is still loaded once, and the number of rows is "
         "not known before the kernel runs.",
-        hint="Must the oldest number be at another index in each row? Let the numbers move instead of the index.",
+        hints=[
+            "Must the oldest number be at another index in each row? Let the numbers move instead of the index.",
+        ],
         answer="The oldest number is always `last[0]`, and after each row all numbers move down by one place. The loop "
         "that moves them is unrolled, so that every index is a constant and the array is seven registers. Moving a "
         "register to another one costs an instruction at most, which is far less than an access to memory.",

@@ -87,8 +87,10 @@ LESSON = Lesson(
         task="Tell whether any number is above a limit. Every thread that finds one makes an atomic operation so far. "
         "Let only one thread of a block do so, and only in blocks that have such a number. `found` is zero at the "
         "beginning.",
-        hint="There is a barrier that tells all threads whether the condition holds for any of them: "
-        "`__syncthreads_or`. All threads of the block must come to it, also those without a number.",
+        hints=[
+            "There is a barrier that tells all threads whether the condition holds for any of them: "
+            "`__syncthreads_or`. All threads of the block must come to it, also those without a number.",
+        ],
         answer="The condition of a thread without a number is false. The vote joins the block's conditions, and "
         "thread 0 writes where one holds.",
         check=check,

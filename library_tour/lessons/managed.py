@@ -116,8 +116,10 @@ LESSON = Lesson(
         "are managed arrays whose pages are on the host, and the host reads `y` as soon as the function returns. "
         "Page faults should move no page, neither when the kernel runs nor when the host reads. "
         "`kernel_over(x, y, steps)` of the stop returns the launch.",
-        hint='`cuda.prefetch(array)` moves an array to the device, and `cuda.prefetch(array, "host")` to the host, '
-        "both in the order of the stream. All of them return at once.",
+        hints=[
+            '`cuda.prefetch(array)` moves an array to the device, and `cuda.prefetch(array, "host")` to the host, '
+            "both in the order of the stream. All of them return at once.",
+        ],
         answer="The input is prefetched to the device and, behind the kernel, the output to the host. All of this is "
         "queued, so that one wait in the end is enough; it is needed although nothing is copied. The output is "
         "prefetched to the device as well, because the kernel's first store to a page on the host is a fault, too. "

@@ -95,8 +95,10 @@ LESSON = Lesson(
         task="The kernel evaluates a polynomial for each of `n` numbers, from the highest coefficient down "
         "(Horner's rule). Make every warp load its numbers once and store its values once, whatever the number of "
         "coefficients is. A coefficient may be loaded in each pass.",
-        hint="Why does the compiler not keep `values[i]` and `x[i]` in registers by itself? Which of the arrays might "
-        "overlap, as far as it knows?",
+        hints=[
+            "Why does the compiler not keep `values[i]` and `x[i]` in registers by itself? Which of the arrays might "
+            "overlap, as far as it knows?",
+        ],
         answer="The number is read into a variable before the loop, and the value lives in another until it is stored. "
         "A variable's address is known to nobody, so no store through a pointer can change it, and it stays in a "
         "register. All lanes read the same coefficient, which is a single sector.",

@@ -93,8 +93,10 @@ LESSON = Lesson(
         task="For each of `n` points, find the squared distance to the nearest of `m` places. The kernel's threads go "
         "through all places, and each warp of a block loads them anew. Change it so that a block of 256 threads loads "
         "each place once. Neither `n` nor `m` needs to be a multiple of 256.",
-        hint="The places play the part of a row of tiles: the block loads 256 of them, a thread one, and then all "
-        "threads use all of them. Which threads have to take part in the loading, and where do barriers belong?",
+        hints=[
+            "The places play the part of a row of tiles: the block loads 256 of them, a thread one, and then all "
+            "threads use all of them. Which threads have to take part in the loading, and where do barriers belong?",
+        ],
         answer="A thread loads one place of a tile and computes with 256. One load of a warp fetches 32 places, where "
         "before it fetched one for all its lanes. Threads beyond the last point help to load and reach every barrier, "
         "so that none returns early. The last tile may be a part of one, hence `count`.",

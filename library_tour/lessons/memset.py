@@ -53,8 +53,10 @@ LESSON = Lesson(
         task="Write `mark(x)`, which makes a NaN of every number of a floating-point array, whether these have 32 or "
         "64 bits, by one fill. The tour does so before each check: what a kernel forgets to write is then never right "
         "by chance.",
-        hint="A floating-point number is a NaN if all bits of its exponent are 1 and its fraction is not zero. Which "
-        "byte makes such a number when it is repeated, whatever the width is?",
+        hints=[
+            "A floating-point number is a NaN if all bits of its exponent are 1 and its fraction is not zero. Which "
+            "byte makes such a number when it is repeated, whatever the width is?",
+        ],
         answer="With all bits set, the exponent is all ones and the fraction is not zero, in every floating-point "
         "type. So the byte 0xFF is the pattern, and the array is filled as one of bytes.",
         check=check,

@@ -95,7 +95,9 @@ LESSON = Lesson(
         "points again. Make the points a function of their index: point `i` has the coordinates `coordinate(2 * i)` "
         "and `coordinate(2 * i + 1)`. A launch takes `points` points from `first` on, and must give the same count "
         "with any number of threads.",
-        hint="What does a thread have to know of the points that come before its own?",
+        hints=[
+            "What does a thread have to know of the points that come before its own?",
+        ],
         answer="Nothing has to be known of other points, so the state is gone. The loop's index, plus `first`, says "
         "which point it is, and the point's index says which random numbers are its own. A simulation can therefore be "
         "continued, repeated or spread over devices without sharing a random number twice.",

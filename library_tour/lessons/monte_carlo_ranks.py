@@ -99,9 +99,11 @@ LESSON = Lesson(
         "the number `worker` of the device, and `points` is the number of points of all devices together. Let all "
         "devices together try the points 0 to `points - 1`, each point once, whatever the number of devices, so that "
         "their counts add up to exactly what one device counts. Each device does only its share.",
-        hint="A point's random numbers depend on the point's number alone, so it does not matter which device tries "
-        "it. In a grid-stride loop a thread's first index is its number in the grid, and its stride the number of the "
-        "grid's threads. What are these two where `workers` grids count as one?",
+        hints=[
+            "A point's random numbers depend on the point's number alone, so it does not matter which device tries "
+            "it. In a grid-stride loop a thread's first index is its number in the grid, and its stride the number of "
+            "the grid's threads. What are these two where `workers` grids count as one?",
+        ],
         answer="The threads of all devices are numbered together, and the stride is the number of all of them. Because "
         "the random numbers have no state, the result is the same to the last point on any number of devices. The stop "
         "gives each device a seed instead: that is as random, but another number of devices gives another estimate.",

@@ -98,8 +98,10 @@ LESSON = Lesson(
         task="The numbers have half precision: a sign, 5 bits of exponent and 10 bits of mantissa. They come as "
         "integers of 16 bits. Tell for each one whether it is a NaN, from its bits. The start takes infinities for "
         "NaNs, too. The check tries every pattern of 16 bits.",
-        hint="0x7fff is the mask of all bits but the sign. What are the bits of infinity, and which integers lie above "
-        "them?",
+        hints=[
+            "0x7fff is the mask of all bits but the sign. What are the bits of infinity, and which integers lie above "
+            "them?",
+        ],
         answer="Infinity has the bits 0x7c00: all 5 bits of the exponent, and a mantissa of zero. Without the sign, "
         "the NaNs are the integers above it, 0x7c01 to 0x7fff, so one mask and one comparison are enough.",
         check=check,

@@ -94,8 +94,11 @@ LESSON = Lesson(
         "start value. Give the work to the threads so that at least 28 lanes of a warp are active on average, for 5 "
         "start values with 400 walks each as well as for 700 start values with 3 walks each. The number of threads is "
         "fixed; walks are chosen by index, so any thread may compute any walk.",
-        hint="A thread for each start value suits one shape, a warp for each the other one. Forget the two stages for "
-        "a moment: how many walks are there in all, and to which start value does the walk with a given index belong?",
+        hints=[
+            "A thread for each start value suits one shape, a warp for each the other one. Forget the two stages for "
+            "a moment: how many walks are there in all, and to which start value does the walk with a given index "
+            "belong?",
+        ],
         answer="The threads stride over all walks, whichever start value these belong to, and a division finds the "
         "start value. Each thread has the same number of walks, give or take one, for every shape. The price is an "
         "atomic addition for each walk, and a division. Integers add to the same sums in any order; sums of floats "

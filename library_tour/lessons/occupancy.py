@@ -107,8 +107,10 @@ LESSON = Lesson(
         "of 4 bytes each thread must have in flight at least, so that a multiprocessor moves `bytes_a_cycle` bytes in "
         "each cycle while a load takes `latency` cycles. Its blocks have `threads` threads, each with `registers` "
         "registers, and use no shared memory.",
-        hint="By Little's law, latency times rate is what is in flight. How many threads share it: how many blocks "
-        "does `cuda.occupancy(capability, threads, registers)` let a multiprocessor hold?",
+        hints=[
+            "By Little's law, latency times rate is what is in flight. How many threads share it: how many blocks "
+            "does `cuda.occupancy(capability, threads, registers)` let a multiprocessor hold?",
+        ],
         answer="The bytes in flight are divided among the threads that are resident, which the registers and the "
         "limits of the multiprocessor decide. On an H200, whose memory answers after 662 cycles and gives each "
         "multiprocessor 17.7 bytes a cycle, 2,048 threads with 32 registers need two loads each; with 128 registers "

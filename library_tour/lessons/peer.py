@@ -136,9 +136,11 @@ LESSON = Lesson(
         "`arrays[0]`, a spare array of the same size in `spares[0]`, and `streams[0]`; those with index 1 are on "
         "device 1. Earlier work in each stream writes its array. The host must not wait for anything, and when both "
         "streams are done, the arrays are swapped. The copies are there; nothing orders them yet.",
-        hint="Two things can go wrong: a device reads the other one's array before it is written, and it overwrites "
-        "its own array before the other device has read it. `stream.record()` returns an event, and "
-        "`stream.wait(event)` makes all later work of a stream wait for it.",
+        hints=[
+            "Two things can go wrong: a device reads the other one's array before it is written, and it overwrites "
+            "its own array before the other device has read it. `stream.record()` returns an event, and "
+            "`stream.wait(event)` makes all later work of a stream wait for it.",
+        ],
         answer="Each stream records two events. The first says that its array is written, the second that it has read "
         "the other one's array. Each stream waits for the other's first event before it reads, and for the other's "
         "second one before it overwrites its own array. All of it is only queued, so the host goes on at once.",

@@ -90,8 +90,10 @@ LESSON = Lesson(
         "on the device, and returns an array of the host with the results, which the caller reads at once. Each number "
         "is used only once, so nothing is to be allocated or copied on the device: the kernel `scale` of the stop "
         "reads and writes memory of the host.",
-        hint="A kernel takes a mapped array as an argument like one of the device. Which kind of memory must the "
-        "output have, and what has to happen before the function returns?",
+        hints=[
+            "A kernel takes a mapped array as an argument like one of the device. Which kind of memory must the "
+            "output have, and what has to happen before the function returns?",
+        ],
         answer="The output is a new mapped array, so that loads and stores of the kernel both cross the link, and no "
         "copy is left to be made. A copy of the results would have waited for the kernel; without one, the host has "
         "to wait before it returns the array.",

@@ -124,8 +124,10 @@ LESSON = Lesson(
         "`b b` and `4 a c` are nearly equal, the kernel's result may have no right digit, and not even the right sign. "
         "Change it so that every result is right to 2 ulp. The numbers are doubles, so there is no longer type to go "
         "to. No product overflows.",
-        hint="`fma(x, y, z)` rounds once. If `product` is the rounded value of `x * y`, what does "
-        "`fma(-x, y, product)` compute? The functions `__dmul_rn` and `__dadd_rn` are never fused.",
+        hints=[
+            "`fma(x, y, z)` rounds once. If `product` is the rounded value of `x * y`, what does "
+            "`fma(-x, y, product)` compute? The functions `__dmul_rn` and `__dadd_rn` are never fused.",
+        ],
         answer="A fused multiply-add finds what the rounding of `4 a c` has lost, which is itself a number of the "
         "type. Another one subtracts the rounded product from the exact `b b`. The two results are added. Multiplying "
         "by 4 loses nothing, since only the exponent changes. This way to compute a difference of two products is "

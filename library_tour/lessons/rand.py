@@ -84,7 +84,9 @@ LESSON = Lesson(
         task="`fill` writes random numbers above 0 and up to 1. A thread has a sequence of its own and continues it "
         "from one of its numbers to the next. So the numbers change with the shape of the launch, and a program gives "
         "other results on a device with more multiprocessors. Make `out[i]` depend on the seed and on i alone.",
-        hint="`curand_init(seed, sequence, offset, &state)`: which of its arguments may depend on the thread?",
+        hints=[
+            "`curand_init(seed, sequence, offset, &state)`: which of its arguments may depend on the thread?",
+        ],
         answer="Element i is the first number of sequence i. For Philox that costs little, since its state is a "
         "counter; a generator such as XORWOW would have to compute its way to each sequence.",
         check=check,

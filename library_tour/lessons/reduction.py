@@ -89,9 +89,11 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Sum the squares of `n` numbers with at most one atomic addition a block. A block has 256 threads. There "
         "are at least as many threads as numbers, and `total` is zero at the beginning.",
-        hint="`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane that is `step` further on. "
-        "With steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp. An array in shared memory with one number "
-        "for each warp joins the warps, after a barrier.",
+        hints=[
+            "`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane that is `step` further on. "
+            "With steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp. An array in shared memory with one "
+            "number for each warp joins the warps, after a barrier.",
+        ],
         answer="Each warp adds by shuffles and stores its sum; after the barrier the first warp adds these sums in the "
         "same way. No thread returns early: those beyond the end take part with zero.",
         check=check,

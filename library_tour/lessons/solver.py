@@ -77,7 +77,9 @@ LESSON = Lesson(
         task="`coefficients(a, b)` returns the x for which |a x - b| is least, by the normal equations: a^T a x = a^T "
         "b. For a polynomial of degree 15 the error of the coefficients is above 1e-10, where double precision "
         "can do better. Find a way that reaches it.",
-        hint="The condition number of a^T a is the square of that of a. Which factorization works on a itself?",
+        hints=[
+            "The condition number of a^T a is the square of that of a. Which factorization works on a itself?",
+        ],
         answer="QR does not square the condition number: a = q r, and r x = q^T b is solved by a triangular solve, "
         "which `lstsq` does. With the condition number 2e5, the error is some 1e-12 instead of 1e-8.",
         check=check,

@@ -88,7 +88,9 @@ LESSON = Lesson(
         "`offsets[i + 1] - 1` of `columns` and `values`. So far each row is the work of one thread, although 32 "
         "threads are started for each. The rows are long: let the 32 lanes of a warp share one, so that their loads "
         "are coalesced.",
-        hint="Lane k takes the elements k, k + 32, k + 64, ... of the row. `__shfl_down_sync` adds the lanes' sums.",
+        hints=[
+            "Lane k takes the elements k, k + 32, k + 64, ... of the row. `__shfl_down_sync` adds the lanes' sums.",
+        ],
         answer="Neighbouring lanes read neighbouring elements, so a load of 32 numbers touches four sectors. All lanes "
         "of the warp come to the shuffles, also those of a short row; lane 0 has the sum.",
         check=check,

@@ -110,8 +110,10 @@ LESSON = Lesson(
         "the other in the stream `working`, each time into a new array from the pool, and adds the last array to "
         "`total` in the stream `reading`. The host must not wait for anything, not more than two temporary arrays may "
         "exist at a time, and none may be left.",
-        hint="When is the array of the step before read for the last time? Its free may be queued right behind that. "
-        "The last array is read by another stream: what must that stream do before and afterwards?",
+        hints=[
+            "When is the array of the step before read for the last time? Its free may be queued right behind that. "
+            "The last array is read by another stream: what must that stream do before and afterwards?",
+        ],
         answer="The array of the step before is freed in `working` as soon as the kernel that reads it is queued; the "
         "order in the stream does the rest. Then `reading` waits for `working`, reads the last array, and frees it. If "
         "`working` freed it, its memory could go to the next array while `reading` still reads.",

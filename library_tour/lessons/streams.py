@@ -134,8 +134,10 @@ LESSON = Lesson(
         "them back, all in `streams[0]`. Let the pieces take turns in all streams. They must begin after the "
         "work that `streams[0]` has been given before, and what `streams[0]` is given afterwards must find all pieces "
         "done. The host must not wait, and the streams are non-blocking.",
-        hint="`stream.wait(other)` lets what is queued in `stream` from now on begin after what is in `other` by now. "
-        "Which streams have to wait before the first piece, and which after the last one?",
+        hints=[
+            "`stream.wait(other)` lets what is queued in `stream` from now on begin after what is in `other` by now. "
+            "Which streams have to wait before the first piece, and which after the last one?",
+        ],
         answer="Before the first piece each of the other streams waits for the first one, and after the last piece the "
         "first one waits for each of the others. In between no stream waits for another one, so the copies and "
         "kernels of different pieces can overlap. To the caller it looks as if all work was done in `streams[0]`.",

@@ -77,7 +77,7 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The column 'sectors/load' doubles with the stride until it reaches 32, at a stride of 8. 'used by loads' "
+        "The column 'sectors/load' doubles with the stride until it reaches 32, at a stride of 8. 'load efficiency' "
         "halves as often, to 12.5 %.",
         "On an H200, the rate halves with each doubling up to a stride of 8: about 2,700, 1,500, 740 and 370 GB/s. It "
         "goes on falling beyond that, although a warp touches no more than 32 sectors: they lie further apart.",
@@ -89,8 +89,10 @@ LESSON = Lesson(
         task="Multiply `n` numbers of `x` by a factor in place, from index `offset` on. Whatever the offset is, a "
         "load or a store of a warp must touch 4 sectors at most. `x` itself is aligned to 256 bytes. The grid has one "
         "block more than the numbers need.",
-        hint="Which index should the first lane of a warp have, so that the warp begins at the start of a sector? The "
-        "first threads may go without a number.",
+        hints=[
+            "Which index should the first lane of a warp have, so that the warp begins at the start of a sector? The "
+            "first threads may go without a number.",
+        ],
         answer="The threads are moved back to the start of the sector in which the first number lies. Every warp then "
         "begins at the start of a sector. A few threads in front of the part and behind it do nothing, which is why "
         "the grid needs a block more. A kernel with loads of 16 bytes needs the same, because such a load must be "

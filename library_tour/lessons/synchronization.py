@@ -123,8 +123,10 @@ LESSON = Lesson(
         "in eight rounds: a thread adds the sum of the thread that is 1, 2, 4, ... 128 before it. All threads "
         "come to a barrier in every round, and yet there is a race: the results may be right by chance. Mend it, and "
         "keep the eight rounds; the numbers of other threads come from shared memory.",
-        hint="In one round a thread reads `sums[tid - step]`, and another thread overwrites the same place. Which of "
-        "the two must come first, and what makes sure of it?",
+        hints=[
+            "In one round a thread reads `sums[tid - step]`, and another thread overwrites the same place. Which of "
+            "the two must come first, and what makes sure of it?",
+        ],
         answer="A round has two dependences. A sum must be written before it is read in the next round, which the "
         "barrier of the start ensures. It must also be read before it is overwritten in the same round. So each "
         "thread reads into a register, all of them wait, and then they write; one barrier lies on each side of the "

@@ -113,8 +113,10 @@ LESSON = Lesson(
         task="Blur an image: each pixel becomes the mean of the 3 x 3 texels around it, with the weights 1 2 1, 2 4 2, "
         "1 2 1, divided by 16. The kernel makes nine fetches, at the middles of the texels. The texture object filters "
         "linearly; let it compute, so that a pixel takes four fetches at most.",
-        hint="The middle of texel `(column, row)` is at `(column + 0.5, row + 0.5)`. What does a fetch return at a "
-        "place where four texels meet? Which such places does a texel have?",
+        hints=[
+            "The middle of texel `(column, row)` is at `(column + 0.5, row + 0.5)`. What does a fetch return at a "
+            "place where four texels meet? Which such places does a texel have?",
+        ],
         answer="At a corner of a texel, four texels are equally near, and the fetch returns their plain mean. A texel "
         "has four corners. It is in the means of all four itself, its neighbours at an edge are in two, and those at a "
         "corner are in one: these are the weights 4, 2 and 1. The weights of the filter are halves there, which 8 bits "

@@ -87,8 +87,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Without a GPU, compare 'used by stores' of the naive kernel and of the tile: a lane uses 4 of the 32 bytes of "
-        "its sector, 12.5 %, or the warp uses all bytes of 4 sectors, 100 %.",
+        "Without a GPU, compare 'store efficiency' of the naive kernel and of the tile: a lane uses 4 of the 32 bytes "
+        "of its sector, 12.5 %, or the warp uses all bytes of 4 sectors, 100 %.",
         "The naive kernel and the tile without padding are both slower than the padded tile, for different reasons: "
         "the first for its sectors, the second for its bank conflicts. Two counters tell the causes apart.",
         "The variants with 16 bytes a lane use all bytes that they move, too: the 32 lanes ask for 512 bytes, which "
@@ -101,8 +101,11 @@ LESSON = Lesson(
         "`rows - 1 - row` of the output, which has `columns` rows. Make every load and every store of a warp touch "
         "four sectors, without bank conflicts. A block has 32 x 8 threads, and the grid has a block for each tile of "
         "32 x 32 elements; pictures need not consist of whole tiles.",
-        hint="Read a tile as the padded transpose does. Then think in elements of the output: which row of the output "
-        "does the warp `threadIdx.y` write, which column does its lane write, and which element of the tile is that?",
+        hints=[
+            "Read a tile as the padded transpose does. Then think in elements of the output: which row of the output "
+            "does the warp `threadIdx.y` write, which column does its lane write, and which element of the tile "
+            "is that?",
+        ],
         answer="The tile is loaded along rows of the input and stored along rows of the output, whose columns run "
         "backwards. A warp that writes backwards touches the same four sectors as one that writes forwards. The lanes "
         "read a column of the tile, so the padding is needed again.",

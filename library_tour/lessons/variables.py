@@ -97,8 +97,10 @@ LESSON = Lesson(
         "from launch to launch, and none is left out or given twice; who gets which number does not matter. "
         "`next_ticket` holds the number of the next one after each launch, where the host reads it. A block may make "
         "one atomic addition to global memory. So far, tickets begin at 0 in every block.",
-        hint="Three variables are needed: a person's place among those of the block, the number of tickets that the "
-        "block takes, and the number of the next ticket of all. Who sees each of them, and how long must it last?",
+        hints=[
+            "Three variables are needed: a person's place among those of the block, the number of tickets that the "
+            "block takes, and the number of the next ticket of all. Who sees each of them, and how long must it last?",
+        ],
         answer="The place is a local variable. The block's count and its first number are `__shared__`, with a barrier "
         "between what one thread writes and the others read. `next_ticket` is a `__device__` variable, which outlasts "
         "the launch: one thread of each block adds the block's count to it, and the atomic addition returns the "

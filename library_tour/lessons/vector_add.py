@@ -54,7 +54,9 @@ LESSON = Lesson(
     exercise=Exercise(
         task="The function `add` copies two vectors to the device, launches the kernel of the stop, and returns the "
         "sum. It is right for 1,024 numbers, and wrong for 1,000. Mend it without a change of the kernel.",
-        hint="How many threads does a grid of `a.size // THREADS` blocks have, and how many numbers are there?",
+        hints=[
+            "How many threads does a grid of `a.size // THREADS` blocks have, and how many numbers are there?",
+        ],
         answer="The number of blocks is rounded up, so that the last block covers the rest. Its threads beyond the end "
         "do nothing, because the kernel tests its index. `-(-a // b)` is a division that rounds up; the tour has it as "
         "`blocks_for`.",

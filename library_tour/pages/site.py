@@ -40,9 +40,14 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     yield f"# {name}"
     yield f"*{_text(stop.TITLE)}*"
     if of:
-        yield "## What you will learn"
+        if of.why:
+            yield of.why
+        yield f"## {lesson.LEARN}"
         yield _list(of.learn)
-        yield "## The code, step by step"
+        if of.idea:
+            yield f"## {lesson.IDEA}"
+            yield of.idea
+        yield f"## {lesson.STEPS}"
         yield from _steps(name, of)
     yield "## Figures"
     yield from _output(stop.__doc__ or "")
@@ -52,7 +57,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
         yield from _tables(result)
         yield from _pictures(name, stop.TITLE, result, folder)
     if of:
-        yield "## What to look at"
+        yield f"## {lesson.LOOK_AT}"
         yield _list(of.look_at)
         yield "## Exercise"
         yield from _exercise(name, of)
@@ -132,7 +137,8 @@ def _exercise(name: str, of: Lesson) -> Iterator[str]:
     yield _code(start.read_text(encoding="utf-8").splitlines(), language)
     yield "This one checks what you made of it, on the simulator, which needs no GPU:"
     yield _code([f"library-tour exercise {name} {start.name}"], "sh")
-    yield _folded("Hint", exercise.hint)
+    for at, hint in enumerate(exercise.hints, 1):
+        yield _folded(f"Hint {at}", hint)
     code = _code(solution.read_text(encoding="utf-8").splitlines(), language)
     yield _folded("Solution", f"{exercise.answer}\n\n{code}")
 

@@ -30,12 +30,16 @@ def stop_page(done: Outcome, machine: str) -> str:
         f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p></header><main>"
     ]
     if of:
-        parts.append(_section("What you will learn", _list(of.learn)))
-        parts.append(_section("The code, step by step", "".join(_steps(done.name, of))))
+        if of.why:
+            parts.append(f"<section>{markdown(of.why)}</section>")
+        parts.append(_section(lesson.LEARN, _list(of.learn)))
+        if of.idea:
+            parts.append(_section(lesson.IDEA, markdown(of.idea)))
+        parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of))))
     parts.append(_section("Figures", "".join(_figures(done, machine, before))))
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
     if of:
-        parts.append(_section("What to look at", _list(of.look_at)))
+        parts.append(_section(lesson.LOOK_AT, _list(of.look_at)))
         parts.append(_section("Exercise", "".join(_exercise(done.name, of))))
         parts.append(_section("Where the course's figures are from", markdown(of.course)))
     body = "".join((*parts, "</main>"))
@@ -127,7 +131,8 @@ def _exercise(stop: str, of: Lesson) -> Iterator[str]:
     yield code(_read(start), language)
     yield "<p>This one checks what you made of it, on the simulator, which needs no GPU:</p>"
     yield _command(f"library-tour exercise {stop} {start.name}")
-    yield f"<details><summary>Hint</summary>{markdown(exercise.hint)}</details>"
+    for at, hint in enumerate(exercise.hints, 1):
+        yield f"<details><summary>Hint {at}</summary>{markdown(hint)}</details>"
     yield f"<details><summary>Solution</summary>{markdown(exercise.answer)}{code(_read(solution), language)}</details>"
 
 

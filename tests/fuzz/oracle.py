@@ -83,7 +83,7 @@ class Runs:
         self._expected = host_results(kernels, seed)
         self._module = cuda.compile(source(kernels), options=(*OPTIONS, *options))
         self._seed = seed
-        # Functions call themselves up to three times, with arrays in each frame: the default of 1024 bytes is too small.
+        # Functions call themselves up to three times, with arrays in each frame: 1024 bytes are too few.
         cuda.current_device().limits.stack_size = 16384
 
     def _run(self, kernel: Kernel, mode: str) -> tuple[Words, Any]:

@@ -51,7 +51,7 @@ def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports, pr
     lines = text.splitlines()
     at = lines.index("slow.cu")
     assert [line.split() for line in lines[at + 1 : at + 3]] == [
-        ["sect.", "sect.", "used%", "used%", "bank", "active"],
+        ["sect.", "sect.", "eff.%", "eff.%", "bank", "active"],
         ["load", "store", "load", "store", "confl.", "lanes", "line"],
     ]
     line = next(line for line in lines if "in[y * n + x];" in line)

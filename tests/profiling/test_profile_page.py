@@ -52,10 +52,10 @@ def test_the_source_is_shown_as_it_is(html):
 def test_each_access_has_its_efficiency(html):
     rows = re.findall(r'<div class="row[^"]*" id="source-1-(\d+)">(.*?)</div>', html)
     cells = {int(number): dict(re.findall(r'data-head="([^"]*)">([^<]*)<', row)) for number, row in rows}
-    assert cells[4]["used by loads"] == "100.0 %"
-    assert cells[4]["used by stores"] == "12.5 %"
+    assert cells[4]["load efficiency"] == "100.0 %"
+    assert cells[4]["store efficiency"] == "12.5 %"
     assert cells[13]["bank conflicts"] == "3,968"
-    assert cells[3]["used by loads"] == ""
+    assert cells[3]["load efficiency"] == ""
 
 
 def test_hot_lines_are_ranked_and_lead_to_the_source(html):

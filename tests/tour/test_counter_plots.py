@@ -48,7 +48,7 @@ FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
         (Row("a", {"conflicts": 0, "loads": 3}), ["loads"]),
         # A share of 1 is shown only where the table has it.
         (Row("a", {"loads": 10}, metrics=FULL), ["loads"]),
-        (Row("a", {"loads": 10, "used by loads": 1.0}, metrics=FULL), ["loads", "used by loads"]),
+        (Row("a", {"loads": 10, "load efficiency": 1.0}, metrics=FULL), ["loads", "load efficiency"]),
     ],
 )
 def test_what_was_counted_is_drawn_column_by_column_but_no_zeros(figures, tmp_path, row, shown):

@@ -16,8 +16,10 @@ NAMES = stops.names()
 
 def texts(of: Lesson) -> list[str]:
     exercise = of.exercise
+    opening = [text for text in (of.why, of.idea) if text]
     steps = [step.text for step in of.steps]
-    return [*of.learn, *steps, *of.look_at, exercise.task, exercise.hint, exercise.answer, of.course]
+    ending = [exercise.task, *exercise.hints, exercise.answer, of.course]
+    return [*opening, *of.learn, *steps, *of.look_at, *ending]
 
 
 @pytest.mark.parametrize("folder", ["lessons", "exercises", "solutions"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from library_tour import ranks
+from library_tour import lesson, ranks
 from library_tour.__main__ import main
 from library_tour.ranks import Place
 
@@ -69,7 +69,7 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
 def test_a_lesson_is_shown_once_by_all_ranks_together(mpiexec):
     done = mpiexec("-m", "library_tour", "show", "halo", "--size", "61", count=2)
     assert done.returncode == 0, done.stderr
-    for heading in ("What you will learn", "On this machine", "Exercise"):
+    for heading in (lesson.LEARN, "On this machine", "Exercise"):
         assert len(re.findall(rf"^{heading}$", done.stdout, re.MULTILINE)) == 1, done.stdout
     assert len(re.findall(r"^in turn .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 

@@ -40,7 +40,7 @@ def test_numbers_have_about_four_digits(value, shown):
 
 def test_fractions_are_in_per_cent_and_a_bar_is_full_at_the_limit_and_beyond():
     assert report.cell("of limit", 0.9537).plain == " 95.4 % ██████▋"
-    assert report.cell("used by loads", 0.125).plain == "12.5 %"
+    assert report.cell("load efficiency", 0.125).plain == "12.5 %"
     assert [report.bar(fraction).count("█") for fraction in (0.0, 3 / 7, 1.0, 1.3)] == [0, 3, 7, 7]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from library_tour import lesson, steps
 from library_tour.lesson import Exercise, Lesson, Step
 
-EXERCISE = Exercise(task="", hint="", answer="", check=lambda answer: [])
+EXERCISE = Exercise(task="", hints=[], answer="", check=lambda answer: [])
 
 
 def marked(stop: str, name: str, of: Lesson | None = None) -> list[str]:

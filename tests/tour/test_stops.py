@@ -136,7 +136,7 @@ def test_counters_tell_why_a_transpose_is_slow():
     naive, tile, padded = (
         row.values for row in outcome("transpose").result.rows if row.name in ("naive", "tile", "tile, padded by one")
     )
-    assert (naive["used by stores"], padded["used by stores"]) == (pytest.approx(1 / 8), 1)
+    assert (naive["store efficiency"], padded["store efficiency"]) == (pytest.approx(1 / 8), 1)
     assert tile["conflicts"] > 0 == padded["conflicts"] == naive["conflicts"]
 
 

@@ -77,7 +77,7 @@ def test_counters_become_columns_but_those_that_the_driver_does_not_have(monkeyp
 
 def test_wide_loads_use_all_that_they_move_and_shared_atomics_count_as_loads_and_stores_do():
     metrics = {METRICS[0]: 16, "smsp__sass_data_bytes_mem_global_op_ld.sum": 512}
-    assert counters.values(metrics, ["used by loads", "sectors/load"]) == {"used by loads": 1.0}
+    assert counters.values(metrics, ["load efficiency", "sectors/load"]) == {"load efficiency": 1.0}
     for column, name in (("conflicts", "bank_conflicts_pipe_lsu"), ("wavefronts", "pipe_lsu_wavefronts")):
         counts = {"ld": 1, "st": 20, "atom": 300}
         metrics = {f"l1tex__data_{name}_mem_shared_op_{kind}.sum": count for kind, count in counts.items()}
