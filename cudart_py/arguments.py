@@ -218,8 +218,8 @@ def _checked_shape(call: str, name: str, value: Any) -> tuple[int, ...]:
 
 def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
     """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
-    if isinstance(value, type) and value in _NUMBERS:
-        return _NUMBERS[value]
+    if isinstance(value, type) and (known := _NUMBERS.get(value)) is not None:
+        return known
     # For None NumPy would take float64, and for an array its own dtype.
     if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)

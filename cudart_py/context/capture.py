@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import errors
 from ..driver import enums
 from ..driver.calls import api, raw
-from .changes import changes
 from .current import activated
+from .epoch import epoch
 
 if TYPE_CHECKING:
     from .device import Device
@@ -112,7 +112,7 @@ class Capture:
     def begin(self, mode: Any) -> None:
         """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
         captures[self._key] = self
-        changes.watch(self)
+        epoch.watch(self)
         try:
             with activated(self._device):
                 self._begin(mode)
@@ -130,7 +130,7 @@ class Capture:
     def end(self) -> None:
         """Forget the capture's streams and do what waited for its end; a second call does nothing."""
         self.ended = True
-        changes.unwatch(self)
+        epoch.unwatch(self)
         for key in [key for key, capture in list(captures.items()) if capture is self]:
             captures.pop(key, None)
         while self._later:

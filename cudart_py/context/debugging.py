@@ -17,8 +17,8 @@ from ..callers import call_site
 from ..driver.calls import raw
 from ..driver.launch_log import GraphRecord, LaunchRecord, note_synchronized
 from ..driver.unwrap import failure
-from .changes import changes
 from .current import activated
+from .epoch import epoch
 
 if TYPE_CHECKING:
     from .device import Device
@@ -40,7 +40,7 @@ class _State:
 
 state = _State()
 if state.always:
-    changes.watch(state)
+    epoch.watch(state)
 
 
 @contextmanager
@@ -49,10 +49,10 @@ def debug() -> Iterator[None]:
     block = object()
     try:
         state.blocks.add(block)
-        changes.watch(block)
+        epoch.watch(block)
         yield
     finally:
-        changes.unwatch(block)
+        epoch.unwatch(block)
         state.blocks.discard(block)
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 from .. import arguments, errors
 from ..driver.backend import forked, in_use
 from .capture import captures, relaxed
-from .changes import changes
+from .epoch import epoch
 
 # The threads that are running a host function, which must not call the driver, and the functions that give back the
 # handles that were dropped there.
@@ -152,9 +152,12 @@ class Handle:
         value, self._value = self._value, None
         if value is None:  # a reset has taken it in between
             return
-        changes.note()
-        if not owned:
-            return
+        epoch.advance()
+        if owned:
+            self._give_back(value)
+
+    def _give_back(self, value: Any) -> None:
+        """Call `_release` where it may call the driver: after the call that the thread is in, and in any capture."""
         backend = in_use()
         if backend is not None and backend.in_a_call():
             # By the `__del__` of something that the garbage collector has found there.
@@ -188,9 +191,12 @@ class Handle:
         arguments.refuse_copy(self, "a copy would be given back as well")
 
     def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
-        # It has no value either where the constructor failed before the driver made anything.
-        if getattr(self, "_value", None) is not None and getattr(self, "_owned", False):
-            _finalize(self._drop)
+        try:
+            if self._value is None or not self._owned:
+                return
+        except AttributeError:  # the constructor failed before the driver made anything
+            return
+        _finalize(self._drop)
 
 
 # The handles that a reset has closed, by identity. Few programs reset, so that a handle has no attribute for it.

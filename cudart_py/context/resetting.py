@@ -11,9 +11,9 @@ from ..driver.capabilities import capabilities
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import check
 from .capture import captures
-from .changes import changes
 from .current import activated
 from .device import Device
+from .epoch import epoch
 from .lifetimes import live_handles, postponed, unfinished
 
 _forgetting: list[Callable[[], object]] = []
@@ -59,7 +59,7 @@ def reset() -> None:
     for device in Device._in_use():
         device._begin_anew()
         note_synchronized(device.ordinal, None)  # errors do not blame launches from before
-    changes.note()
+    epoch.advance()
 
 
 def is_lost() -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from ..arguments import instance, refuse_copy
 from ..context import debugging
 from ..context.capture import Held, captures, hold_node
-from ..context.changes import changes
 from ..context.current import activated, this_thread
+from ..context.epoch import epoch
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.launch_log import LaunchRecord, log, note_launched
@@ -97,7 +97,7 @@ class Prepared:
 
     def check(self, stream: Stream) -> object:
         """Check that neither the module nor the stream was closed, and return the mark of the check."""
-        mark = changes.mark()
+        mark = epoch.mark()
         if self.kernel.module.closed or stream.closed:
             closed = self.kernel.module if self.kernel.module.closed else stream
             noun = "the stream" if closed is stream else "its module"
@@ -153,7 +153,7 @@ class Launch:
             buffer = prepared.make_buffer()
         parameters, call = buffer
         prepared.pack(parameters, arguments, self._stream)
-        if self._mark is not changes.latest:
+        if self._mark is not epoch.current:
             self._mark = prepared.check(self._stream)
         if this_thread.device is prepared.device:
             (status,) = prepared.start(*call)
@@ -226,7 +226,7 @@ class BoundLaunch(NodeWork):
 
     def __call__(self) -> None:
         """Launch again."""
-        if self._mark is not changes.latest:
+        if self._mark is not epoch.current:
             self._check()
         if this_thread.device is self._device:
             (status,) = self._start(*self._call)
@@ -270,7 +270,7 @@ class BoundLaunch(NodeWork):
 
     def _check(self) -> None:
         """Check that nothing that the launch uses was closed."""
-        mark = changes.mark()
+        mark = epoch.mark()
         Held(self._prepared.kernel.name, self._arguments).check()
         self._prepared.check(self._launch.stream)
         self._mark = mark

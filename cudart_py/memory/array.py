@@ -355,19 +355,21 @@ class DeviceArray(ArrayProtocols):
     def _drop(self) -> None:
         # Without a reference, no other thread closes the array too, and no launch depends on it.
         value, self._value = self._value, None
-        self._release(value)
+        self._give_back(value)
 
-    def _release(self, value: Any) -> None:
-        if not value:  # of no bytes, or an interrupt came before its memory
-            return
-        native, origin = self.stream._queue, self._origin
+    def _give_back(self, value: Any) -> None:
+        native = self.stream._queue
         # The quick way of the commonest end, of memory whose origin does not matter, as in `allocate_array`.
-        if origin is None and native is not None and not captures and this_thread.device is self.device:
+        if self._origin is None and native is not None and value and not captures and this_thread.device is self.device:
             (status,) = raw.cuMemFreeAsync(value, native)
             if status:
                 raise failure(status, "cuMemFreeAsync")
         else:
-            self._origin = None
+            super()._give_back(value)
+
+    def _release(self, value: Any) -> None:
+        if value:  # it has bytes, and no interrupt came before its memory
+            origin, self._origin = self._origin, None
             free(value, origin, self.device, self.stream)
 
     def __reduce__(self) -> str | tuple[Any, ...]:

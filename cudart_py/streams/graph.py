@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from .. import arguments, errors
 from ..context import debugging
 from ..context.capture import LEGACY, Capture, Held, captures, find, hold
-from ..context.changes import changes
 from ..context.current import activated
 from ..context.device import Device
+from ..context.epoch import epoch
 from ..context.lifetimes import Handle, finalize
 from ..driver import enums
 from ..driver.calls import api, raw
@@ -290,7 +290,7 @@ class ExecutableGraph(Handle):
         if target._device is not None and target._device is not self._device:
             raise self._foreign(target)
         mark = self._mark
-        if mark is not changes.latest:
+        if mark is not epoch.current:
             mark = self._check()
         with activated(self._device):
             (status,) = raw.cuGraphLaunch(self._native, target.native)
@@ -304,7 +304,7 @@ class ExecutableGraph(Handle):
 
     def _check(self) -> object:
         """Check that nothing that the graph uses was closed, and return the mark of the check."""
-        mark = changes.mark()
+        mark = epoch.mark()
         self.handle  # noqa: B018  # raises when closed
         for held in self._held:
             held.check()
