@@ -11,6 +11,7 @@ passed on.
 
 from __future__ import annotations
 
+import math
 import operator
 import reprlib
 import sys
@@ -197,12 +198,6 @@ def function(call: str, name: str, value: Any, takes: str = "without arguments")
 
 def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     """Return a shape, an int or a tuple or list of ints, as a tuple of ints that are not negative."""
-    if type(value) is int and 0 <= value < _NO_SIZE:
-        return (value,)  # the commonest shape
-    return _checked_shape(call, name, value)
-
-
-def _checked_shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, tuple | list):
         sizes = tuple(integer(call, f"{name}[{axis}]", size) for axis, size in enumerate(value))
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
@@ -218,8 +213,6 @@ def _checked_shape(call: str, name: str, value: Any) -> tuple[int, ...]:
 
 def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
     """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
-    if isinstance(value, type) and (known := _NUMBERS.get(value)) is not None:
-        return known
     # For None NumPy would take float64, and for an array its own dtype.
     if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)
@@ -229,6 +222,19 @@ def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
         raise wrong_type(call, name, "a dtype", value) from error
     _check_dtype(f"{call}: argument {name!r} is the dtype", result)
     return result
+
+
+def layout(call: str, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Return the sizes, the dtype and the bytes of a contiguous array from a call's arguments `shape` and `dtype`."""
+    kind = _NUMBERS.get(dtype) if isinstance(dtype, type) else None
+    if kind is not None and type(shape) is int and 0 <= shape < _NO_SIZE:  # the commonest array
+        return (shape,), kind, shape * kind.itemsize
+    sizes, kind = _shape(call, "shape", shape), _dtype(call, "dtype", dtype)
+    return sizes, kind, math.prod(sizes) * kind.itemsize
+
+
+# Under other names, since `layout` has parameters of these.
+_shape, _dtype = shape, dtype
 
 
 def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:

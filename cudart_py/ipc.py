@@ -154,11 +154,10 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     the sizes, and NotSupportedError where the driver lacks the capability `ipc`.
     """
     call = "ipc.empty"
-    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     require_ipc(call)
     if 0 in sizes:
         return creation.empty(sizes, kind)
-    nbytes = math.prod(sizes) * kind.itemsize
     base = SharedAllocation(nbytes)
     return DeviceArray(base.handle, sizes, kind, nbytes, base.device, legacy_default, None, base)
 

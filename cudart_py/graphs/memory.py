@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -67,14 +66,13 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> Dev
     int or a tuple. Raises CaptureError where the stream is not being captured, OutOfMemoryError with the sizes.
     """
     call = "graphs.empty"
-    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     queue = stream_of(call, arguments.instance(call, "stream", stream, Stream, "a cudart_py Stream"))
     capture = find(queue.handle)
     if capture is None:
         raise errors.CaptureError(f"{call}: the stream is not being captured; outside of a capture use cudart_py.empty")
     capture.refuse_in_body(call)
-    nbytes = math.prod(sizes) * kind.itemsize
     if not nbytes:
-        return allocate_array(sizes, kind, queue)
+        return allocate_array(sizes, kind, nbytes, queue)
     base = GraphAllocation(nbytes, queue, capture)
     return DeviceArray(base.handle, sizes, kind, nbytes, base.device, queue, None, base)

@@ -95,7 +95,7 @@ class DeviceArray(ArrayProtocols):
         """
         call = "DeviceArray.borrow"
         pointer = arguments.integer(call, "pointer", pointer, 0, 2**64 - 1)
-        sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+        sizes, kind, nbytes = arguments.layout(call, shape, dtype)
         if strides is not None:
             # Negative ones would go backward, and device arrays go forward only.
             strides = arguments.integers(call, "strides", strides, len(sizes), least=0)
@@ -104,7 +104,6 @@ class DeviceArray(ArrayProtocols):
             device = current_device()
         arguments.instance(call, "device", device, Device)
         base = BorrowedAllocation(pointer, device, owner)
-        nbytes = math.prod(sizes) * kind.itemsize
         return cls(pointer, sizes, kind, nbytes, device, legacy_default, strides, base)
 
     # -- what it is ----------------------------------------------------------------------------
@@ -283,7 +282,7 @@ class DeviceArray(ArrayProtocols):
         queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
         side = self._side
         with activated(self.device):
-            result = allocate_array(self.shape, self.dtype, queue)
+            result = allocate_array(self.shape, self.dtype, self.nbytes, queue)
             transfer(result._side, side, queue)
         return result
 
@@ -299,7 +298,7 @@ class DeviceArray(ArrayProtocols):
         if self.is_contiguous or fills_at_once(element):
             fill(self, element, queue)
         else:
-            with activated(self.device), allocate_array(self.shape, self.dtype, queue) as filled:
+            with activated(self.device), allocate_array(self.shape, self.dtype, self.nbytes, queue) as filled:
                 fill(filled, element, queue)
                 transfer(self._side, filled._side, queue)
         return self
@@ -322,7 +321,7 @@ class DeviceArray(ArrayProtocols):
             raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other)
 
     def _one_byte(self, stream: Stream) -> Side:
-        return allocate_array((1,), np.dtype(np.uint8), stream)._side
+        return allocate_array((1,), np.dtype(np.uint8), 1, stream)._side
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -377,11 +376,10 @@ class DeviceArray(ArrayProtocols):
 
 
 def allocate_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, pool: MemoryPool | None = None
+    shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, stream: Stream, pool: MemoryPool | None = None
 ) -> DeviceArray:
     """Return a contiguous array of a pool's memory, by default that of the stream's device, uninitialised."""
     here, native = this_thread.device, stream._queue
-    nbytes = math.prod(shape) * dtype.itemsize
     # The quick way of the commonest allocation: no capture, the device current and with its own pool, and a stream that
     # is the same in every thread. Only where another thread gives the device a pool meanwhile does the origin matter.
     # The array is made before its memory is there, so that an interrupt in its constructor loses none.

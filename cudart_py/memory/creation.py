@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -104,14 +103,13 @@ def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
 
     The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
     """
-    sizes = arguments.shape("empty_pitched", "shape", shape)
-    kind = arguments.dtype("empty_pitched", "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout("empty_pitched", shape, dtype)
     if len(sizes) != 2:
         raise arguments.wrong_value("empty_pitched", "shape", "one of two dimensions", sizes)
     if 0 in sizes:
         return empty(sizes, kind)
     allocation = PitchedAllocation(sizes[1] * kind.itemsize, sizes[0], kind.itemsize)
-    nbytes, strides = math.prod(sizes) * kind.itemsize, (allocation.pitch, kind.itemsize)
+    strides = (allocation.pitch, kind.itemsize)
     return DeviceArray(allocation.handle, sizes, kind, nbytes, allocation.device, legacy_default, strides, allocation)
 
 
@@ -125,11 +123,11 @@ def _allocate(
     call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None
 ) -> DeviceArray:
     """Allocate a contiguous array after checking the arguments in the name of a call."""
-    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     queue = stream_of(call, stream)
     if pool is not None:
         arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
         if pool.device is not queue.device:
             rule = f"be of device {queue.device.ordinal}, as 'stream' is"
             raise arguments.unusable(call, "pool", rule, f"of device {pool.device.ordinal}")
-    return allocate_array(sizes, kind, queue, pool)
+    return allocate_array(sizes, kind, nbytes, queue, pool)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import functools
-import math
 import threading
 import weakref
 from typing import Any
@@ -202,12 +201,12 @@ def pinned_empty(
     very slow for the host to read. The memory is freed with the last array over it.
     """
     call = "pinned_empty"
-    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     mapped = arguments.flag(call, "mapped", mapped)
     write_combined = arguments.flag(call, "write_combined", write_combined)
     if 0 in sizes:
         return np.empty(sizes, kind)
-    memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
+    memory = PinnedMemory(nbytes, mapped=mapped, write_combined=write_combined)
     return array_over(memory, sizes, kind)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -84,10 +83,10 @@ def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     The host uses it as any array and kernels take it as an argument; synchronise before the host touches what a
     kernel wrote. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
     """
-    sizes, kind = arguments.shape("managed_empty", "shape", shape), arguments.dtype("managed_empty", "dtype", dtype)
+    sizes, kind, nbytes = arguments.layout("managed_empty", shape, dtype)
     if 0 in sizes:
         return np.empty(sizes, kind)
-    return array_over(ManagedMemory(math.prod(sizes) * kind.itemsize), sizes, kind)
+    return array_over(ManagedMemory(nbytes), sizes, kind)
 
 
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
