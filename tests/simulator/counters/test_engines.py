@@ -14,9 +14,9 @@ from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
-from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -98,3 +98,29 @@ def test_a_fault_is_the_same_while_counters_watch(kernels: Kernels) -> None:
         kernels.launch("beyond", 1, 32, kernels.zeros(100), 4, observer=counters)
     assert ran_natively(kernels, "beyond")
     assert not counters.metrics
+
+
+# Lanes whose two operands are NaNs branch around three instructions.
+UNORDERED = f"""{HEAD}.visible .entry unordered(.param .u64 from) {{
+    .reg .b64 in, offset; .reg .b32 thread, number; .reg .f32 x, y, least; .reg .pred p;
+    mov.u32 thread, %tid.x; ld.param.u64 in, [from]; mul.wide.u32 offset, thread, 8; add.u64 in, in, offset;
+    ld.global.f32 x, [in]; ld.global.f32 y, [in+4];
+    min.f32 least, x, y; setp.nan.f32 p, least, least;
+    @p bra done;
+    add.u32 number, thread, 1; add.u32 number, number, 2; add.u32 number, number, 3;
+done:
+    ret;
+}}"""
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_lanes_with_signalling_nans_are_counted_where_they_go(engine: str) -> None:
+    """The smaller one of a number and a NaN is the number. NumPy's own minimum depends on the place in an array."""
+    kernels, counters = Kernels(load_module(UNORDERED)), LaunchCounters()
+    kernels.engine = engine
+    # A signalling NaN, a quiet one, and a number.
+    words = np.random.default_rng(4).choice(np.array([0x7F800001, 0x7FC00000, 0x3F800000], np.uint32), (77, 2))
+    kernels.launch("unordered", 1, 77, kernels.put(words), observer=counters)
+    both = int((words > 0x7F800000).all(axis=1).sum())
+    assert counters.metrics["smsp__thread_inst_executed.sum"] == 77 * 13 - 3 * both
+    assert engine == "numpy" or ran_natively(kernels, "unordered")
