@@ -1,16 +1,21 @@
-"""The small fixed set of random kernels shows faults in single instructions, as slips of the pen would make them."""
+"""The small fixed set of random kernels shows faults in single instructions, as slips of the pen would make them.
+
+They are planted in the kernels' PTX, which the NumPy engine runs, and in the native engine's machine code.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.simulator.ptx import Fault, load_module
+from cudart_py.simulator.ptx import Fault, Module
 from tests.fuzz import oracle
 from tests.fuzz.kernels import Kernel, source
 from tests.fuzz.test_random_functions import OF_MODE, SEED, kernels_of
@@ -70,9 +75,10 @@ def fixed_set() -> list[tuple[Kernel, oracle.Words, str]]:
     return [(kernel, results[kernel.number], ptx_of(source([kernel]), oracle.OPTIONS)) for kernel in kernels]
 
 
-def shows(kernel: Kernel, right: oracle.Words, ptx: str) -> bool:
-    """Return whether damaged PTX gives other results than C++, or doesn't end."""
-    damaged = Kernels(load_module(ptx))
+def shows(kernel: Kernel, right: oracle.Words, ptx: str, engine: str = "numpy") -> bool:
+    """Return whether an engine gives other results than C++ for PTX, or doesn't end."""
+    damaged = Kernels(Module(ptx))
+    damaged.engine = engine
     words, out = damaged.put(oracle.inputs(SEED, kernel)), damaged.put(oracle.before(kernel))
     try:
         damaged.launch(kernel.name, kernel.blocks, kernel.threads, words, out, steps=STEPS)
@@ -87,6 +93,39 @@ def test_a_fault_in_an_instruction_shows(instruction: str) -> None:
     wrong = (re.subn(rf"(?<=\s){instruction}", FAULTS[instruction], ptx) for _, _, ptx in fixed_set())
     damaged = [(*one[:2], ptx) for one, (ptx, count) in zip(fixed_set(), wrong, strict=True) if count]
     assert any(shows(*one) for one in damaged), f"{len(damaged)} kernels have the instruction"
+
+
+# Opcodes, and the operands that their machine code takes in each other's place.
+MISTAKEN = {
+    "bfe": (2, 3), "bfi": (1, 2), "copysign": (1, 2), "div": (1, 2), "fma": (2, 3), "lop3": (1, 2), "prmt": (1, 2),
+    "rem": (1, 2), "selp": (1, 2), "setp": (1, 2), "shf": (1, 2), "sub": (1, 2),
+}  # fmt: skip  # rows of a table
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("opcode", MISTAKEN)
+def test_a_fault_in_the_machine_code_of_an_opcode_shows(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    from cudart_py.simulator.ptx.native.lowering.table import lowering  # which needs llvmlite
+    from cudart_py.simulator.ptx.native.writing import flow
+
+    def mistaken(form: Any) -> Any:
+        write = lowering(form)
+        if form.row.name != opcode:
+            return write
+
+        def exchange(emitter: Any, instruction: Any, form: Any) -> None:
+            operands, (one, other) = list(instruction.operands), MISTAKEN[opcode]
+            operands[one], operands[other] = operands[other], operands[one]
+            write(emitter, dataclasses.replace(instruction, operands=tuple(operands)), form)
+
+        return exchange
+
+    with monkeypatch.context() as patch:
+        patch.setattr(flow, "lowering", mistaken)
+        shown = next((one for one in fixed_set() if shows(*one, "native")), None)
+    assert shown is not None
+    assert not shows(*shown, "native")
 
 
 def test_an_undo_that_leaves_memory_as_it_is_shows(device: cuda.Device) -> None:
