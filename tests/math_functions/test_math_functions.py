@@ -17,6 +17,7 @@ import cudart_py as cuda
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from tests import processors
+from tests.math_functions import __main__ as script
 from tests.math_functions import harness, precise
 from tests.math_functions.samples import Arguments, arguments
 from tests.math_functions.table import DOUBLE, SINGLE, Function
@@ -109,3 +110,17 @@ def test_code_for_avx512_is_not_taken_for_wrong(kind: Any) -> None:
             program = program_of(entry)
             module, _, _ = machine.build(program, lay_out(program, 1024))
             assert not defects.may_be_wrong(machine._object(module, 2)), name
+
+
+def test_the_page_has_every_function_with_its_bounds() -> None:
+    """The errors beside the bounds are what a long run has measured, which the page's command repeats."""
+
+    def bounds(text: str) -> list[list[str]]:
+        rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| `")]
+        return [[name, single, double] for name, single, _, double, _ in rows]
+
+    unmeasured = {kind: {one.name: (str(one.bound(kind)), 0.0) for one in FUNCTIONS[kind]} for kind in FUNCTIONS}
+    expected = script.page(unmeasured[np.float32], unmeasured[np.float64], 0)
+    recorded = script.PAGE.read_text(encoding="utf-8").partition(script.MARK)[2]
+    assert bounds(recorded) == bounds(expected)
+    assert recorded.splitlines()[-1] == expected.splitlines()[-1]  # the exact ones
