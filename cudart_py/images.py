@@ -4,14 +4,12 @@ from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Variable
 from .compilation.signatures import Parameter, Signature
 from .launch.loading import compile_image
-from .launch.program import Program
 
 __all__ = [
     "CacheInfo",
     "CacheWarning",
     "CompiledImage",
     "Parameter",
-    "Program",
     "Signature",
     "Variable",
     "cache_info",

@@ -20,27 +20,21 @@ import numpy as np
 from .. import arguments, errors
 from . import cache as disk
 from . import exports, headers, includes
+from .assembler import read_attributes
 from .demangling import demangle
-from .diagnostics import read_attributes, warnings_of
+from .diagnostics import warnings_of
 from .images import CompiledImage, KernelAttributes, describe, normalised, restore
-from .programs import NvrtcProgram, has_compiled_for_debugger, library_path, library_version
+from .programs import has_compiled_for_debugger, library_path, library_version, run_nvrtc
 from .queries import type_queries
 from .queries.declarations import Declarations, read_declarations
 from .remedies import remedies
-from .requests import Request, make_request, without_file_options, working_folder
+from .requests import Request, has_link_time_option, make_request, without_file_options, working_folder
 from .signatures import element_dtype, needs_compiler
 
 # Variables that steer where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 # The type of a constant, whose name has internal linkage.
 _CONSTANT = re.compile(r"\bconst(?: \[.*)?$")
-
-
-class _ScannedProgram(NvrtcProgram):
-    """A program of a source whose files `compile_image` has scanned: headers of the toolkit take a second."""
-
-    def _refuse_long_names(self, source: bytes) -> None:
-        pass
 
 
 def compile_image(
@@ -59,8 +53,8 @@ def compile_image(
 ) -> CompiledImage:
     """Compile CUDA C++ for one architecture, or take the result from the cache.
 
-    A path is read, a str is source. `names` are name expressions of templates to instantiate, `arch` a
-    real architecture ("sm_90", 90 or (9, 0); the oldest that CUDA 13 knows unless given), `std` the
+    A path is read, a str is source. `names` are name expressions of templates to instantiate, `arch` an
+    architecture ("sm_90", 90, (9, 0), "compute_90"; the oldest that CUDA 13 knows unless given), `std` the
     language standard ("c++17"), `include` folders to search, `define` macros with their values (None
     for a bare one), `options` further NVRTC options, passed as they are. `name` is what messages and line information
     call the source, by default its path, or "kernel.cu" for text.
@@ -96,7 +90,7 @@ def compile_image(
         # contents the compiler read is not known.
         return image
     witnesses = [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
-    disk.store(key, describe(image), [image.ptx, image.cubin], witnesses)
+    disk.store(key, describe(image), [image.ptx, image.cubin, image.ltoir], witnesses)
     return image
 
 
@@ -145,6 +139,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         request.arch,
         _annotated(ptx, attributes).encode(),
         output.cubin,
+        output.ltoir,
         signatures,
         variables,
         exports.lookup_table(declared, output.lowered),
@@ -163,6 +158,7 @@ class _Output(NamedTuple):
 
     ptx: str
     cubin: bytes
+    ltoir: bytes
     log: str
     lowered: dict[str, str]
     types: dict[str, str]
@@ -174,7 +170,8 @@ def _compile_once(request: Request, options: Sequence[str]) -> _Output:
     Where the queries for them may have changed anything, the source is compiled again without queries, so that the
     images and the log are always its own.
     """
-    declared = read_declarations(request.source)
+    # Link-time code tells no layout of parameters, so that types would be of no use.
+    declared = None if has_link_time_option(request.options) else read_declarations(request.source)
     types: dict[str, str] = {}
     if declared is not None and (declared.kernels or declared.variables or declared.managed):
         try:
@@ -227,18 +224,15 @@ def _is_as_declared(output: _Output, declared: Declarations) -> bool:
 def _run(request: Request, options: Sequence[str], source: bytes, queries: Sequence[str] = ()) -> _Output:
     """Run the compiler once; raise CompileError with its log."""
     names = list(dict.fromkeys([*request.names, *map(type_queries.expression, queries)]))
-    with _ScannedProgram(
-        source, name=request.name, names=names, options=[*options, *request.output_options]
-    ) as program:
-        program.compile()
-        lowered = program.lowered_names
-        return _Output(
-            program.ptx.decode(),
-            program.cubin,
-            program.log,
-            {name: lowered[name] for name in request.names},
-            type_queries.read_types(queries, lowered),
-        )
+    output = run_nvrtc(source, name=request.name, names=names, options=[*options, *request.output_options])
+    return _Output(
+        output.ptx.decode(),
+        output.cubin,
+        output.ltoir,
+        output.log,
+        {name: output.lowered[name] for name in request.names},
+        type_queries.read_types(queries, output.lowered),
+    )
 
 
 def _with_remedies(error: errors.CompileError, request: Request, found: headers.Headers) -> errors.CompileError:
@@ -263,6 +257,8 @@ def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
 
 def _annotated(ptx: str, attributes: Mapping[str, KernelAttributes]) -> str:
     """Add what only the compile knows to the PTX, as comments: for reports, and for a driver without an assembler."""
+    if not ptx:
+        return ""
     # The compiler puts its working folder before the source's name.
     comments = [f"// cudart-py: folder {json.dumps(working_folder())}\n"]
     comments += [
@@ -301,20 +297,18 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
     namespace) stays without an answer.
     """
     while queries:
-        program = _ScannedProgram(
-            request.source + b"\n\n" + type_queries.DEFINED.encode(),
-            name=request.name,
-            names=[type_queries.expression(query) for query in queries],
-            options=[*without_file_options(options), "--fdevice-syntax-only"],
-        )
-        with program:
-            try:
-                program.compile()
-            except errors.CompileError as error:
-                # One bad expression spoils all: the log quotes those, and the others are asked again.
-                log = normalised(error.log)
-                good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
-                queries = good if len(good) < len(queries) else []
-                continue
-            return type_queries.read_types(queries, program.lowered_names)
+        try:
+            output = run_nvrtc(
+                request.source + b"\n\n" + type_queries.DEFINED.encode(),
+                name=request.name,
+                names=[type_queries.expression(query) for query in queries],
+                options=[*without_file_options(options), "--fdevice-syntax-only"],
+            )
+        except errors.CompileError as error:
+            # One bad expression spoils all: the log quotes those, and the others are asked again.
+            log = normalised(error.log)
+            good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
+            queries = good if len(good) < len(queries) else []
+        else:
+            return type_queries.read_types(queries, output.lowered)
     return {}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from .images import KernelAttributes
-
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
 # NVRTC writes the name expressions into a file of its own, and says two errors or more of one that it refuses.
@@ -16,33 +14,6 @@ _UNKNOWN_NAME = re.compile(rf'^{NAME_MAP}\(\d+\): error: identifier "(\w+)" is u
 _NUMBER_OF_ERRORS = re.compile(r"\d+ errors? detected")
 _STATISTICS = re.compile(r"^ptxas (?:info +:|  +\.)")
 _REMARK = "Remark: The warnings can be suppressed"
-
-_COMPILING = re.compile(r"Compiling entry function '([^']+)'")
-_PROPERTIES = re.compile(r"Function properties for (\S+)")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
-
-
-def read_attributes(log: str) -> dict[str, KernelAttributes]:
-    """Read the assembler's statistics (`--ptxas-options=-v`) by entry."""
-    attributes: dict[str, KernelAttributes] = {}
-    entry = function = ""
-    frame = (0, 0, 0)
-    for line in log.splitlines():
-        if compiling := _COMPILING.search(line):
-            entry, frame = compiling[1], (0, 0, 0)
-        elif properties := _PROPERTIES.search(line):
-            function = properties[1]
-        elif (stack := _STACK.search(line)) and function == entry:
-            frame = (int(stack[1]), int(stack[2]), int(stack[3]))
-        elif (used := _USED.search(line)) and entry:
-            local, stores, loads = frame
-            shared = _SHARED.search(line)
-            attributes[entry] = KernelAttributes(
-                int(used[1]), int(shared[1]) if shared else 0, local, spill_store_bytes=stores, spill_load_bytes=loads
-            )
-    return attributes
 
 
 def missing_header(log: str) -> tuple[str, str] | None:

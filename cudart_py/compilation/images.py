@@ -59,18 +59,24 @@ def normalised(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledImage:
-    """Images of one source for one architecture, their signatures and their names.
+    """The code of one source for one architecture, its signatures and its names.
 
-    `ptx` is text without a closing NUL, `cubin` machine code for `arch` ("sm_90"). `signatures` and
-    `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write to the
-    entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the warnings that
-    concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
+    `ptx` is text without a closing NUL, and `cubin` machine code for `arch` ("sm_90"). An image for a virtual
+    architecture ("compute_90") has PTX alone. One that was compiled with `-dlto` has link-time code alone, `ltoir`, and
+    no signatures. What an image does not have is empty.
+
+    `signatures` and `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write, each name
+    expression among it, to the entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the
+    warnings that concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
+
+    `cudart_py.load` loads an image, and `cudart_py.link` links several. Pickling keeps all of it.
     """
 
     name: str
     arch: str
     ptx: bytes
     cubin: bytes
+    ltoir: bytes
     signatures: Mapping[str, Signature]
     variables: Mapping[str, Variable]
     names: Mapping[str, tuple[str, ...]]
@@ -112,7 +118,7 @@ def describe(image: CompiledImage) -> dict[str, Any]:
 
 def restore(description: Mapping[str, Any], images: Sequence[bytes]) -> CompiledImage:
     """Make the image again from its description and its code."""
-    ptx, cubin = images
+    ptx, cubin, ltoir = images
     signatures = (
         Signature(entry, name, tuple(Parameter(*fields) for fields in parameters))
         for entry, name, parameters in description["signatures"]
@@ -123,6 +129,7 @@ def restore(description: Mapping[str, Any], images: Sequence[bytes]) -> Compiled
         description["arch"],
         ptx,
         cubin,
+        ltoir,
         {item.entry: item for item in signatures},
         {item.symbol: item for item in variables},
         {name: tuple(found) for name, found in description["names"].items()},

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from . import headers
+from .demangling import demangle
 from .diagnostics import missing_header, unknown_names
 
 # What the compiler knows without the header that declares it in C.
@@ -80,6 +81,19 @@ _NAMES = (
         r'namespace "std" has no member (?:\w+ )?"(\w+)"',
         "std::{0} is not there, since the standard library of device code is cuda::std, in headers such as "
         "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",
+    ),
+)
+# Errors of the assembler, whose symbol is mangled.
+_ASSEMBLER = (
+    (
+        r"Unresolved extern function '([^']+)'",
+        "define {0}, which is declared alone; where another source defines it, compile each with compile_image(..., "
+        'options=["-rdc=true"]) and load the images by cuda.link([...])',
+    ),
+    (
+        r"Entry function '([^']+)' uses too much shared data",
+        "in {0}, declare the array as extern __shared__ without a size, and pass its size in bytes at the launch: "
+        "kernel[grid, block, shared_bytes](...)",
     ),
 )
 _NO_HOST_FUNCTIONS = "host functions are not allowed in JIT mode"
@@ -155,6 +169,9 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     for pattern, sentence in _NAMES:
         if match := re.search(pattern, log):
             result.append(sentence.format(match[1]))
+    for pattern, sentence in _ASSEMBLER:
+        if match := re.search(pattern, log):
+            result.append(sentence.format(demangle(match[1]) or match[1]))
     result += _for_options(log)
     result += [_for_name(name, code) for name in unknown_names(log)]
     return result

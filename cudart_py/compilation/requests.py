@@ -23,10 +23,10 @@ _SOURCE_NAME = "kernel.cu"
 _NOWHERE = os.devnull
 
 # Patterns, compiled where one is used: most compiles use one of them.
-_ARCHITECTURE = r"sm_\d{2,3}[af]?"
+_ARCHITECTURE = r"(sm|compute)_\d{2,3}[af]?"
 _STANDARD = r"c\+\+\d\d"
 _MACRO = r"[A-Za-z_]\w*(\([\w\s,.]*\))?"
-# Spellings of options that arguments stand for, or that take away what the result is made of.
+# Spellings of options that arguments stand for, or that make nothing that can be loaded or linked.
 _TAKEN = {
     "--gpu-architecture": "arch",
     "-arch": "arch",
@@ -34,19 +34,17 @@ _TAKEN = {
     "-std": "std",
 }
 _REFUSED = {
-    "--dlink-time-opt": "makes no machine code; use Program for link-time code",
-    "-dlto": "makes no machine code; use Program for link-time code",
-    "--fdevice-syntax-only": "makes no machine code; use Program to check syntax",
-    "-fdevice-syntax-only": "makes no machine code; use Program to check syntax",
-    "--optix-ir": "makes no machine code; use Program",
-    "-optix-ir": "makes no machine code; use Program",
+    "--fdevice-syntax-only": "makes no code: leave it out, the errors are the same",
+    "-fdevice-syntax-only": "makes no code: leave it out, the errors are the same",
+    "--optix-ir": "makes code for OptiX alone: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
+    "-optix-ir": "makes code for OptiX alone: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
 }
 _FOLDER_OPTIONS = ("--include-path", "-I")
 _FIRST_OPTIONS = ("--pre-include", "-include")
 # Control characters, and Unicode's separators of lines and paragraphs.
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
-_LINE_OPTIONS = {"--generate-line-info", "-lineinfo"}
+_LINK_TIME_OPTIONS = {"--dlink-time-opt", "-dlto"}
 # Options for files of the compiler's own: precompiled headers and times.
 _OWN_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*"
 # Options that write files, which a hit in the cache would not, or read others than headers.
@@ -185,9 +183,9 @@ def has_debug_option(options: Sequence[str]) -> bool:
     return any(option.strip() in _DEBUG_OPTIONS for option in options)
 
 
-def has_line_option(options: Sequence[str]) -> bool:
-    """Return whether the options ask the compiler for line information, with which its PTX names files."""
-    return has_debug_option(options) or any(option.strip() in _LINE_OPTIONS for option in options)
+def has_link_time_option(options: Sequence[str]) -> bool:
+    """Return whether the options ask the compiler for link-time code alone."""
+    return any(option.strip() in _LINK_TIME_OPTIONS for option in options)
 
 
 def searched_folders(options: Sequence[str]) -> tuple[str, ...]:
@@ -205,14 +203,8 @@ def without_file_options(options: Sequence[str]) -> list[str]:
     return [option for option in options if not re.fullmatch(_OWN_FILE_OPTION, option.strip(), re.DOTALL)]
 
 
-def architecture_option(options: Sequence[str]) -> str | None:
-    """Return the option among those of the compiler that names the architecture; None where none does."""
-    spellings = tuple(spelling for spelling, argument in _TAKEN.items() if argument == "arch")
-    return next((option for option in options if re.split(r"[=\s]", option.strip(), maxsplit=1)[0] in spellings), None)
-
-
 def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> str:
-    """Return an architecture in NVRTC's spelling, sm_90."""
+    """Return an architecture in NVRTC's spelling: sm_90, or compute_90 for a virtual one."""
     spelled = ""
     match arch:
         case None:
@@ -230,7 +222,7 @@ def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> s
             wanted = 'a str such as "sm_90", an int such as 90 or a pair such as (9, 0)'
             raise arguments.wrong_type(call, "arch", wanted, arch)
     if not re.fullmatch(_ARCHITECTURE, spelled):
-        raise arguments.wrong_value(call, "arch", 'a real architecture such as "sm_90", 90 or (9, 0)', arch)
+        raise arguments.wrong_value(call, "arch", 'an architecture such as "sm_90", 90, (9, 0) or "compute_90"', arch)
     return spelled
 
 

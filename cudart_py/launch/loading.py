@@ -32,10 +32,11 @@ def compile_image(
     cache: bool = True,
     name: str | None = None,
 ) -> CompiledImage:
-    """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `link`, or to look at its code.
+    """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `load`, for `link`, or to read its code.
 
-    The arguments and errors are those of `compile`. With `arch`, no device is needed. Code that others are to be
-    linked with is relocatable: `options=["-rdc=true"]`.
+    The arguments and errors are those of `compile`. With `arch`, no device is needed. A real architecture gives PTX and
+    machine code, a virtual one PTX alone. For `link` the code must be relocatable, with `options=["-rdc=true"]`, or
+    link-time code, with `-dlto` besides.
     """
     return compiler.compile_image(
         source,
@@ -66,12 +67,12 @@ def compile(
 ) -> Module:
     """Compile CUDA C++ with NVRTC and load it on the current device.
 
-    A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
-    defaults to the device's; `std` is such as "c++20"; `include` lists folders, `define` maps macros to
-    values (None: just defined), `options` go to NVRTC as they are. `name` is what messages and reports call the source,
-    by default its path, or "kernel.cu" for text. The result is kept on disk and found
-    again by source, options and included headers; `cache=False` compiles anew, and so does a source in which
-    macros say what is included.
+    A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch` defaults to
+    the device's; for a virtual one, such as "compute_80", the driver compiles the PTX. `std` is such as "c++20";
+    `include` lists folders, `define` maps macros to values (None: just defined), `options` go to NVRTC as they are.
+    `name` is what messages and reports call the source, by default its path, or "kernel.cu" for text. The result is
+    kept on disk and found again by source, options and included headers; `cache=False` compiles anew, and so does a
+    source in which macros say what is included.
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
@@ -88,19 +89,23 @@ def compile(
         name=name,
         call="compile",
     )
-    return _load_compiled(image, call_site() if isinstance(source, str) else "")
+    return _load_compiled("compile", image, call_site() if isinstance(source, str) else "")
 
 
-def _load_compiled(compiled: CompiledImage, origin: str = "") -> Module:
+def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Module:
     device = current_device()
     major, minor = device.compute_capability
-    if not runs_on(compiled.arch, f"sm_{major}{minor}a"):
+    if compiled.ltoir:
+        raise ValueError(
+            f"{call}: the image is link-time code alone, which must be linked: cuda.link([image]) loads it"
+        )
+    if not runs_on(compiled.arch, f"sm_{major}{minor}a", is_machine_code=bool(compiled.cubin)):
         raise failure(
             enums.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
             "cuModuleLoadData",
             f"The code is for {compiled.arch}, and device {device.ordinal} is sm_{major}{minor}: leave 'arch' out",
         )
-    if backend.chosen().image_kind == "cubin":
+    if compiled.cubin and backend.chosen().image_kind == "cubin":
         return Module(compiled.cubin, compiled)
     if not compiled.ptx:
         raise errors.NotSupportedError(
@@ -113,22 +118,25 @@ def _load_compiled(compiled: CompiledImage, origin: str = "") -> Module:
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
     """Link images that were compiled apart and load the result on the current device (nvJitLink).
 
-    An image is what `compile_image` or `Program` made with relocatable code (`-rdc=true`, or link-time code with
+    An image is what `compile_image` made with relocatable code (`-rdc=true`, or link-time code with
     `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
     linker's log, or for a symbol that two images define, TypeError and ValueError for bad arguments.
     """
-    return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))
+    return _load_compiled("link", link_images(images, arch=current_device().compute_capability, options=options))
 
 
-def load(image: bytes | bytearray | memoryview | Path) -> Module:
-    """Load a cubin, PTX or fatbin on the current device (cuModuleLoadData).
+def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module:
+    """Load a cubin, PTX, a fatbin or a compiled image on the current device (cuModuleLoadData).
 
-    `image` is the image itself or the path of a file. Its kernels' parameter types are unknown:
-    launches take typed scalars (NumPy's, ctypes'), arrays and `Pointer`, and check sizes only.
-    Raises TypeError and ValueError for what is no image, ImageError for one that the driver can't load.
+    `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked as those of `compile`.
+    The parameter types of other images are unknown: launches take typed scalars (NumPy's, ctypes'), arrays and
+    `Pointer`, and check sizes only. Raises TypeError and ValueError for what is no image, ImageError for one that the
+    driver can't load.
     """
+    if isinstance(image, CompiledImage):
+        return _load_compiled("load", image)
     if not isinstance(image, Path):
-        return Module(image_bytes("load", image))
+        return Module(image_bytes("load", image, "bytes, a Path or a CompiledImage"))
     try:
         data = read_file(image)
     except ValueError as error:

@@ -237,10 +237,10 @@ class Module(Handle):
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
 
 
-def image_bytes(call: str, image: Any) -> bytes:
+def image_bytes(call: str, image: Any, wanted: str = "bytes") -> bytes:
     """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
     # A str may be meant as PTX or as a path, and an integer would be taken for an address.
-    data = bytes(arguments.instance(call, "image", image, (bytes, bytearray, memoryview), "bytes or a Path"))
+    data = bytes(arguments.instance(call, "image", image, (bytes, bytearray, memoryview), wanted))
     if not data:
         raise arguments.wrong_value(call, "image", "an image of at least one byte", data)
     return data if data.endswith(b"\0") else data + b"\0"

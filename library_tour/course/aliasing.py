@@ -176,11 +176,8 @@ def four_variants(
 def accesses_in_ptx(device: cuda.Device) -> dict[str, dict[str, int]]:
     """Return how many loads from and stores to global memory each kernel has in the PTX, as columns of its row."""
     major, minor = device.compute_capability
-    with cuda.images.Program(
-        find("aliasing").read_text(), options=[f"--gpu-architecture=compute_{major}{minor}"]
-    ) as program:
-        program.compile()
-        entries = re.findall(r"\.entry (\w+)\((.*?)\n}", program.ptx.decode(), re.DOTALL)
+    ptx = cuda.images.compile_image(find("aliasing"), arch=f"compute_{major}{minor}").ptx.decode()
+    entries = re.findall(r"\.entry (\w+)\((.*?)\n}", ptx, re.DOTALL)
     return {
         name: {"PTX loads": body.count("ld.global"), "PTX stores": body.count("st.global")} for name, body in entries
     }

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-import cudart_py as cuda
 from cudart_py.compilation import cache
 from cudart_py.compilation.compiler import compile_image
 
@@ -18,7 +17,7 @@ def test_a_hit_has_everything_that_the_compile_had(builds):
     source = "__constant__ float table[2][3];\ntemplate <int N> __global__ void k(int* x) { int unused; x[0] = N; }\n"
     first, second = (compile_image(source, names=["k<3>"], arch=90) for _ in range(2))
     assert len(builds) == 1
-    for field in ("name", "arch", "ptx", "cubin", "signatures", "variables", "names", "attributes", "log"):
+    for field in ("name", "arch", "ptx", "cubin", "ltoir", "signatures", "variables", "names", "attributes", "log"):
         assert getattr(second, field) == getattr(first, field), field
     assert second.log
 
@@ -31,13 +30,6 @@ def test_nothing_is_kept_that_was_compiled_behind_a_compile_for_the_debugger(bui
     compile_image(SOURCE, arch=90)
     assert len(builds) == 3
     assert len(list(place.iterdir())) == 1
-
-
-def test_nothing_is_kept_behind_a_program_for_the_debugger(place):
-    with cuda.images.Program(SOURCE, arch=90, options=["-G"]) as program:
-        program.compile()
-    compile_image(SOURCE, arch=90)
-    assert not place.exists()
 
 
 def test_cache_false_neither_reads_nor_writes(builds, place):

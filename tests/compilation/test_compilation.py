@@ -1,9 +1,8 @@
-"""compile_image: arguments, images and messages; and Program, which is NVRTC as it is."""
+"""compile_image: arguments, images and messages."""
 
-import gc
 import os
+import pickle
 import re
-import weakref
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,7 @@ from cuda.bindings import nvrtc
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking.definitions import runs_on
 from cudart_py.compilation.programs import library_path, library_version
-from cudart_py.driver.unwrap import check
 from cudart_py.errors import CompileError
-from cudart_py.images import Program
 
 SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
 
@@ -166,7 +163,7 @@ def test_any_path_object_is_read_and_a_missing_file_is_the_systems_own_error(tmp
         ({"source": "a\0b"}, ValueError, "source"),
         ({"names": "k"}, TypeError, "names"),
         ({"names": [" "]}, ValueError, "names[0]"),
-        ({"arch": "compute_90"}, ValueError, "arch"),
+        ({"arch": "lto_90"}, ValueError, "arch"),
         ({"arch": 9.0}, TypeError, "arch"),
         ({"arch": True}, TypeError, "arch"),
         ({"std": "cpp17"}, ValueError, "std"),
@@ -192,16 +189,17 @@ def test_bad_arguments_are_named(arguments, error, named):
         compile_image(**{"source": SOURCE, **arguments})
 
 
-@pytest.mark.parametrize("bad", [{"source": bytearray(b"x")}, {"source": b"int x;\0"}, {"options": ["-arch", "sm_80"]}])
-def test_bad_arguments_of_a_program_are_named(bad):
-    with pytest.raises((TypeError, ValueError), match=f"^Program: argument '{next(iter(bad))}' "):
-        Program(**{"source": "x", "arch": 90, **bad})
-
-
-def test_a_refused_option_names_what_stands_for_it():
-    for option, remedy in (("-arch=sm_80", "'arch' decides"), ("-dlto", "use Program for link-time code")):
-        with pytest.raises(ValueError, match=remedy):
-            compile_image(SOURCE, options=[option])
+@pytest.mark.parametrize(
+    ("option", "remedy"),
+    [
+        ("-arch=sm_80", "'arch' decides"),
+        ("--optix-ir", "cuda.bindings.nvrtc"),
+        ("-fdevice-syntax-only", "leave it out"),
+    ],
+)
+def test_a_refused_option_names_what_to_do(option, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        compile_image(SOURCE, options=[option])
 
 
 def test_repr_lists_the_kernels():
@@ -224,7 +222,8 @@ def test_repr_lists_the_kernels():
         ("ptx", "sm_90a", "sm_90a", True),
         ("ptx", "sm_100f", "sm_100", False),
         ("ptx", "sm_100f", "sm_103f", True),
-        ("ptx", "compute_90", "sm_80", True),
+        ("ptx", "compute_90", "sm_80", False),
+        ("ptx", "compute_80", "sm_90a", True),
     ],
 )
 def test_code_runs_on_devices_that_it_was_made_for(kind, own, target, expected):
@@ -234,77 +233,117 @@ def test_code_runs_on_devices_that_it_was_made_for(kind, own, target, expected):
 TEMPLATE = "template <class T, int N> __global__ void fill(T* x) { x[threadIdx.x] = N; }\n__constant__ int table[4];\n"
 
 
-def test_a_program_has_the_images_and_names_of_one_compile_until_it_is_closed():
-    names = ["fill<float,3>", "&table"]
-    program = Program(TEMPLATE.encode(), name="a.cu", names=names, options=["--gpu-architecture=sm_90"])
-    assert program.log == ""
-    assert repr(program) == "<Program 'a.cu', not compiled>"
-    with pytest.raises(ValueError, match="call compile"):
-        _ = program.ptx
-    program.compile()
-    assert b".entry" in program.ptx
-    assert program.cubin[:4] == b"\x7fELF"
-    assert program.lowered_names == {"fill<float,3>": "_Z4fillIfLi3EEvPT_", "&table": "table"}
-    assert check(nvrtc.nvrtcGetPTXSize(program.handle)) == len(program.ptx) + 1, "raw calls take the handle"
-    program.close()
-    program.close()
-    assert program.closed
-    with pytest.raises(ValueError, match="closed"):
-        program.compile()
+@pytest.mark.parametrize(
+    ("arguments", "kinds"),
+    [
+        ({"arch": "sm_90"}, {"ptx", "cubin"}),
+        ({"arch": "compute_90"}, {"ptx"}),
+        ({"arch": 90, "options": ["-dlto"]}, {"ltoir"}),
+        ({"arch": "compute_90", "options": ["--dlink-time-opt", "-rdc=true"]}, {"ltoir"}),
+    ],
+)
+def test_an_image_has_the_kinds_of_code_that_were_asked_for_and_all_names(place, arguments, kinds):
+    for _ in range(2):  # compiled, and from the cache
+        image = compile_image(TEMPLATE, names=["fill<float,3>", "&table"], **arguments)
+        assert {kind for kind in ("ptx", "cubin", "ltoir") if getattr(image, kind)} == kinds
+        assert image.names["fill<float,3>"] == ("_Z4fillIfLi3EEvPT_",)
+        assert image.names["table"] == ("table",)
+        assert image.arch == ("compute_90" if arguments["arch"] == "compute_90" else "sm_90")
+        assert list(image.signatures) == ["_Z4fillIfLi3EEvPT_"] * ("ptx" in kinds)
 
 
-def target_of(**arguments):
-    with Program('extern "C" __global__ void k() {}', **arguments) as program:
-        program.compile()
-        return re.search(rb"^\.target (\w+)", program.ptx, re.MULTILINE)[1].decode()
+def test_a_virtual_architecture_is_the_target_of_the_ptx_and_has_typed_signatures():
+    image = compile_image(SOURCE, arch="compute_90a")
+    assert re.search(rb"^\.target sm_90a$", image.ptx, re.MULTILINE)
+    assert str(image.signatures["k"]) == "void k(float*, float)"
 
 
-def test_the_architecture_is_the_current_devices_unless_given(device):
-    major, minor = device.compute_capability
-    assert target_of() == f"sm_{major}{minor}"
-    assert target_of(arch=80) == target_of(arch=(8, 0)) == target_of(arch="sm_80") == "sm_80"
-    assert target_of(options=["-arch=compute_80"]) == "sm_80"
-    assert target_of(options=["--gpu-architecture", "sm_80"]) == "sm_80"
+def test_an_image_is_pickled_with_all_that_it_has():
+    image = compile_image(TEMPLATE, names=["fill<float,3>"], arch=90)
+    again = pickle.loads(pickle.dumps(image))
+    for field in image.__slots__:
+        assert getattr(again, field) == getattr(image, field), field
 
 
-def test_a_program_with_an_architecture_needs_no_driver(python):
+def test_with_an_architecture_no_driver_is_needed(python):
     program = """
 import cudart_py as cuda
-with cuda.images.Program("__global__ void k() {}", arch=90) as program:
-    program.compile()
-    print(program.cubin[:4])
+print(cuda.images.compile_image("__global__ void k() {}", arch=90).cubin[:4])
 """
     assert python(program, CUDART_PY_DRIVER="none").stdout == "b'\\x7fELF'\n"
 
 
 def test_a_failed_compile_shows_the_numbered_line_and_a_caret_and_carries_status_call_and_log():
     source = "\n\n__global__ void k() {\n\tint y = missing;\n}\n"
-    program = Program(source, name="bad.cu")
     with pytest.raises(CompileError) as caught:
-        program.compile()
+        compile_image(source, name="bad.cu")
     text = str(caught.value)
     assert text.startswith("bad.cu does not compile")
     assert 'bad.cu(4): error: identifier "missing" is undefined' in text
     assert "  4 | \tint y = missing;\n    | \t        ^" in text
     assert caught.value.status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION
     assert caught.value.call == "nvrtcCompileProgram"
-    assert caught.value.log == program.log != ""
+    assert "missing" in caught.value.log
+
+
+UNKNOWN_INSTRUCTION = """#define UNKNOWN(x) asm("foo.u32 %0, 1;" : "=r"(x))
+__device__ __forceinline__ int one() {
+    int x;
+    UNKNOWN(x);
+    return x;
+}
+__global__ void k(int* x) {
+    x[0] = 5 * one();
+}
+"""
+TOO_MUCH_SHARED = """__global__ void small(int* x) { *x = 1; }
+__global__ void large(float* x) {
+    __shared__ float s[100000];
+    s[threadIdx.x] = x[0];
+    __syncthreads();
+    x[1] = s[threadIdx.x + 1];
+}
+"""
+UNDEFINED = """__device__ float far_away(float);
+__global__ void k(float* x) {
+    x[0] = 1;
+    x[1] = far_away(x[2]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "message"),
+    [
+        (UNKNOWN_INSTRUCTION, 4, "'foo', in the PTX 'foo.u32"),
+        (TOO_MUCH_SHARED, 2, "'large(float*)' uses too much shared data"),
+        (UNDEFINED, 4, "'far_away(float)'"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["-G"]])
+def test_an_error_of_the_assembler_shows_the_line_of_the_source(source, line, message, options):
+    for name in ("kernel.cu", "Größe.cu", "-x.cu"):
+        with pytest.raises(CompileError) as caught:
+            compile_image(source, arch=90, name=name, options=options)
+        place = re.escape(f"{name}({line}): error: ") + f".*{re.escape(message)}"
+        assert re.search(
+            rf"^{place}.*\n  {line} \| {re.escape(source.splitlines()[line - 1])}$", str(caught.value), re.M
+        )
+        assert "ptxas" in caught.value.log
+
+
+def test_an_error_of_the_assembler_shows_the_line_of_a_header(tmp_path):
+    header, path = tmp_path / "foo.cuh", tmp_path / "k.cu"
+    header.write_text(UNKNOWN_INSTRUCTION.partition("__global__")[0])
+    path.write_text('#include "foo.cuh"\n__global__ void k(int* x) { x[0] = one(); }\n')
+    with pytest.raises(CompileError, match=re.escape(f"{header}(4): error: ")) as caught:
+        compile_image(path, arch=90)
+    assert "  4 |     UNKNOWN(x);" in str(caught.value)
 
 
 def test_unknown_architecture_lists_the_known_ones():
-    message = r"knows the architectures .*sm_90"
-    with Program(TEMPLATE, options=["--gpu-architecture=sm_12"]) as program, pytest.raises(CompileError, match=message):
-        program.compile()
-
-
-def test_dropped_program_is_freed():
-    program = Program(TEMPLATE)
-    finalizer = program._finalizer
-    gone = weakref.ref(program)
-    del program
-    gc.collect()
-    assert gone() is None
-    assert not finalizer.alive
+    with pytest.raises(CompileError, match=r"knows the architectures .*sm_90"):
+        compile_image(TEMPLATE, arch=12)
 
 
 def test_library_version_and_path_are_of_the_same_major():

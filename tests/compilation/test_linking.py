@@ -8,7 +8,7 @@ import pytest
 from cudart_py.compilation import headers
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking.linking import link_images
-from cudart_py.compilation.programs import NvrtcProgram, library_path, library_version
+from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.errors import LinkError
 
 CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x[0] = twice(x[1]); }\n"
@@ -16,11 +16,9 @@ CALLED = "__device__ float twice(float a) { return a * 2; }\n"
 
 
 @functools.cache
-def made(source, kind, *options):
-    options = ["--gpu-architecture=sm_90", "-rdc=true", *["-dlto"] * (kind == "ltoir"), *options]
-    with NvrtcProgram(source, options=options) as program:
-        program.compile()
-        return getattr(program, kind)
+def made(source, kind, *options, arch=90):
+    options = ["-rdc=true", *["-dlto"] * (kind == "ltoir"), *options]
+    return getattr(compile_image(source, arch=arch, options=options), kind)
 
 
 def pair(first, second):
@@ -94,7 +92,7 @@ def test_an_image_of_another_architecture_is_named_with_both_architectures(kind)
 
 
 def test_an_undefined_reference_is_no_matter_of_architectures():
-    older = made(CALLER.replace("k(", "j("), "ptx", "--gpu-architecture=sm_80")
+    older = made(CALLER.replace("k(", "j("), "ptx", arch=80)
     with pytest.raises(LinkError, match="do not link\n"):
         link_images([made(CALLER, "cubin"), older], arch=90)
 

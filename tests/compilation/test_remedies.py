@@ -58,6 +58,14 @@ FILL = "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
 SOURCES = [
     *((f"#include <{header}>\n{KERNEL}", advice) for header, advice in HEADERS.items()),
     *((f"__global__ void k(float* x) {{ {line} }}", advice) for line, advice in LINES.items()),
+    (
+        "__device__ float far_away(float);\n__global__ void k(float* x) { x[0] = far_away(x[1]); }",
+        "define far_away(float), which is declared alone; where another source defines it, compile each with",
+    ),
+    (
+        "__global__ void k(float* x) { __shared__ float s[99999]; s[threadIdx.x] = *x; __syncthreads(); *x = s[1]; }",
+        "in k(float*), declare the array as extern __shared__ without a size, and pass its size in bytes at the launch",
+    ),
     (KERNEL + PROGRAM, 'module["scale"][grid, block, shared_bytes, stream](...)'),
     (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "cut main()"),
     (

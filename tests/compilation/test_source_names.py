@@ -22,11 +22,9 @@ def test_a_source_may_have_an_odd_name_in_kernels_logs_and_ptx(device, name):
     cuda.compile(KERNEL, name=name, cache=False)["k"][1, 1](x)
     assert x.to_host()[0] == 1
     with pytest.raises(cuda.CompileError, match="wrong") as caught:  # the line of the source is quoted
-        cuda.images.Program(KERNEL + "wrong", name=name, arch=90).compile()
+        cuda.images.compile_image(KERNEL + "wrong", name=name)
     assert f"{name}(4): error" in caught.value.log
-    with cuda.images.Program(KERNEL, name=name, arch=90, options=["--generate-line-info"]) as program:
-        program.compile()
-        assert link_images([program.ptx], arch=90)
+    assert link_images([cuda.images.compile_image(KERNEL, name=name, arch=90).ptx], arch=90)
 
 
 @pytest.mark.needs("profile")
@@ -43,23 +41,18 @@ except cuda.errors.IllegalAddressError as error:
     assert f"k at {name}:2:" in eval(python(program).stdout)
 
 
-CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.images.Program])
-
-
-@CALLS
-def test_a_name_that_is_too_long_is_refused(device, call):
+def test_a_name_that_is_too_long_is_refused(device):
     with pytest.raises(ValueError, match="'name' must be at most 1023 bytes long"):
-        call(KERNEL, name="ö" * 512)
-    assert call(KERNEL, name="ö" * 511)
+        cuda.compile(KERNEL, name="ö" * 512)
+    assert cuda.compile(KERNEL, name="ö" * 511)
 
 
-@CALLS
 @pytest.mark.parametrize(
     "name", ["", "a\nb.cu", "a\rb.cu", "a\tb.cu", "\x1b[1m.cu", "a\x7f.cu", "a\x85b.cu", "a\u2028b.cu"]
 )
-def test_a_name_that_is_empty_or_breaks_lines_is_refused(device, call, name):
+def test_a_name_that_is_empty_or_breaks_lines_is_refused(device, name):
     with pytest.raises(ValueError, match="argument 'name' must be "):
-        call(KERNEL, name=name)
+        cuda.compile(KERNEL, name=name)
 
 
 TOO_LONG = {
@@ -79,14 +72,9 @@ TOO_LONG = {
 }
 
 
-def compiled(call, source: str, folder, define=None):
-    """Compile with line information and a folder of headers."""
-    if call is cuda.compile:
-        return cuda.compile(source, include=folder, define=define, cache=False)
-    options = ["-lineinfo", f"-I{folder}", *(f"-D{name}={value}" for name, value in (define or {}).items())]
-    program = cuda.images.Program(source, arch=75, options=options)
-    program.compile()
-    return program
+def compiled(source: str, folder, define=None):
+    """Compile with a folder of headers."""
+    return cuda.compile(source, include=folder, define=define, cache=False)
 
 
 # By what another file or an option adds: what the file h.cuh holds, the source, and a macro.
@@ -105,37 +93,34 @@ CASES = {**{name: ("", lines, None) for name, lines in TOO_LONG.items()}, **SPLI
 
 
 @pytest.mark.parametrize("what", CASES)
-@CALLS
-def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, call, what):
+def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, what):
     header, source, define = CASES[what]
     (tmp_path / "h.cuh").write_text(header)
     where = "'source' includes" if what == "directive in a header" else "'source' has" if not header else "'source'"
     with pytest.raises(ValueError, match=f"{where} .* #line directive"):
-        compiled(call, source + KERNEL, tmp_path, define)
+        compiled(source + KERNEL, tmp_path, define)
 
 
-@CALLS
-def test_a_path_that_is_too_long_for_line_information_is_refused(device, tmp_path, monkeypatch, call):
+def test_a_path_that_is_too_long_for_line_information_is_refused(device, tmp_path, monkeypatch):
     """A byte that is not ASCII takes four characters in PTX."""
     while len(os.fsencode(tmp_path)) < 3_800:
         tmp_path /= "é" * 120
     tmp_path.mkdir(parents=True)
     (tmp_path / "h.cuh").touch()
     with pytest.raises(ValueError, match="includes a file whose path is too long"):
-        compiled(call, '#include "h.cuh"\n' + KERNEL, tmp_path)
+        compiled('#include "h.cuh"\n' + KERNEL, tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="the working folder is too long"):
-        compiled(call, KERNEL, tmp_path)
+        compiled(KERNEL, tmp_path)
 
 
-@CALLS
-def test_long_strings_and_line_directives_may_stand_beside_each_other(device, tmp_path, call):
+def test_long_strings_and_line_directives_may_stand_beside_each_other(device, tmp_path):
     source = (
         f'// #5 is fixed\n#define JOINED N##1 {"a " * 600}\n#line 5 "short.cu"\n#line __LINE__ "other.cu"\n'
         f'__device__ const char text[] = "{LONG}";\n'
     )
-    assert compiled(call, source + KERNEL, tmp_path)
-    assert compiled(call, '#define NAME "short.cu"\n#line 5 NAME\n' + KERNEL, tmp_path)
+    assert compiled(source + KERNEL, tmp_path)
+    assert compiled('#define NAME "short.cu"\n#line 5 NAME\n' + KERNEL, tmp_path)
 
 
 def test_a_path_that_is_too_long_for_a_name_is_called_the_source(device, tmp_path):

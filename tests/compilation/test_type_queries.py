@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from cudart_py.compilation import compiler
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.programs import NvrtcProgram
+from cudart_py.compilation.programs import run_nvrtc
 from cudart_py.compilation.queries.declarations import read_declarations
 from cudart_py.errors import CompileError
-from cudart_py.images import Program
 from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.cu"))
@@ -24,13 +22,12 @@ FACTS = ("signatures", "variables", "names", "attributes", "log", "ptx", "cubin"
 def runs(monkeypatch):
     """Note the options of every run of the compiler."""
     noted = []
-    compile_program = NvrtcProgram.compile
 
-    def compile(self):
-        noted.append(self.options)
-        compile_program(self)
+    def run(source, *, options, **arguments):
+        noted.append(options)
+        return run_nvrtc(source, options=options, **arguments)
 
-    monkeypatch.setattr(NvrtcProgram, "compile", compile)
+    monkeypatch.setattr(compiler, "run_nvrtc", run)
     return noted
 
 
@@ -85,15 +82,9 @@ def test_a_type_of_an_anonymous_namespace_hides_no_other_types():
     assert {variable.dtype for variable in image.variables.values() if "table" in variable.name} == {"float32"}
 
 
-def test_the_public_program_is_for_the_device_that_is_current_at_each_compile(monkeypatch):
-    current = SimpleNamespace(compute_capability=(9, 0))
-    monkeypatch.setattr("cudart_py.launch.program.current_device", lambda: current)
-    with Program("__global__ void k() {}") as program:
-        program.compile()
-        assert b".target sm_90" in program.ptx
-        current.compute_capability = (8, 0)
-        program.compile()
-        assert b".target sm_80" in program.ptx
+def test_link_time_code_takes_one_run(runs):
+    assert compile_image(K, arch=90, cache=False, options=["-dlto"]).ltoir
+    assert len(runs) == 1
 
 
 def test_a_second_run_leaves_the_files_of_the_compiler_alone(runs, tmp_path):

@@ -104,6 +104,6 @@ def test_a_launch_waits_for_the_stream_that_another_librarys_array_names(kernels
 def test_launches_and_sources_are_neither_copied_nor_pickled(kernels, act):
     launch = kernels["integer"][1, 1]
     bound = launch.bind(1, cuda.zeros(1, np.int64))
-    for thing in (launch, bound, cuda.images.Program(KERNELS), cuda.LazyModule(KERNELS)):
+    for thing in (launch, bound, cuda.LazyModule(KERNELS)):
         with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
             act(thing)

@@ -1,5 +1,6 @@
 """Modules: loading, finding kernels, variables; and lazy ones, loaded on each device at the first use there."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +27,9 @@ def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
     with pytest.raises(cuda.errors.NotFoundError, match=r"ambiguous.*float\*.*_Z10overloadedPf"):
         module["overloaded"]
     assert module["_Z10overloadedPf"].signature.parameters[0].dtype == "float32"
+
+
+SEVEN = '__device__ int calls; extern "C" __global__ void seven(int *out) { *out = 7; calls += 1; }'
 
 
 def image_of(source, device, **arguments):
@@ -167,9 +171,32 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
     for name in ("ptx", "cubin", "image"):
         with pytest.raises(ValueError, match=f"Module.{name}: this module was loaded from an image"):
             getattr(loaded, name)
-    with cuda.images.Program('extern "C" __global__ void k() {}') as program:
-        program.compile()
-        assert cuda.load(program.ptx)["k"].attributes.spill_load_bytes is None
+    assert loaded["k"].attributes.spill_load_bytes is None
+
+
+@pytest.mark.parametrize("arguments", [{}, {"arch": "compute_75"}])
+def test_a_compiled_image_is_loaded_with_its_types(device, tmp_path, arguments):
+    image = cuda.images.compile_image(SEVEN, **arguments)
+    (tmp_path / "image").write_bytes(pickle.dumps(image))
+    for loaded in (image, pickle.loads((tmp_path / "image").read_bytes())):
+        module = cuda.load(loaded)
+        assert str(module["seven"].signature) == "void seven(int*)"
+        out = cuda.zeros(1, np.int32)
+        module["seven"][1, 1](out)
+        assert out.to_host()[0] == 7
+        assert module.symbol("calls").to_host() == 1
+        with pytest.raises(TypeError, match="int32"):
+            module["seven"][1, 1](cuda.zeros(1, np.float32))
+
+
+def test_link_time_code_is_refused_with_what_loads_it_and_links(device):
+    image = cuda.images.compile_image(SEVEN, options=["-rdc=true", "-dlto"])
+    for call, load in (("load", lambda: cuda.load(image)), ("compile", lambda: cuda.compile(SEVEN, options=["-dlto"]))):
+        with pytest.raises(ValueError, match=rf"^{call}: .* cuda\.link\(\[image\]\)"):
+            load()
+    out = cuda.zeros(1, np.int32)
+    cuda.link([image])["seven"][1, 1](out)
+    assert out.to_host()[0] == 7
 
 
 def test_code_for_another_architecture_is_refused_by_name(device):
@@ -220,9 +247,6 @@ def test_code_compiled_apart_is_linked_and_runs(device):
         module["apply"][1, 1](out)
         assert out.to_host()[0] == 3 * (8 + 1000) + 100 + 20000
         assert module.symbol("counter", np.int32).to_host() == 20000
-
-
-SEVEN = '__device__ int calls; extern "C" __global__ void seven(int *out) { *out = 7; calls += 1; }'
 
 
 def test_making_a_lazy_module_chooses_no_driver(python):

@@ -14,11 +14,10 @@ def entries():
     found = {}
     for flags in {way.flags for way in precision.WAYS.values()}:
         names = sorted({precision.kernel_of(way) for way in precision.WAYS.values() if way.flags == flags})
-        with cuda.images.Program(source, names=names, options=["--gpu-architecture=sm_90", *flags]) as program:
-            program.compile()
-            text = program.ptx.decode()
-            for name in names:
-                found[flags, name] = text.partition(f".entry {program.lowered_names[name]}(")[2].partition("\n}")[0]
+        image = cuda.images.compile_image(source, names=names, arch="compute_90", options=flags)
+        for name in names:
+            [entry] = image.entries(name)
+            found[flags, name] = image.ptx.decode().partition(f".entry {entry}(")[2].partition("\n}")[0]
     return found
 
 

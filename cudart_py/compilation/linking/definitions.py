@@ -11,6 +11,9 @@ from .ptx_linking import strong_definitions
 LINK_TIME_CODE = b"\xedCN\x7f"
 MACHINE_CODE = b"\x7fELF"
 FATBIN = b"\x50\xed\x55\xba"
+LIBRARY = b"!<arch>\n"
+# How images that are not text begin.
+BINARY = (LINK_TIME_CODE, MACHINE_CODE, FATBIN, LIBRARY)
 
 # In ELF: the type of a section with symbols, the binding of those that may be defined once, and two special sections.
 _SYMBOLS, _GLOBAL = 2, 1
@@ -18,12 +21,13 @@ _UNDEFINED, _COMMON = 0, 0xFFF2
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 # The assembler's options, which machine code keeps in a note.
 _ASSEMBLED_FOR = re.compile(rb"-arch (sm_\d+[a-z]?)\b")
-_NUMBER = re.compile(r"sm_(\d+)([a-z]?)")
+_NUMBER = re.compile(r"(?:sm|compute)_(\d+)([a-z]?)")
 
 
 def is_ptx(code: bytes) -> bool:
     """Return whether an image is PTX."""
-    return b".version" in code[:4096] and b".target" in code[:4096]
+    # Machine code with line information has its PTX in it.
+    return not code.startswith(BINARY) and b".version" in code[:4096] and b".target" in code[:4096]
 
 
 def definitions(code: bytes) -> set[str]:

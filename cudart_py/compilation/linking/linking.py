@@ -1,8 +1,8 @@
 """nvJitLink: several images made one, so that code compiled apart can call each other.
 
-Inputs are relocatable machine code and PTX (`Program` with `--relocatable-device-code=true`), link-time
-code (`-dlto`), fatbins and libraries of device code. A driver without an assembler needs the result as PTX as well,
-which exists where all inputs are link-time code, or where each is PTX or was compiled here.
+Inputs are relocatable machine code and PTX (`compile_image` with `-rdc=true`), link-time code (`-dlto`), fatbins and
+libraries of device code. A driver without an assembler needs the result as PTX as well, which exists where all inputs
+are link-time code, or where each is PTX or was compiled here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from ..demangling import demangle
 from ..images import CompiledImage, KernelAttributes, Variable
 from ..requests import spell_architecture, texts
 from ..signatures import Signature
-from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
+from .definitions import BINARY, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
 from .ptx_linking import link_ptx, linked_definitions
 
-_LIBRARY = b"!<arch>\n"
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
 # Not optimised, so that no function disappears into those that call it.
@@ -38,10 +37,9 @@ def link_images(
 ) -> CompiledImage:
     """Link images for one architecture and return the machine code: nvJitLinkComplete.
 
-    An image is bytes, the path of a file, or what `compile_image` made with relocatable code. `arch` is
-    that of the compiled images unless given; `options` go to nvJitLink as they are. The result has PTX
-    where all images are link-time code, or each is PTX or a compiled image; it has the signatures that the images or
-    that PTX tell.
+    An image is bytes, the path of a file, or what `compile_image` made with relocatable code. `arch` is that of the
+    compiled images unless given; `options` go to nvJitLink as they are. The result has PTX where all images are
+    link-time code, or each is PTX or a compiled image with PTX; it has the signatures that the images or that PTX tell.
 
     Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define, or with
     the linker's log.
@@ -74,7 +72,7 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
     inputs = []
     for position, image in enumerate(images):
         if isinstance(image, CompiledImage):
-            name, code = image.name, image.cubin
+            name, code = image.name, image.cubin or image.ltoir or image.ptx
         elif isinstance(image, bytes):
             name, code = f"image {position}", image
         elif isinstance(image, os.PathLike):
@@ -101,7 +99,7 @@ def _ptx_of(image: Image, code: bytes) -> bytes:
 
 
 def _is_image(code: bytes) -> bool:
-    return code.startswith((MACHINE_CODE, LINK_TIME_CODE, FATBIN, _LIBRARY)) or is_ptx(code)
+    return code.startswith(BINARY) or is_ptx(code)
 
 
 def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -> str:
@@ -259,4 +257,4 @@ def _described(
     declared = [(item.entry, item.name) for item in signatures.values()]
     declared += [(item.symbol, item.name) for item in variables.values()]
     names = exports.lookup_table(declared)
-    return CompiledImage("linked", arch, ptx, cubin, signatures, variables, names, attributes, log)
+    return CompiledImage("linked", arch, ptx, cubin, b"", signatures, variables, names, attributes, log)

@@ -31,8 +31,8 @@ from .world import World
 # What raises with good arguments: it asks for what is not there yet, or not on a machine with one device.
 PREMATURE = {
     "Device.enable_peer", "ExecutableGraph.is_enabled", "ExecutableGraph.set_enabled", "ExecutableGraph.set_node",
-    "Program.cubin", "Program.lowered_names", "Program.ltoir", "Program.ptx", "Stream.add_graph", "Stream.condition",
-    "Stream.if_else", "Stream.if_then", "Stream.switch", "Stream.while_loop", "Timer.milliseconds", "graphs.empty",
+    "Stream.add_graph", "Stream.condition", "Stream.if_else", "Stream.if_then", "Stream.switch", "Stream.while_loop",
+    "Timer.milliseconds", "graphs.empty",
 }  # fmt: skip  # a list of words
 # Of `shape` and `out` only one is given to these.
 FILLING = ("uniform", "normal", "log_normal", "poisson")

@@ -150,7 +150,6 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "LazyModule": lambda w: cuda.LazyModule(SOURCE),
     "MemoryPool": lambda w: cuda.MemoryPool(),
     "Module": lambda w: cuda.compile(SOURCE),
-    "Program": lambda w: cuda.images.Program(SOURCE),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),
     "SparseMatrix": World.sparse,
     "Stream": lambda w: cuda.Stream(),

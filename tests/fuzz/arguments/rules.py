@@ -46,7 +46,6 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
     "memcpy2d.shape": ("(1, 2)",),
     "LazyModule.std": ("0", "1"),  # NVRTC refuses them when it compiles
-    "Program.arch": ("(1, 2)",),
     "compute_capability": ("(1, 2)",),  # of cards of 2008
     "dimensions": ("0-d int array",),
     "scal.x": ("empty device array",),
@@ -128,7 +127,7 @@ LAUNCH = r"touch_nothing|argument \d+ of touch_nothing|void touch_nothing"
 WORDS: Mapping[str, str] = {
     "dtype": r"\bdtype\b",
     "key": r"'index\[\d+\]'",
-    "self": r"closed|is known only|call compile",
+    "self": r"closed|is known only",
     "shared_bytes": r"'shared_bytes'|shared_bytes = \d+",
     "start": r"unsupported operand",  # Python's own words
 }

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cudart_py.compilation import headers
-from cudart_py.compilation.programs import NvrtcProgram, library_path, library_version
+from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
 from cudart_py.simulator.ptx import Launch, Module, load_module, run
 from cudart_py.simulator.ptx.compiling.forms import Pattern
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
@@ -114,9 +114,7 @@ def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
     """Compile CUDA C++ to PTX alone, which the assembler never sees."""
     folders = headers.find(library_version(), library_path()).folders
     fixed = ["--gpu-architecture=compute_90", "-lineinfo", "--std=c++17", *(f"-I{folder}" for folder in folders)]
-    with NvrtcProgram(source, name="test.cu", options=[*fixed, *options]) as program:
-        program.compile()
-        return program.ptx.decode().rstrip("\0")
+    return run_nvrtc(source.encode(), name="test.cu", options=[*fixed, *options]).ptx.decode()
 
 
 class Kernels:
