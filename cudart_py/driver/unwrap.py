@@ -97,8 +97,12 @@ _BY_STATUS: dict[str, type[errors.CudaError]] = {
     "CUDA_ERROR_EXTERNAL_DEVICE": errors.KernelFaultError,
 }
 
-# What to do about failed captures, of which the driver's text says the name only.
+# What to do about failed captures, of which the driver's text says the name only, and about PTX that is too new.
 _REMEDIES = {
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
+        "The PTX is of a newer compiler than the driver: load machine code, which compile makes by default, or update "
+        "the driver"
+    ),
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": (
         "A stream that is being captured only records its work, so that nothing can wait for it and some calls cannot "
         "be made: make this call before or after the capture"

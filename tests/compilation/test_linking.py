@@ -5,10 +5,8 @@ import re
 
 import pytest
 
-from cudart_py.compilation import headers
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking.linking import link_images
-from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.errors import LinkError
 
 CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x[0] = twice(x[1]); }\n"
@@ -43,6 +41,15 @@ def test_code_of_each_kind_links_to_a_cubin_and_link_time_code_to_ptx_too(tmp_pa
     if has_ptx or "ptx" in (first, second):
         assert image.entries("k") == ("_Z1kPf",)
         assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
+
+
+@pytest.mark.parametrize("options", [["-rdc=true"], ["-rdc=true", "-dlto"]])
+def test_compiled_images_without_machine_code_link_to_a_cubin_and_ptx(options):
+    images = [compile_image(source, arch="compute_80", options=options) for source in (CALLER, CALLED)]
+    image = link_images(images, arch=90)
+    assert b"_Z1kPf" in image.cubin
+    assert b".target sm_90" in image.ptx
+    assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
 
 
 def test_fatbins_link_to_a_cubin(fatbin):
@@ -173,8 +180,7 @@ __global__ void {0}(float* x) {{
 
 @pytest.mark.parametrize("kinds", [("cubin", "cubin"), ("ptx", "ptx"), ("ltoir", "ptx")])
 def test_headers_and_names_that_every_image_may_define_are_not_refused(kinds):
-    folders = [f"-I{folder}" for folder in headers.find(library_version(), library_path()).folders]
-    images = [made(SHARED.format(name), kind, "--std=c++17", *folders) for name, kind in zip("ab", kinds, strict=True)]
+    images = [made(SHARED.format(name), kind, "--std=c++17") for name, kind in zip("ab", kinds, strict=True)]
     assert link_images(images, arch=90).cubin
 
 

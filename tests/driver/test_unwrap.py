@@ -68,6 +68,11 @@ def test_every_class_stands_for_its_statuses_also_those_of_newer_bindings():
     assert found == {name: kind for name, kind in EXPECTED.items() if kind != "CudaError"}
 
 
+def test_ptx_that_is_too_new_for_the_driver_has_a_remedy():
+    with pytest.raises(cuda.errors.ImageError, match=r"load machine code, .* or update the driver"):
+        cuda.check((driver.CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,))
+
+
 @pytest.mark.parametrize("name", sorted(set(driver.CUresult.__members__) - {"CUDA_SUCCESS"}))
 def test_every_status_makes_an_exception_with_its_name(name):
     status = driver.CUresult.__members__[name]

@@ -174,7 +174,8 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
     assert loaded["k"].attributes.spill_load_bytes is None
 
 
-@pytest.mark.parametrize("arguments", [{}, {"arch": "compute_75"}])
+# The driver of a GPU may be older than the compiler, and refuses its PTX then.
+@pytest.mark.parametrize("arguments", [{}, pytest.param({"arch": "compute_75"}, marks=pytest.mark.needs("in_process"))])
 def test_a_compiled_image_is_loaded_with_its_types(device, tmp_path, arguments):
     image = cuda.images.compile_image(SEVEN, **arguments)
     (tmp_path / "image").write_bytes(pickle.dumps(image))
