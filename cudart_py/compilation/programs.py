@@ -105,9 +105,7 @@ class NvrtcOutput(NamedTuple):
     lowered: dict[str, str]
 
 
-def run_nvrtc(
-    source: bytes, *, name: str = "kernel.cu", names: Sequence[str] = (), options: Sequence[str]
-) -> NvrtcOutput:
+def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: Sequence[str]) -> NvrtcOutput:
     """Compile a source that is called `name`, with name expressions and options that have been checked.
 
     nvrtcCreateProgram, nvrtcAddNameExpression, nvrtcCompileProgram. Raises CompileError with the log and the source
@@ -140,28 +138,29 @@ def _explained(error: errors.NvrtcError, source: bytes, name: str, handle: Any) 
     log = _log(handle, name)
     if not log:
         return error
-
-    def line_of(file: str, number: int) -> str | None:
-        if file == name or os.path.basename(file) == name:
-            text = source.decode(errors="replace")
-        else:
-            try:
-                with open(file, encoding="utf-8", errors="replace") as stream:
-                    text = stream.read()
-            except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
-                return None
-        lines = text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else None
-
-    # What the assembler refused is there; after an error of the compiler itself there is no PTX to ask for.
-    placed = at_source_lines(log, _ptx(handle, name).decode(errors="replace"), name) if "ptxas" in log else log
-    text = diagnostics.explain(placed, line_of)
+    # The PTX is what the assembler refused, and empty after an error of the compiler itself.
+    placed = at_source_lines(log, _ptx(handle, name).decode(errors="replace"), name)
+    text = diagnostics.explain(placed, functools.partial(_line, source, name))
     if "--gpu-architecture" in log:
         supported = _call("nvrtcGetSupportedArchs")
         known = ", ".join(f"sm_{number}" for number in supported)
         major, minor = library_version()
         text += f"\n\nNVRTC {major}.{minor} knows the architectures {known}"
     return errors.CompileError(f"{name} does not compile\n\n{text}", status=error.status, call=error.call, log=log)
+
+
+def _line(source: bytes, name: str, file: str, number: int) -> str | None:
+    """Return one line of the source or of a file that it includes."""
+    if file == name or os.path.basename(file) == name:
+        text = source.decode(errors="replace")
+    else:
+        try:
+            with open(file, encoding="utf-8", errors="replace") as stream:
+                text = stream.read()
+        except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
+            return None
+    lines = text.splitlines()
+    return lines[number - 1] if 0 < number <= len(lines) else None
 
 
 def _log(handle: Any, name: str) -> str:
