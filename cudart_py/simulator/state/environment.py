@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import os
 
+# Variables of earlier versions, with the names that replaced them.
+_RENAMED = {
+    "CUDART_PY_SIMULATOR_CHECKS": "CUDART_PY_SANITIZER",
+    "CUDART_PY_SIMULATOR_CHECKS_MIB": "CUDART_PY_SANITIZER_MIB",
+}
+
+
+def refuse_old_names() -> None:
+    """Raise ValueError for a variable that was renamed, unless the new one is set too, for use with either version."""
+    for old, new in _RENAMED.items():
+        if os.environ.get(old) and new not in os.environ:
+            raise ValueError(f"{old} is now called {new}; set {new}={os.environ[old]!r} instead")
+
 
 def whole_number(variable: str, default: int, least: int, most: int) -> int:
     """Return the number in an environment variable, or raise ValueError that names it."""

@@ -106,6 +106,20 @@ def test_the_environment_chooses_the_mode_and_an_unknown_one_is_refused(monkeypa
         pass
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("CUDART_PY_SIMULATOR_CHECKS", "CUDART_PY_SANITIZER", "error"),
+        ("CUDART_PY_SIMULATOR_CHECKS_MIB", "CUDART_PY_SANITIZER_MIB", "64"),
+    ],
+)
+def test_a_variable_of_an_earlier_version_is_refused_with_its_new_name(python, old, new, value):
+    program = "import os, cudart_py as cuda; os.environ.pop('{}', None); cuda.devices()".format
+    refused = python(program(new), check=False, CUDART_PY_DRIVER="simulator", **{old: value})
+    assert f"set {new}='{value}'" in refused.stderr.splitlines()[-1]
+    python(program(""), CUDART_PY_DRIVER="simulator", **{old: value, new: value})
+
+
 def test_blocks_that_overlap_leave_no_mode_behind():
     outside = mode()
     first, second = cuda.sanitizer("off"), cuda.sanitizer("error")  # as two threads may enter and leave them

@@ -15,7 +15,7 @@ from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttri
 from ...checks.findings import mode
 from ...state.arguments import number
 from ...state.devices import Device, find_device, state
-from ...state.environment import whole_number
+from ...state.environment import refuse_old_names, whole_number
 from ...state.errors import StatusError
 from ...state.memory.record_limit import limit
 from ..entry import entry
@@ -44,6 +44,7 @@ def cuInit(Flags: Any) -> None:
     if state.initialised:
         return
     # What launches ask of the environment is checked before anything is begun.
+    refuse_old_names()
     launch_limits()
     engine()
     threads()
