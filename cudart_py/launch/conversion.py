@@ -24,11 +24,18 @@ from ..memory.host_memory import device_pointer, pinned_owner
 from ..pointer import Pointer
 from ..streams.conditionals import Condition
 from ..streams.stream import Stream
+from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
 from ..textures.texture import Texture
 
 # The complex numbers that structures of two floats or doubles hold, by their bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
+
+# What is to be written where an argument of another type meets the C++ type that handles have.
+_HANDLES = (
+    "a cudaTextureObject_t takes a cudart_py.textures.Texture, a cudaSurfaceObject_t a cudart_py.textures.Surface, and "
+    "a cudaGraphConditionalHandle a cudart_py.graphs.Condition"
+)
 
 # What the parameters that are no pointers take, by their kinds.
 _WANTED = {"bool": "a bool", "integer": "an integer", "enum": "an integer", "float": "a number"}
@@ -79,7 +86,8 @@ def _convert(place: _Place, argument: Any) -> Any:
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
         return _by_value(place, np.uint64(_pointer(place, argument)))
     if isinstance(argument, DeviceArray):
-        raise TypeError(f"{place} takes {_WANTED.get(parameter.kind, 'a value')}, not a DeviceArray")
+        wanted = _WANTED.get(parameter.kind, "a value")
+        raise TypeError(f"{place} takes {wanted}, not a DeviceArray{_remedy(place, argument)}")
     if parameter.kind == "bool":
         if isinstance(argument, bool | np.bool_):
             return bool(argument)
@@ -105,11 +113,23 @@ def _what(argument: Any) -> str:
     return describe(argument)
 
 
+def _remedy(place: _Place, argument: Any) -> str:
+    """Return the end of the sentence on an argument of the wrong type, with what to write for a handle."""
+    if isinstance(argument, CudaArray):
+        return (
+            "; pass cudart_py.textures.Texture(array) for a cudaTextureObject_t, or cudart_py.textures.Surface(array) "
+            "for a cudaSurfaceObject_t"
+        )
+    # Handles are numbers in C++, so that a number was meant for one.
+    is_number = isinstance(argument, int | float | np.number)
+    return f"; {_HANDLES}" if place.parameter.type == "unsigned long long" and not is_number else ""
+
+
 def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     if isinstance(argument, np.bool_):
         argument = bool(argument)  # as Python's, which is an integer
     if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
-        raise TypeError(f"{place} takes an integer, not {_what(argument)}")
+        raise TypeError(f"{place} takes an integer, not {_what(argument)}{_remedy(place, argument)}")
     value = operator.index(argument)
     if not low <= value <= high:
         raise ValueError(f"{place} takes integers from {low} to {high}, not {describe(value)}")
@@ -179,7 +199,7 @@ def _by_value(place: _Place, argument: Any) -> bytes:
     else:
         raise TypeError(
             f"{place} is passed by value: give a NumPy scalar or array (of a structured dtype for a structure) or a "
-            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}"
+            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}{_remedy(place, argument)}"
         )
     if len(raw) != place.parameter.size:
         raise ValueError(f"{place} has {place.parameter.size} bytes, and {_what(argument)} has {len(raw)}")
@@ -224,7 +244,7 @@ def _pointer(place: _Place, argument: Any) -> int:
             f"{place} takes an array, not {_what(argument)}; for a raw address write "
             f"cudart_py.Pointer({int(argument):#x})"
         )
-    raise TypeError(f"{place} takes a device array, not {_what(argument)}")
+    raise TypeError(f"{place} takes a device array, not {_what(argument)}{_remedy(place, argument)}")
 
 
 def _has_pitch(array: DeviceArray) -> bool:

@@ -18,6 +18,7 @@ extern "C" __global__ void number(double value, double* out) { *out = value; }
 extern "C" __global__ void truth(bool value, long long* out) { *out = value ? 7 : 8; }
 extern "C" __global__ void pair(float2 value, float* out) { out[0] = value.x; out[1] = value.y; }
 extern "C" __global__ void four(Four value, float* out) { out[0] = value.x; out[3] = value.w; }
+extern "C" __global__ void handle(unsigned long long value, long long* out) { *out = value; }
 extern "C" __global__ void add(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x] + 1; }
 """
 
@@ -55,6 +56,25 @@ def test_a_scalar_of_c_that_does_not_fit_is_refused(kernels):
         kernels["integer"][1, 1](ctypes.c_longlong(2**40), cuda.zeros(1, np.int64))
     with pytest.raises(TypeError, match=r"argument 0 of integer \(int\) takes an integer, not the float 1.5"):
         kernels["integer"][1, 1](ctypes.c_float(1.5), cuda.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("name", ["handle", "integer", "add", "four"])
+def test_a_cuda_array_is_refused_with_the_objects_by_which_kernels_use_it(kernels, name):
+    array = cuda.textures.CudaArray((4, 4), np.float32)
+    with pytest.raises(TypeError, match=r"argument 0 of .*textures\.Texture\(array\).*textures\.Surface\(array\)"):
+        kernels[name][1, 1](array, cuda.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("make", [lambda: cuda.zeros(4), lambda: np.zeros(4), lambda: None, cuda.Stream])
+def test_what_is_not_a_number_is_refused_for_a_handle_with_the_objects_that_have_one(kernels, make):
+    with pytest.raises(
+        TypeError, match=r"argument 0 of handle .*textures\.Texture.*textures\.Surface.*graphs\.Condition"
+    ):
+        kernels["handle"][1, 1](make(), cuda.zeros(1, np.int64))
+    with pytest.raises(TypeError, match=r"integer, not [^;]*$"):
+        kernels["integer"][1, 1](make(), cuda.zeros(1, np.int64))
+    with pytest.raises(TypeError, match=r"integer, not the float 1\.5$"):
+        kernels["handle"][1, 1](1.5, cuda.zeros(1, np.int64))
 
 
 def test_what_is_not_of_a_structures_bytes_is_refused(kernels):
