@@ -12,6 +12,7 @@ from .. import arguments, errors
 from ..driver import enums
 from ..driver.calls import api
 from ..driver.launch_log import note_synchronized
+from ..hints import hinted
 from ..pages.tables import facts
 from . import lifetimes
 from .current import activated, this_thread
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..memory.pools import MemoryPool
 
 
+@hinted
 class Device:
     """One CUDA device; `Device(0) is Device(0)`.
 

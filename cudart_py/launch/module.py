@@ -21,11 +21,13 @@ from ..context.lifetimes import Handle
 from ..driver import calls, enums
 from ..driver.calls import api
 from ..driver.unwrap import failure
+from ..hints import hinted
 from ..memory.array import DeviceArray
 from ..shapes import Shape
 from .kernel import Kernel
 
 
+@hinted
 class Module(Handle):
     """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
 
