@@ -1,7 +1,8 @@
-"""Hints for people who type a name from CuPy, numba, PyCUDA, PyTorch or NumPy: what to write here instead.
+"""Hints for people who type a name or an operator from CuPy, numba, PyCUDA, PyTorch or NumPy: what to write here instead.
 
 `HINTS` has, for each thing that is asked for such a name, the name, the packages that have it, and what to write. The
 pages in docs/coming-from have a row for each name of a package that has a page, with the same text.
+`OPERATORS` has the operators that a class refuses.
 """
 
 from __future__ import annotations
@@ -213,6 +214,19 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
+
+# For each class the operators that it refuses, by the methods that Python calls, with what to write.
+OPERATORS: dict[str, dict[str, str]] = {
+    "DeviceArray": {
+        "__setitem__": "array[...].fill(value), or array[...].copy_from(values)",
+        **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _KERNEL),
+        **dict.fromkeys(_UNARY_AND_ORDER, _KERNEL),
+    },
+}
+
+
 class _Hint:
     """An attribute that is not there: who asks for it gets an AttributeError with what to write.
 
@@ -226,6 +240,19 @@ class _Hint:
         raise _missing(self._kind, self._name, f"{self._kind!r} object")
 
 
+class _Refusal:
+    """A method that Python calls for an operator which a class does not have: it raises TypeError with what to write.
+
+    It is not bound to the object, which the sentence does not depend on.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __call__(self, *operands: object) -> NoReturn:
+        raise TypeError(self._text)
+
+
 def _missing(kind: str, name: str, what: str) -> AttributeError:
     """Return the error that `what`, an object of a kind, has no such attribute, with the hint if there is one."""
     hint = f": write {HINTS[kind][name][1]}" if name in HINTS[kind] else ""
@@ -233,13 +260,15 @@ def _missing(kind: str, name: str, what: str) -> AttributeError:
 
 
 def hinted(cls: type[T]) -> type[T]:
-    """Let a class, which `HINTS` names, answer the names that people bring with what to write."""
-    names = HINTS[cls.__name__]
-    for name in names:
+    """Let a class, which `HINTS` names, answer the names and operators that people bring with what to write."""
+    for name in HINTS[cls.__name__]:
         setattr(cls, name, _Hint(cls.__name__, name))
+    for name, write in OPERATORS.get(cls.__name__, {}).items():
+        setattr(cls, name, _Refusal(f"a {cls.__name__} has no operator {name}: write {write}"))
 
     def listed(self: T) -> list[str]:
-        return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), _Hint)]
+        answered = (_Hint, _Refusal)
+        return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), answered)]
 
     cls.__dir__ = listed  # type: ignore[assignment]  # of the class that it is defined for
     return cls

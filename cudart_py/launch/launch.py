@@ -146,7 +146,7 @@ class Launch:
         """Launch the kernel with these arguments, as many as its signature has. None of them has a keyword."""
         prepared = self._prepared
         if named:
-            raise self._by_keyword(named)
+            raise self._by_keyword(named, "launch(grid, block, ..., {})")
         try:
             buffer = prepared.idle.pop()
         except IndexError:  # another thread may have taken the last one, so that a look before would not help
@@ -163,11 +163,14 @@ class Launch:
         if status or self._mark is None or log[-1] is not prepared.record:
             prepared.finish(status, arguments)
 
-    def _by_keyword(self, named: dict[str, Any]) -> TypeError:
-        """Return the error of a call with keywords, which says where their values belong."""
+    def _by_keyword(self, named: dict[str, Any], call: str) -> TypeError:
+        """Return the error of a call with keywords, which says where their values belong.
+
+        `call` is the method of the kernel that takes options, with braces in their place.
+        """
         name = self.kernel.name
         options = ", ".join(f"{option}=..." for option in named if option in NAMES)
-        remedy = f"write {name}.launch(grid, block, ..., {options})" if options else ""
+        remedy = f"write {name}.{call.format(options)}" if options else ""
         if not NAMES.issuperset(named):
             remedy = f"pass the arguments in the order of its parameters{remedy and f', and {remedy}'}"
         return TypeError(f"{name}: a launch takes no keyword, and {', '.join(map(repr, named))} came; {remedy}")
@@ -187,8 +190,13 @@ class Launch:
         """The stream."""
         return self._stream
 
-    def bind(self, *arguments: Any) -> BoundLaunch:
-        """Check and pack the arguments once; the result is called with none and keeps them alive."""
+    def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
+        """Check and pack the arguments once; the result is called with none and keeps them alive.
+
+        None of the arguments has a keyword.
+        """
+        if named:
+            raise self._by_keyword(named, "configure(grid, block, {}).bind(...)")
         return BoundLaunch(self, arguments)
 
     def __repr__(self) -> str:

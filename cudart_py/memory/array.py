@@ -265,6 +265,9 @@ class DeviceArray(ArrayProtocols):
             self._check_like(call, "source", source)
         else:
             host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
+            if not host.shape and self.shape:
+                remedy = "fill(value) sets every element to one value"
+                raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
             if host.shape == self.shape and any(step <= 0 for step in host.strides):
                 host = np.ascontiguousarray(host)
             side, pinned = self._host_side(call, "source", host), is_pinned(host)

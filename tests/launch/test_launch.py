@@ -229,6 +229,14 @@ def test_keywords_of_a_launch_are_refused_with_what_to_write(device, module, nam
         module["saxpy"][1, 4](*arguments(), **named)
 
 
+def test_keywords_of_a_bound_launch_are_refused_with_what_to_write(device, module):
+    with pytest.raises(TypeError, match=r"write saxpy\.configure\(grid, block, stream=\.\.\.\)\.bind\(\.\.\.\)"):
+        module["saxpy"][1, 4].bind(*arguments(), stream=None)
+    with pytest.raises(TypeError, match="'n' came; pass the arguments in the order of its parameters$"):
+        module["saxpy"][1, 4].bind(*arguments()[:3], n=4)
+    module["saxpy"].configure(1, 4, stream=None).bind(*arguments())()
+
+
 def test_views_in_c_order_and_arrays_with_a_pitch_are_passed_as_their_first_element(device, module):
     pitched = cuda.empty_pitched((2, 4), np.float32).copy_from(np.full((2, 4), 3, np.float32))
     x, y = cuda.full((3, 4), 5, np.float32), cuda.zeros(8, np.float32)

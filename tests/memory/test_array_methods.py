@@ -22,13 +22,33 @@ import cudart_py as cuda
         (lambda d: 0.0 in d, r"to_host\(\)"),
         (np.sum, None),
         (np.sin, None),
-        (lambda d: np.arange(6) + d, None),
-        (lambda d: d * 2, None),
+        (lambda d: np.arange(6) + d, "write the kernel"),
+        (lambda d: 1.0 - d, "write the kernel"),
+        (lambda d: d * 2, "write the kernel"),
+        (lambda d: d @ d, "write the kernel"),
+        (lambda d: -d, "write the kernel"),
+        (lambda d: d > 0, "write the kernel"),
+        (lambda d: sorted([d, d]), "write the kernel"),
     ],
 )
 def test_an_array_is_not_compared_and_not_calculated_with_on_the_host(device, ask, words):
     with pytest.raises(TypeError, match=words):
         ask(cuda.zeros(6))
+
+
+def test_elements_are_not_assigned_and_the_error_says_what_to_write(device):
+    x, values = cuda.zeros(4), np.ones(2)
+    with pytest.raises(TypeError, match=r"write array\[...\].fill\(value\), or array\[...\].copy_from\(values\)$"):
+        x[0] = 5.0
+    with pytest.raises(TypeError, match="write the kernel"):
+        x[0] += 5.0
+    x[0].fill(5.0)
+    x[1:3].copy_from(values)
+    assert x.to_host().tolist() == [5, 1, 1, 0]
+
+
+def test_the_operators_that_an_array_refuses_are_not_among_its_attributes(device):
+    assert not {"__add__", "__radd__", "__setitem__", "__lt__"} & {*dir(cuda.zeros(1))}
 
 
 def test_an_array_is_itself_and_can_be_a_key(device):
@@ -110,6 +130,7 @@ def test_an_array_is_copied_from_another_of_its_shape_and_dtype(device, rng):
     for source, error, words in (
         (cuda.zeros(12), ValueError, "must be of the array's shape"),
         (np.ones(12), ValueError, "must be of the array's shape"),
+        (3, ValueError, r"must be of the array's shape .4, 3., not the int 3; fill\(value\)"),
         (cuda.zeros((4, 3), np.float32), TypeError, "must be of the array's dtype float64"),
         (b"\1" * 95, ValueError, "must have 96 bytes, .* not 95"),
         (memoryview(bytes(192))[::2], ValueError, "must be in one piece"),
