@@ -57,6 +57,7 @@ __all__ = [
     "PeerAccessError",
     "SimulatorWarning",
 ]
+__dir__ = __all__.copy  # without private names and imports
 
 
 class CudaError(Exception):

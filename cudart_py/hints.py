@@ -1,4 +1,4 @@
-"""Hints for people who type a name or an operator from CuPy, numba, PyCUDA, PyTorch or NumPy: what to write here instead.
+"""Hints for people who type a name or an operator of CuPy, numba, PyCUDA, PyTorch or NumPy: what to write instead.
 
 `HINTS` has, for each thing that is asked for such a name, the name, the packages that have it, and what to write. The
 pages in docs/coming-from have a row for each name of a package that has a page, with the same text.
@@ -214,7 +214,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 
-_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_ARITHMETIC = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
 
 # For each class the operators that it refuses, by the methods that Python calls, with what to write.

@@ -16,3 +16,4 @@ __all__ = [
     "clear_cache",
     "compile_image",
 ]
+__dir__ = __all__.copy  # without private names and imports

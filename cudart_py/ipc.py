@@ -32,6 +32,7 @@ from .streams.event import Event
 from .streams.stream import legacy_default
 
 __all__ = ["ArrayHandle", "EventHandle", "empty", "handle"]
+__dir__ = __all__.copy  # without private names and imports
 
 # The driver shares whole pieces of so many bytes, with all memory in them, so that no other memory may lie there.
 _PIECE = 2 << 20

@@ -7,3 +7,4 @@ from .memory import empty
 from .node_work import NodeCopy, NodeFill
 
 __all__ = ["Condition", "ExecutableGraph", "Graph", "GraphNode", "NodeCopy", "NodeFill", "empty"]
+__dir__ = __all__.copy  # without private names and imports

@@ -74,3 +74,4 @@ __all__ = [
     "to_bfloat16",
     "uniform",
 ]
+__dir__ = __all__.copy  # without private names and imports

@@ -5,3 +5,4 @@ from .surface import Surface
 from .texture import Texture, TextureOptions
 
 __all__ = ["CudaArray", "Surface", "Texture", "TextureOptions"]
+__dir__ = __all__.copy  # without private names and imports

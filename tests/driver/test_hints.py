@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,16 @@ def test_a_name_of_a_submodule_or_of_cuda_is_answered(name: str, write: str) -> 
 def test_the_package_lists_its_public_names_alone() -> None:
     assert {*dir(cuda)} - {"benchmark", "libraries"} == {*cuda.__all__}
     assert all(hasattr(cuda, name) for name in dir(cuda))
+
+
+SUBMODULES = ("benchmark", "errors", "graphs", "images", "ipc", "libraries", "profiling", "textures")
+
+
+@pytest.mark.parametrize("name", SUBMODULES)
+def test_a_public_submodule_lists_its_public_names_alone(name: str) -> None:
+    submodule = importlib.import_module(f"cudart_py.{name}")
+    assert {*dir(submodule)} == {*submodule.__all__}
+    assert all(hasattr(submodule, public) for public in submodule.__all__)
 
 
 # What closes the array, changes the process or its devices, or needs another library, a capture, asyncio or another
