@@ -134,7 +134,7 @@ class Module(Handle):
             return
         if name in self:
             raise AttributeError(f"a module's kernels are no attributes: write module[{name!r}]")
-        near = self._nearest(name)
+        near = _nearest(name, self.kernels)
         if near is not None:
             raise AttributeError(f"a module has no attribute {name!r}; did you mean the kernel module[{near!r}]?")
 
@@ -174,17 +174,8 @@ class Module(Handle):
             spelled = ((known[entry] if entry in known else demangle(entry) or entry, entry) for entry in candidates)
             listing = ", ".join(f"{declaration} is {entry!r}" for declaration, entry in spelled)
             return f"the kernel name {name!r} is ambiguous: {listing}"
-        near = self._nearest(name)
-        hint = "." if near is None else f"; did you mean {near!r}?"
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
-        return f"no kernel is named {name!r}{hint} Kernels of this module: {listing}"
-
-    def _nearest(self, name: str) -> str | None:
-        """Return the kernel whose name is most like another; None where none is."""
-        import difflib  # needed for errors alone
-
-        near = difflib.get_close_matches(name, self.kernels, 1)
-        return near[0] if near else None
+        return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}"
 
     def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
         """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
@@ -221,8 +212,14 @@ class Module(Handle):
     def _no_symbol(self, name: str, symbols: Sequence[str]) -> str:
         if symbols:
             return f"the variable name {name!r} is ambiguous: {', '.join(symbols)}"
-        known = ", ".join(v.name for v in self._compiled.variables.values()) if self._compiled is not None else ""
-        return f"no variable is named {name!r} (one that no kernel uses is left out). Variables: {known or 'none'}"
+        if self._compiled is None:
+            return f"no variable is named {name!r}. The names of a loaded image's variables are not known"
+        known = [variable.name for variable in self._compiled.variables.values()]
+        hint = _suggestion(name, known)
+        return (
+            f"no variable is named {name!r}{hint} Variables of this module: {', '.join(known) or 'none'}. The compiler "
+            "leaves out variables that no kernel uses"
+        )
 
     def _release(self, value: Any) -> None:
         with activated(self._device):
@@ -237,6 +234,20 @@ class Module(Handle):
 
     def __repr__(self) -> str:
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name that is most like another; None where none is like it."""
+    import difflib  # needed for errors alone
+
+    near = difflib.get_close_matches(name, known, 1)
+    return near[0] if near else None
+
+
+def _suggestion(name: str, known: Sequence[str]) -> str:
+    """Return the end of the sentence that says that a name is not known."""
+    near = _nearest(name, known)
+    return "." if near is None else f"; did you mean {near!r}?"
 
 
 def image_bytes(call: str, image: Any, wanted: str = "bytes") -> bytes:

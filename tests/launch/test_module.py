@@ -100,6 +100,8 @@ def test_symbols_are_arrays_over_the_variables(device, module):
     np.testing.assert_array_equal(out.to_host(), [0, 10, 20, 30])
     with pytest.raises(cuda.errors.NotFoundError, match="no variable is named 'nothing'"):
         module.symbol("nothing")
+    with pytest.raises(cuda.errors.NotFoundError, match="'coeficients'; did you mean 'coefficients'"):
+        module.symbol("coeficients")
     with pytest.raises(ValueError, match="argument .shape. must have 16 bytes"):
         module.symbol("coefficients", np.float32, 5)
 
