@@ -118,11 +118,10 @@ def _core_roots(library: str | None, accepted: list[str]) -> Iterator[str]:
 
 
 def _pathfinder(name: str) -> str | None:
-    from cuda import pathfinder  # a compile without such headers does not need it
+    from cuda.pathfinder import find_nvidia_header_directory  # a compile without such headers does not need it
 
-    # Releases before 1.3 cannot find headers; the toolkits' usual places remain.
-    finder = getattr(pathfinder, "find_nvidia_header_directory", None)
-    return finder(name) if finder else None
+    found: str | None = find_nvidia_header_directory(name)
+    return found
 
 
 def _distinct(roots: Iterator[str]) -> Iterator[str]:

@@ -61,13 +61,6 @@ def test_cccl_3_is_allowed_of_any_release(bare, tmp_path, number, is_taken):
     assert is_taken or "CUDA 13 needs CCCL 3" in found.rejected[0]
 
 
-def test_old_pathfinder_without_header_search_is_no_error(monkeypatch):
-    from cuda import pathfinder
-
-    monkeypatch.delattr(pathfinder, "find_nvidia_header_directory", raising=False)
-    assert headers._pathfinder("cccl") is None
-
-
 @pytest.mark.parametrize("header", ["cub/block/block_reduce.cuh", "curand_kernel.h", "cuda_fp16.h", "thrust/version.h"])
 def test_missing_library_header_names_the_extra(bare, header):
     with pytest.raises(CompileError, match=r"cudart-py\[headers\]"):
