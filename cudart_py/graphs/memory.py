@@ -23,6 +23,7 @@ class GraphAllocation(Allocation):
     __slots__ = ("_capture", "_stream")
 
     ends_in_graph = True
+    _closed_how = ", by close() or at the end of the capture"
 
     def __init__(self, nbytes: int, stream: Stream, capture: Capture) -> None:
         self._owned = True

@@ -153,8 +153,8 @@ class DeviceArray(ArrayProtocols):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self._address:#x} on device {self.device.ordinal}"
-        return f"<DeviceArray {self.shape} {self.dtype} at {state}>"
+        place = f"at {self._address:#x} on device {self.device.ordinal}"
+        return f"<DeviceArray {self.shape} {self.dtype} {f'closed{self._closed_by()}' if self.closed else place}>"
 
     def _repr_html_(self) -> str:
         return facts(
@@ -332,6 +332,9 @@ class DeviceArray(ArrayProtocols):
     def closed(self) -> bool:
         """Whether the memory is given back."""
         return self._value is None or (self.base is not None and self.base.closed)
+
+    def _closed_by(self) -> str:
+        return super()._closed_by() or ("" if self.base is None else self.base._closed_by())
 
     def close(self, *, stream: Stream | None = None) -> None:
         """Give the memory back in the order of `stream`, by default the stream of the allocation.

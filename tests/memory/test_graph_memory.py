@@ -46,9 +46,10 @@ def test_the_end_of_the_capture_frees_what_is_open(copy, stream, x):
         copy[1, N, 0, stream](scratch[1], x, 1.0)
         copy[1, N, 0, stream](x, scratch[1], 0.0)
     assert scratch.closed
+    assert repr(scratch) == f"<DeviceArray (2, {N}) float32 closed, by close() or at the end of the capture>"
     assert graph.nodes[-1].kind == "mem_free"
     assert launched(graph, stream, x) == 3
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(ValueError, match="closed, by .* the end of the capture"):
         scratch.to_host()
 
 
