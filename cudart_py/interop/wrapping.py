@@ -12,7 +12,7 @@ from ..context.current import activated
 from ..context.device import Device, current_device, devices
 from ..memory.addresses import attributes_of
 from ..memory.array import DeviceArray
-from ..memory.protocols import DLPACK_CPU
+from ..memory.protocols import DLPACK_CPU, DLPACK_REACHED
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .foreign_array import read_interface
 
@@ -77,11 +77,12 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     told = x.__dlpack_device__()
     if not isinstance(told, tuple) or len(told) != 2:
         raise arguments.wrong_type(call, "x.__dlpack_device__()", "a pair of the device's type and its number", told)
-    kind, ordinal = told
+    kind = arguments.integer(call, "x.__dlpack_device__()[0]", told[0])
     if kind == DLPACK_CPU:
         raise ValueError(f"{call}: argument 'x' is in pageable host memory; use to_device")
-    count = len(devices())
-    device = Device(arguments.integer(call, "x.__dlpack_device__()", ordinal, 0, count - 1))
+    if kind not in DLPACK_REACHED:
+        raise ValueError(f"{call}: kernels cannot reach the memory of argument 'x', of DLPack's device type {kind}")
+    device = Device(arguments.integer(call, "x.__dlpack_device__()[1]", told[1], 0, len(devices()) - 1))
     with activated(device):
         try:
             view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
@@ -92,8 +93,6 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
             raise TypeError(
                 f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that returns no DLPack capsule"
             ) from error
-        if not view.is_device_accessible:
-            raise ValueError(f"{call}: kernels cannot reach the memory of 'x', of DLPack's device type {int(kind)}")
         if view.readonly and not read_only:
             raise ValueError(f"{call}: argument 'x' must not be written; {_READ_ONLY}")
         dtype = view.dtype

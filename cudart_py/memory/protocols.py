@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from .. import shapes
+from .. import arguments, shapes
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
@@ -23,6 +23,8 @@ from .transfers import Side
 # DLDeviceType of dlpack.h.
 DLPACK_CPU = 1
 _CUDA = 2
+# kDLCUDA, kDLCUDAHost and kDLCUDAManaged, whose memory kernels reach.
+DLPACK_REACHED = (_CUDA, 3, 13)
 
 
 class ArrayProtocols(Handle):
@@ -140,9 +142,14 @@ class ArrayProtocols(Handle):
         """Return DLPack's capsule, which keeps the array alive, as the array API's `__dlpack__`.
 
         Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
-        for another device and for dtypes and strides that DLPack does not know.
+        for another device and for dtypes and strides that DLPack does not know, and TypeError or ValueError for what is
+        not a pair of ints.
         """
-        side = self._side
+        side, call = self._side, "DeviceArray.__dlpack__"
+        if dl_device is not None:
+            dl_device = _pair(call, "dl_device", dl_device)
+        if max_version is not None:
+            max_version = _pair(call, "max_version", max_version)
         _check_capsule(side, self.device, stream, dl_device)
         with activated(self.device):
             producer = self.stream
@@ -176,9 +183,14 @@ def _dlpack_device(device: Device) -> tuple[int, int]:
     return _CUDA, device.ordinal
 
 
+def _pair(call: str, name: str, value: Any) -> tuple[int, int]:
+    first, second = arguments.integers(call, name, value, 2, 0)
+    return first, second
+
+
 def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
     """Raise BufferError for arrays that DLPack has no words for, another device and what is no stream."""
-    if dl_device is not None and tuple(dl_device) != _dlpack_device(device):
+    if dl_device is not None and dl_device != _dlpack_device(device):
         raise BufferError(f"the array is on device {device.ordinal} and cannot be given as {dl_device}")
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < -1):
         raise BufferError(f"stream is the handle of a stream or -1, not {stream!r}")

@@ -90,6 +90,15 @@ def test_what_dlpack_cannot_say_is_a_buffer_error(device, shared, make, named, w
         make().__dlpack__(**named)
 
 
+@pytest.mark.parametrize("name", ["dl_device", "max_version"])
+@pytest.mark.parametrize(
+    ("value", "error"), [(2, TypeError), ("ab", TypeError), ((1,), ValueError), ((1, "x"), TypeError)]
+)
+def test_what_is_not_a_pair_of_ints_is_named_for_dlpack(device, shared, name, value, error):
+    with pytest.raises(error, match=rf"^DeviceArray.__dlpack__: argument '{name}"):
+        cuda.zeros(3).__dlpack__(**{name: value})
+
+
 # -- other libraries' arrays -------------------------------------------------------------------
 
 
@@ -288,8 +297,8 @@ def test_streams_go_to_other_libraries_and_back(device, name):
 class Producer:
     """An object that gives something of its own for a capsule."""
 
-    def __init__(self, returned):
-        self.returned = returned
+    def __init__(self, returned, place=(2, 0)):
+        self.returned, self.place = returned, place
 
     def __dlpack__(self, **options):
         if isinstance(self.returned, Exception):
@@ -297,7 +306,21 @@ class Producer:
         return self.returned
 
     def __dlpack_device__(self):
-        return 2, 0
+        return self.place
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "words"),
+    [
+        ((14, 0), ValueError, "kernels cannot reach the memory of argument 'x', of DLPack's device type 14"),
+        (("gpu", 0), TypeError, r"__dlpack_device__\(\)\[0\]' must be an int, not the str 'gpu'"),
+        ((2, None), TypeError, r"__dlpack_device__\(\)\[1\]' must be an int, not None"),
+        ((2, 64), ValueError, r"__dlpack_device__\(\)\[1\]' must be an int from 0 to"),
+    ],
+)
+def test_a_producers_device_that_kernels_cannot_use_is_named(device, place, error, words):
+    with pytest.raises(error, match=f"^from_dlpack: .*{words}"):
+        cuda.from_dlpack(Producer(None, place))
 
 
 def test_a_producer_that_returns_no_capsule_is_named_and_its_own_assertion_left_as_it_is(device):
