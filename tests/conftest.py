@@ -27,7 +27,7 @@ from cudart_py.benchmark import measuring, peers
 from cudart_py.benchmark.device import ceilings as device_ceilings
 from cudart_py.benchmark.device import samples as device_samples
 from cudart_py.compilation import compiler, programs
-from cudart_py.driver import backend, calls, enums
+from cudart_py.driver import backend, calls, enums, sanitizer
 from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
 from tests import durations, processors
@@ -163,6 +163,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     missing = needed - cuda.capabilities() if needed else set()
     if missing:
         pytest.skip(f"this driver lacks: {', '.join(sorted(missing))}")
+
+
+@pytest.fixture(autouse=True)
+def sanitizer_is_left_as_it_was() -> Iterator[None]:
+    """Fail a test that leaves the sanitizer's mode changed, which would hide or raise the mistakes of later tests."""
+    before = sanitizer._of_process.mode, [*sanitizer._blocks]
+    yield
+    after = sanitizer._of_process.mode, [*sanitizer._blocks]
+    if after != before:
+        mode, sanitizer._blocks[:] = before
+        sanitizer._of_process = sanitizer._Modes(mode)
+        sanitizer._apply()
+        pytest.fail(f"the test left the sanitizer's mode as {after[0]!r}, with {len(after[1])} open blocks")
 
 
 @pytest.fixture(autouse=True)
