@@ -13,7 +13,7 @@ import cudart_py.libraries
 from cudart_py.benchmark import Measurement
 from cudart_py.benchmark.record import Peer
 from cudart_py.streams.access_policy import AccessPolicy
-from cudart_py.streams.conditionals import Bodies
+from cudart_py.streams.conditionals import ConditionalNode
 from cudart_py.streams.graph import Capturing
 
 PUBLIC = {
@@ -23,7 +23,7 @@ PUBLIC = {
     if inspect.isclass(getattr(module, name))
 }
 # What public calls return without a public name of its own.
-RETURNED = {kind.__name__: kind for kind in (AccessPolicy, Bodies, Capturing)}
+RETURNED = {kind.__name__: kind for kind in (AccessPolicy, ConditionalNode, Capturing)}
 VOID = {"br", "wbr"}
 EVIL = '<script>alert("&")</script>'
 

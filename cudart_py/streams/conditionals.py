@@ -94,8 +94,8 @@ def make_condition(stream: Stream, default: int) -> Condition:
     return condition
 
 
-class Bodies(Generic[_Streams]):
-    """The result of `stream.if_then(...)` and its kin: the block's streams record into the bodies of one node."""
+class ConditionalNode(Generic[_Streams]):
+    """A conditional node of a graph, made by `stream.if_then(...)` and related calls; its block records the bodies."""
 
     __slots__ = ("_call", "_captures", "_condition", "_kind", "_make_stream", "_shape", "_size", "_stream")
 
@@ -121,7 +121,7 @@ class Bodies(Generic[_Streams]):
         self._checked()
 
     def __repr__(self) -> str:
-        return f"<Bodies of {self._call} in {self._stream!r}>"
+        return f"<ConditionalNode of {self._call} in {self._stream!r}>"
 
     def _checked(self) -> Capture:
         """Return the capture that gets the node, after checking that the condition is for one there."""

@@ -18,7 +18,7 @@ from ..driver.unwrap import failure
 from ..hints import hinted
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
-from .conditionals import Bodies, Condition, make_condition
+from .conditionals import Condition, ConditionalNode, make_condition
 from .event import Event
 from .foreign_stream import foreign_handle
 from .graph import Capturing, Graph, add_graph
@@ -219,7 +219,7 @@ class Stream(StreamBase):
         """
         return make_condition(self, default)
 
-    def if_then(self, condition: Condition) -> Bodies[Stream]:
+    def if_then(self, condition: Condition) -> ConditionalNode[Stream]:
         """Record a part of the graph that runs if a condition is not 0 when its turn comes (cuGraphAddNode).
 
             with stream.if_then(condition) as then:
@@ -229,9 +229,9 @@ class Stream(StreamBase):
         copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one executable graph
         at a time and is no part of another graph. Raises CaptureError where the stream is not being captured.
         """
-        return self._bodies("Stream.if_then", condition, "IF")
+        return self._one_body("Stream.if_then", condition, "IF")
 
-    def if_else(self, condition: Condition) -> Bodies[tuple[Stream, ...]]:
+    def if_else(self, condition: Condition) -> ConditionalNode[tuple[Stream, ...]]:
         """Record two parts, of which the first runs if a condition is not 0, and the second if it is.
 
             with stream.if_else(condition) as (then, otherwise):
@@ -240,26 +240,26 @@ class Stream(StreamBase):
 
         Otherwise as `if_then`.
         """
-        return Bodies("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
+        return ConditionalNode("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
 
-    def while_loop(self, condition: Condition) -> Bodies[Stream]:
+    def while_loop(self, condition: Condition) -> ConditionalNode[Stream]:
         """Record a part that runs again and again while a condition is not 0, looked at before each round.
 
         Otherwise as `if_then`.
         """
-        return self._bodies("Stream.while_loop", condition, "WHILE")
+        return self._one_body("Stream.while_loop", condition, "WHILE")
 
-    def switch(self, condition: Condition, count: int) -> Bodies[tuple[Stream, ...]]:
+    def switch(self, condition: Condition, count: int) -> ConditionalNode[tuple[Stream, ...]]:
         """Record `count` parts, of which one runs: that whose number, from 0 on, is a condition's value, if there is.
 
         The block has a tuple of their streams. Otherwise as `if_then`.
         """
         call = "Stream.switch"
         size = arguments.integer(call, "count", count, 1, _MOST_CASES)
-        return Bodies(call, self, condition, "SWITCH", size, make_stream=_body_stream, shape=tuple)
+        return ConditionalNode(call, self, condition, "SWITCH", size, make_stream=_body_stream, shape=tuple)
 
-    def _bodies(self, call: str, condition: Condition, kind: str) -> Bodies[Stream]:
-        return Bodies(call, self, condition, kind, 1, make_stream=_body_stream, shape=_single)
+    def _one_body(self, call: str, condition: Condition, kind: str) -> ConditionalNode[Stream]:
+        return ConditionalNode(call, self, condition, kind, 1, make_stream=_body_stream, shape=_single)
 
     def access_policy(
         self,

@@ -10,7 +10,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.context import capture as captures_module
 from cudart_py.streams import graph as graphs_module
-from cudart_py.streams.conditionals import Bodies
+from cudart_py.streams.conditionals import ConditionalNode
 from tests.interrupts import interrupted
 
 
@@ -242,7 +242,7 @@ def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, strea
     assert_nothing_is_captured(device, stream)
 
 
-@pytest.mark.parametrize("kind", [graphs_module.Capturing, Bodies])
+@pytest.mark.parametrize("kind", [graphs_module.Capturing, ConditionalNode])
 def test_a_constructor_that_an_interrupt_kept_from_beginning_leaves_no_error(kind, monkeypatch):
     caught = []
     monkeypatch.setattr(sys, "unraisablehook", caught.append)
