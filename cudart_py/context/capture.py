@@ -26,7 +26,7 @@ LEGACY = 1
 PER_THREAD = 2
 
 
-class Held(NamedTuple):
+class RetainedObjects(NamedTuple):
     """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live.
 
     `node` is the handle of the graph's node that does the work or has a child graph, 0 for work of several nodes.
@@ -45,7 +45,7 @@ class Held(NamedTuple):
                 raise ValueError(f"{self.what}: the page-locked or managed memory of an argument is closed")
             raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
 
-    def without_temporaries(self) -> Held:
+    def without_temporaries(self) -> RetainedObjects:
         """Return the same without what lives inside the graph alone, which is closed when the capture has ended."""
         return self._replace(objects=tuple(None if _ends_in_graph(thing) else thing for thing in self.objects))
 
@@ -78,12 +78,12 @@ class Capture:
         "conditions",
         "ended",
         "events",
-        "held",
+        "retained",
         "temporaries",
     )
 
     def __init__(self, handle: int, device: Device) -> None:
-        self.held: list[Held] = []
+        self.retained: list[RetainedObjects] = []
         self.events: set[int] = set()
         self.ended = False
         self.body_lost = False
@@ -125,7 +125,7 @@ class Capture:
 
     def hold(self, what: str, objects: tuple[Any, ...]) -> None:
         """Keep objects alive with the graph."""
-        self.held.append(Held(what, objects))
+        self.retained.append(RetainedObjects(what, objects))
 
     def end(self) -> None:
         """Forget the capture's streams and do what waited for its end; a second call does nothing."""
@@ -198,9 +198,9 @@ class BodyCapture(Capture):
     def end(self) -> None:
         """Forget the capture's streams; the whole graph keeps what this part uses, and its end is waited for."""
         parent = self._parent
-        parent.held += self.held
+        parent.retained += self.retained
         parent.conditions += self.conditions
-        self.held, self.conditions = [], []
+        self.retained, self.conditions = [], []
         if not self.root.ended:
             while self._later:
                 self.root.later(self._later.pop(0))
@@ -259,7 +259,7 @@ def hold_node(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
     if capture is None:
         return False
     nodes = api.cuStreamGetCaptureInfo(handle)[3]
-    capture.held.append(Held(what, objects, int(nodes[0]) if len(nodes) == 1 else 0))
+    capture.retained.append(RetainedObjects(what, objects, int(nodes[0]) if len(nodes) == 1 else 0))
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import arguments
-from ..context.capture import Held
+from ..context.capture import RetainedObjects
 from ..context.current import activated
 from ..context.device import Device
 from ..driver import enums
@@ -53,7 +53,7 @@ class NodeCopy(NodeWork):
 
     def _check_node(self, call: str, device: Device) -> None:
         """Raise ValueError where an array was closed."""
-        self._held_by(0).check()
+        self._retained_by(0).check()
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
         """Let a node of an executable graph copy these arrays."""
@@ -73,9 +73,9 @@ class NodeCopy(NodeWork):
                 f"contiguous arrays: otherwise {_INSTEAD}",
             )
 
-    def _held_by(self, node: int) -> Held:
+    def _retained_by(self, node: int) -> RetainedObjects:
         """Return what the copy uses, as the work of a node."""
-        return Held("a copy", (self._dst.array, self._src.array, *self._owners), node)
+        return RetainedObjects("a copy", (self._dst.array, self._src.array, *self._owners), node)
 
     def __repr__(self) -> str:
         return f"<NodeCopy of {self._dst.array.nbytes} bytes>"
@@ -116,7 +116,7 @@ class NodeFill(NodeWork):
 
     def _check_node(self, call: str, device: Device) -> None:
         """Raise ValueError where the array was closed or lies on another device."""
-        self._held_by(0).check()
+        self._retained_by(0).check()
         if self._dst.device is not device:
             rule = f"fill an array of device {device.ordinal}, as the graph is"
             raise arguments.unusable(call, "work", rule, f"one of device {self._dst.device.ordinal}")
@@ -136,9 +136,9 @@ class NodeFill(NodeWork):
                 f"the same kind: otherwise {_INSTEAD}",
             )
 
-    def _held_by(self, node: int) -> Held:
+    def _retained_by(self, node: int) -> RetainedObjects:
         """Return what the fill uses, as the work of a node."""
-        return Held("a fill", (self._dst,), node)
+        return RetainedObjects("a fill", (self._dst,), node)
 
     def __repr__(self) -> str:
         return f"<NodeFill of {self._dst.nbytes} bytes>"

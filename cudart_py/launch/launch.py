@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import instance, refuse_copy
 from ..context import debugging
-from ..context.capture import Held, captures, hold_node
+from ..context.capture import RetainedObjects, captures, hold_node
 from ..context.current import activated, this_thread
 from ..context.epoch import epoch
 from ..driver import enums
@@ -269,9 +269,9 @@ class BoundLaunch(NodeWork):
         with activated(device):
             api.cuGraphExecKernelNodeSetParams(executable, node, made)
 
-    def _held_by(self, node: int) -> Held:
+    def _retained_by(self, node: int) -> RetainedObjects:
         """Return what the launch uses, as the work of a node."""
-        return Held(self._prepared.kernel.name, self._prepared.used(self._arguments), node)
+        return RetainedObjects(self._prepared.kernel.name, self._prepared.used(self._arguments), node)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         refuse_copy(self, "bind the arguments again, by kernel[grid, block].bind(...)")
@@ -279,6 +279,6 @@ class BoundLaunch(NodeWork):
     def _check(self) -> None:
         """Check that nothing that the launch uses was closed."""
         mark = epoch.mark()
-        Held(self._prepared.kernel.name, self._arguments).check()
+        RetainedObjects(self._prepared.kernel.name, self._arguments).check()
         self._prepared.check(self._launch.stream)
         self._mark = mark

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import arguments, errors
 from ..context import debugging
-from ..context.capture import LEGACY, Capture, Held, captures, find, hold
+from ..context.capture import LEGACY, Capture, RetainedObjects, captures, find, hold
 from ..context.current import activated
 from ..context.device import Device
 from ..context.epoch import epoch
@@ -37,13 +37,13 @@ class Graph(Handle):
     It keeps alive what the work uses. It has a handle from the end of its block on.
     """
 
-    __slots__ = ("_capturing", "_conditions", "_device", "_held")
+    __slots__ = ("_capturing", "_conditions", "_device", "_retained")
 
     def __init__(self, device: Device) -> None:
         self._value = None
         self._owned = True
         self._device = arguments.instance("Graph", "device", device, Device)
-        self._held: tuple[Held, ...] = ()
+        self._retained: tuple[RetainedObjects, ...] = ()
         self._conditions: tuple[Condition, ...] = ()
         self._capturing = True
 
@@ -126,8 +126,8 @@ def _check_graph(call: str, graph: Any, name: str = "graph") -> None:
     if not graph._capturing:
         arguments.opened(call, name, graph, Graph)
     # The driver looks at the CUDA arrays that copies name, and crashes where one is gone.
-    for held in graph._held:
-        held.check()
+    for retained in graph._retained:
+        retained.check()
 
 
 def add_graph(stream: Stream, graph: Graph) -> None:
@@ -142,8 +142,8 @@ def add_graph(stream: Stream, graph: Graph) -> None:
         raise arguments.unusable(call, "graph", rule, f"captured on device {graph.device.ordinal}")
     with activated(graph.device):
         node = add_child_graph(stream, graph)
-    for held in graph._held:
-        capture.held.append(held._replace(node=node))
+    for retained in graph._retained:
+        capture.retained.append(retained._replace(node=node))
 
 
 class Capturing:
@@ -199,8 +199,8 @@ class Capturing:
         try:
             status, made = capture.finish()
             if not status:
-                held = tuple(one.without_temporaries() for one in capture.held)
-                graph._held, graph._value = held, int(made)
+                retained = tuple(one.without_temporaries() for one in capture.retained)
+                graph._retained, graph._value = retained, int(made)
                 graph._conditions = tuple(capture.conditions)
         except BaseException:  # an interrupt
             self._drop()
@@ -242,7 +242,7 @@ class ExecutableGraph(Handle):
     An array that is closed by hand is a ValueError at the next launch.
     """
 
-    __slots__ = ("_device", "_graph", "_handles", "_held", "_mark", "_native", "_nodes", "_record")
+    __slots__ = ("_device", "_graph", "_handles", "_mark", "_native", "_nodes", "_record", "_retained")
 
     def __init__(self, graph: Graph) -> None:
         self._value = None
@@ -255,7 +255,7 @@ class ExecutableGraph(Handle):
                 )
         self._device = graph.device
         self._nodes = _node_kinds(graph)
-        self._held = graph._held
+        self._retained = graph._retained
         self._graph = weakref.ref(graph)
         self._handles = tuple(node.handle for node in nodes_of(graph))
         self._mark: object = None
@@ -306,8 +306,8 @@ class ExecutableGraph(Handle):
         """Check that nothing that the graph uses was closed, and return the mark of the check."""
         mark = epoch.mark()
         self.handle  # noqa: B018  # raises when closed
-        for held in self._held:
-            held.check()
+        for retained in self._retained:
+            retained.check()
         self._mark = mark
         return mark
 
@@ -338,7 +338,7 @@ class ExecutableGraph(Handle):
             raise failure(status, "cuGraphExecUpdate", _difference(self._nodes, _node_kinds(graph)))
         # The nodes of the first graph go on naming the work, whose places are the same in the other.
         named = dict(zip((node.handle for node in nodes_of(graph)), self._handles, strict=True))
-        self._held = tuple(held._replace(node=named.get(held.node, 0)) for held in graph._held)
+        self._retained = tuple(retained._replace(node=named.get(retained.node, 0)) for retained in graph._retained)
         self._mark = None
 
     def set_node(self, node: GraphNode, work: NodeWork | Graph) -> None:
@@ -363,16 +363,16 @@ class ExecutableGraph(Handle):
         kind_of_work = "graph" if isinstance(work, Graph) else work._kind
         if kind != kind_of_work:
             raise arguments.unusable(call, "node", f"be a {kind_of_work}, as 'work' is for one", f"a {kind}")
-        held: tuple[Held, ...]
+        retained: tuple[RetainedObjects, ...]
         if isinstance(work, Graph):
             with activated(self._device):
                 api.cuGraphExecChildGraphNodeSetParams(executable, place, work.handle)
-            held = tuple(one._replace(node=place) for one in work._held)
+            retained = tuple(one._replace(node=place) for one in work._retained)
         else:
             work._check_node(call, self._device)
             work._change_node(executable, place, self._device)
-            held = (work._held_by(place),)
-        self._held = (*(one for one in self._held if one.node != place), *held)
+            retained = (work._retained_by(place),)
+        self._retained = (*(one for one in self._retained if one.node != place), *retained)
         self._mark = None
 
     def set_enabled(self, node: GraphNode, enabled: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..context.capture import Held
+from ..context.capture import RetainedObjects
 from ..context.device import Device
 from ..driver import enums
 from ..driver.calls import api
@@ -89,7 +89,7 @@ class NodeWork:
         """Let a node of an executable graph of a device do this work."""
         raise NotImplementedError
 
-    def _held_by(self, node: int) -> Held:
+    def _retained_by(self, node: int) -> RetainedObjects:
         """Return what the work uses, as the work of a node."""
         raise NotImplementedError
 
