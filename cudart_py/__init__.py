@@ -7,7 +7,7 @@
     module["saxpy"][grid, block](2.0, x, y, n)
     result = y.to_host()
 
-Importing this package initialises nothing; the driver is chosen at first use. What fewer programs use is in the
+Importing this package initialises nothing; the driver is chosen at first use. Names that fewer programs use are in the
 submodules `errors`, `graphs`, `images`, `ipc`, `profiling` and `textures`, and, imported by name, `libraries` and
 `benchmark`.
 """

@@ -76,7 +76,7 @@ def _shape_of(array: DeviceArray | CudaArray | NDArray[Any]) -> tuple[int, ...]:
 def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
     """Copy between whole arrays by one call of the driver; return False, with nothing done, for all other arguments.
 
-    This is the quick way of the commonest copies: to or from a device array, both arrays in one piece and of one dtype,
+    This is the quick way of the commonest copies: to or from a device array, both arrays contiguous and of one dtype,
     in an open stream of the current device, outside of captures.
     """
     here, native = this_thread.device, stream._queue if isinstance(stream, Stream) else None
@@ -104,7 +104,7 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
 
 
 def _whole_address(array: Any, writes: bool) -> int:
-    """Return the address of an array whose elements lie in one piece, 0 for others and for what is no array."""
+    """Return the address of a contiguous array, 0 for other arrays and for what is not an array."""
     if isinstance(array, DeviceArray):
         return array._address if array.is_contiguous and not array.closed else 0
     if not isinstance(array, np.ndarray):
@@ -129,8 +129,8 @@ def memcpy2d(
 ) -> None:
     """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
 
-    `shape` is the window's (rows, columns) in elements, by default all that lies behind the starts of
-    `src`; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
+    `shape` is the window's (rows, columns) in elements, by default everything from the starts of
+    `src` on; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
     row are contiguous in both. Of a CudaArray with several channels the window has all of them, and an array
     beside it has them as a further axis at its end. Otherwise as `memcpy`. Raises ValueError, naming the array,
     for a window that reaches outside it.
@@ -150,7 +150,7 @@ def memcpy3d(
     """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
 
     A CudaArray of layers counts as one of three dimensions, or of two if each layer has one.
-    `shape` is the box's (planes, rows, columns) in elements, by default all that lies behind the starts of `src`;
+    `shape` is the box's (planes, rows, columns) in elements, by default everything from the starts of `src` on;
     `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
     """
     _copy_window("memcpy3d", 3, (dst, src), shape, (dst_start, src_start), stream)
@@ -196,7 +196,7 @@ def _copy_window(
 def _window(
     call: str, name: str, side: ArrayEnd | Side, start: tuple[int, ...], sizes: tuple[int, ...]
 ) -> ArrayEnd | Side:
-    """Return the part of a side that a window covers, after checking that it is inside and its rows in one piece."""
+    """Return the part of a side that a window covers, after checking that it is inside and its rows contiguous."""
     if any(first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
         window = f"{' x '.join(map(str, sizes))} elements at {name}_start={start}"
         raise arguments.unusable(call, name, f"have a shape that contains the window of {window}", side.shape)
@@ -216,13 +216,13 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it has
     its place in the default streams of both devices, as cudaMemcpyPeer. The host does not wait.
 
-    Raises TypeError for what is no DeviceArray and for different dtypes, ValueError for different sizes and for
+    Raises TypeError for what is not a DeviceArray and for different dtypes, ValueError for different sizes and for
     arrays that are not contiguous, CaptureError where the stream is captured, which NVIDIA's driver refuses.
     """
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
         arguments.opened(call, name, array, DeviceArray)
-        arguments.contiguous(call, name, array, "copy it in one piece, or enable peer access and use memcpy")
+        arguments.contiguous(call, name, array, "make a contiguous copy of it, or enable peer access and use memcpy")
     check_same(call, dst._side, src._side)
     handle = stream_of(call, stream).handle
     if not src.nbytes:
@@ -245,10 +245,10 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
 
 
 def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
-    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and its kin).
+    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and related functions).
 
-    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and its
-    kin). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
+    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and
+    related functions). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
     `DeviceArray.fill`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
     before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
     """

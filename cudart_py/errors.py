@@ -78,7 +78,7 @@ class NoDeviceError(CudaError):
 
 
 class InvalidValueError(CudaError, ValueError):
-    """An argument that the driver refuses: CUDA_ERROR_INVALID_VALUE and its kin."""
+    """An argument that the driver refuses: CUDA_ERROR_INVALID_VALUE and related statuses."""
 
 
 class InvalidHandleError(CudaError, ValueError):

@@ -1,4 +1,4 @@
-"""Shapes, strides and slices of arrays, with no memory behind them."""
+"""Shapes, strides and slices of arrays, without memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .arguments import describe, unusable, wrong_type
 
-# What calls take for a shape: a size, or sizes in a tuple or list, of Python's integers or NumPy's.
+# A shape as calls take it: a size, or sizes in a tuple or list, of Python's integers or NumPy's.
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 
 
@@ -25,7 +25,7 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Return whether the elements lie one behind the other in C order."""
+    """Return whether the elements are contiguous in C order."""
     if 0 in shape:
         return True
     step = itemsize

@@ -41,7 +41,7 @@ class RetainedObjects(NamedTuple):
         for position, thing in enumerate(self.objects):
             if not getattr(thing, "closed", False):
                 continue
-            if hasattr(thing, "mapped"):  # host memory, which stands behind the arguments
+            if hasattr(thing, "mapped"):  # the host memory of an argument
                 raise ValueError(f"{self.what}: the page-locked or managed memory of an argument is closed")
             raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
 
@@ -144,7 +144,7 @@ class Capture:
         Only the thread that began a capture gets its graph, unless the mode is "relaxed"; but it ends in any thread.
         """
         for memory in list(self.temporaries.values()):
-            # A capture that was spoiled refuses this too, and says so at its end.
+            # An invalidated capture refuses this too, and says so at its end.
             with contextlib.suppress(errors.CudaError):
                 memory.close()
         with activated(self._device):
@@ -272,8 +272,8 @@ def refuse(handle: int, what: str, remedy: str) -> None:
 def defer(handle: int, action: Callable[[], None]) -> bool:
     """Put off what must not become part of a graph, such as a free; return whether there is a capture.
 
-    The legacy stream is no part of any, but work in it would spoil the captures of blocking streams, and so would the
-    synchronisation that stands for the order of a closed stream, whose handle is 0 here.
+    The legacy stream is not part of any, but work in it would invalidate the captures of blocking streams, and so would
+    the synchronisation that stands for the order of a closed stream, whose handle is 0 here.
     """
     capture = next(iter(list(captures.values())), None) if handle in (0, LEGACY) else find(handle)
     if capture is None:

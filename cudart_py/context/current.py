@@ -17,7 +17,7 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         # None until the thread's first CUDA work.
         self.device: Device | None = None
-        # What was current before each of the `with device:` blocks that the thread is in.
+        # The devices that were current before each of the `with device:` blocks that the thread is in.
         self.stack: list[Device | None] = []
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _State:
-    """Whether debug mode is on. What changes it is atomic, so there is no lock."""
+    """Whether debug mode is on. Its changes are atomic, so there is no lock."""
 
     def __init__(self) -> None:
         self.always = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")

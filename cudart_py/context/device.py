@@ -28,7 +28,7 @@ class Device:
     """One CUDA device; `Device(0) is Device(0)`.
 
     `with device:` makes its primary context current inside and restores the caller's after. Work done
-    outside any such block goes to the thread's current device, at first device 0, as in the CUDA
+    outside any such block goes to the thread's current device, by default device 0, as in the CUDA
     runtime. Raises ValueError for an ordinal that no device has, TypeError for an ordinal that is not an int.
     """
 
@@ -262,7 +262,7 @@ class Device:
             api.cuCtxPushCurrent(context)
             this_thread.stack.append(outer)
             this_thread.device = self
-        except BaseException:  # also an interrupt, before or behind the driver's call
+        except BaseException:  # also an interrupt, before or after the driver's call
             del this_thread.stack[depth:]
             this_thread.device = outer
             self._leave_for(outer)

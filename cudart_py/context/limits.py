@@ -67,7 +67,7 @@ class Limits:
     )
     malloc_heap_size = _Limit(
         "MALLOC_HEAP_SIZE",
-        "Bytes of the heap behind malloc in kernels; fixed once a kernel is launched that uses it.",
+        "Bytes of the heap of malloc in kernels; fixed once a kernel is launched that uses it.",
         "malloc or free",
     )
     max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes, 0 to 128: a hint.")

@@ -1,4 +1,4 @@
-"""NVML, the library behind nvidia-smi: what a device is doing right now."""
+"""NVML, the library that nvidia-smi uses: what a device is doing right now."""
 
 from __future__ import annotations
 

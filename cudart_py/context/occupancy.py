@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WARP_SIZE = 32
 _MAX_REGISTERS_PER_THREAD = 255
-# The largest value of C's size_t; a smaller number that does not fit a multiprocessor is no error, and gives 0 blocks.
+# The largest value of C's size_t. A smaller number that does not fit a multiprocessor gives 0 blocks and no error.
 _MAX_SIZE = 2**64 - 1
 _KIB = 1 << 10
 # Compute capability 2.x gives registers to a warp in units of 64, and of 128 where a thread has so many.
@@ -138,7 +138,7 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (5, 0): _kepler_to_turing(32, 64),
     (5, 2): _kepler_to_turing(32, 96),
     (5, 3): _kepler_to_turing(32, 64, block_registers_kib=32),
-    # What cannot run on 6.1, with its four parts, is refused here too.
+    # A block that cannot run on 6.1, with its four parts, is refused here too.
     (6, 0): _kepler_to_turing(32, 64, parts=2),
     (6, 1): _kepler_to_turing(32, 96),
     (6, 2): _kepler_to_turing(32, 64, block_registers_kib=32),
@@ -162,7 +162,7 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How far a kernel fills a multiprocessor.
+    """The extent to which a kernel fills a multiprocessor.
 
     `limiter` is what the next block would lack: "threads" (a block may not have so many), "warps", "blocks",
     "registers" or "shared memory"; of several the first of these. `limits` has, for each of them that counts,

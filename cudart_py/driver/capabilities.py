@@ -1,4 +1,4 @@
-"""What the driver in use can do, and the refusal of what it cannot."""
+"""The capabilities of the driver in use, and the refusal of what it cannot do."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class _Synchronized(NamedTuple):
     stream: int | None
 
 
-# What changes it is atomic, so there is no lock. It is never empty, so that whoever launches may look at its end.
+# Its changes are atomic, so there is no lock. It is never empty, so that whoever launches may look at its end.
 log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque([_Synchronized(-1, None)], maxlen=256)
 
 _synchronized = functools.lru_cache(maxsize=64)(_Synchronized)

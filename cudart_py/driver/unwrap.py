@@ -97,7 +97,7 @@ _BY_STATUS: dict[str, type[errors.CudaError]] = {
     "CUDA_ERROR_EXTERNAL_DEVICE": errors.KernelFaultError,
 }
 
-# What to do about failed captures, of which the driver's text says the name only, and about PTX that is too new.
+# Remedies for failed captures, for which the driver's text is the name alone, and for PTX that is too new.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "The PTX is of a newer compiler than the driver: load machine code, which compile makes by default, or update "
@@ -108,7 +108,7 @@ _REMEDIES = {
         "be made: make this call before or after the capture"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": (
-        "An earlier call that a capture does not allow has spoiled it: its own error says which"
+        "An earlier call that a capture does not allow has invalidated it: its own error says which"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_MERGE": (
         "The two streams record into two graphs, which one event cannot join: capture one of them, and let the other "
@@ -139,7 +139,7 @@ _REMEDIES = {
 def check(result: tuple[Any, ...]) -> Any:
     """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
 
-    Return nothing, the value, or a tuple of the values behind the status; raise the exception that belongs to a status
+    Return nothing, the value, or a tuple of the values after the status; raise the exception that belongs to a status
     other than success, as the tree in `errors` draws it. Raise TypeError for anything but a result tuple.
     """
     if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):

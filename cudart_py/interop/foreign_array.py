@@ -11,7 +11,7 @@ from .. import arguments
 
 
 class ForeignArray(NamedTuple):
-    """What an array interface says. `stream` is the handle of the stream to wait for, None without one."""
+    """The content of an array interface. `stream` is the handle of the stream to wait for, None without one."""
 
     pointer: int
     read_only: bool

@@ -34,7 +34,7 @@ class LaunchOptions:
     memory_domain: Any = None
 
 
-# What a call that launches takes by keyword.
+# The keywords of a call that launches.
 NAMES = frozenset({"shared_bytes", "stream", *LaunchOptions.__dataclass_fields__})
 
 

@@ -31,13 +31,13 @@ from ..textures.texture import Texture
 # The complex numbers that structures of two floats or doubles hold, by their bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 
-# What is to be written where an argument of another type meets the C++ type that handles have.
+# The remedy where an argument is not a number and the parameter has the C++ type of handles.
 _HANDLES = (
     "a cudaTextureObject_t takes a cudart_py.textures.Texture, a cudaSurfaceObject_t a cudart_py.textures.Surface, and "
     "a cudaGraphConditionalHandle a cudart_py.graphs.Condition"
 )
 
-# What the parameters that are no pointers take, by their kinds.
+# The arguments of parameters that are not pointers, by kind.
 _WANTED = {"bool": "a bool", "integer": "an integer", "enum": "an integer", "float": "a number"}
 
 

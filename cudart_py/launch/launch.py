@@ -41,7 +41,7 @@ def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Prepared:
-    """What all launches of a kernel in one shape on one stream share.
+    """The state that all launches of a kernel in one shape on one stream share.
 
     It knows the stream by its handle alone, so that a kernel can keep it and no stream lives longer for that.
     `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).

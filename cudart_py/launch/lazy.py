@@ -94,7 +94,7 @@ class LazyModule:
         return self.module[arguments.text("LazyModule", "name", name)]
 
     def _ipython_key_completions_(self) -> tuple[str, ...]:
-        """Return the names that IPython and Jupyter offer behind `module["`; none before the code is compiled."""
+        """Return the names that IPython and Jupyter offer after `module["`; none before the code is compiled."""
         loaded = self._loaded()
         return () if loaded is None else loaded.kernels
 

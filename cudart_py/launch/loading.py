@@ -130,8 +130,8 @@ def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module
 
     `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked as those of `compile`.
     The parameter types of other images are unknown: launches take typed scalars (NumPy's, ctypes'), arrays and
-    `Pointer`, and check sizes only. Raises TypeError and ValueError for what is no image, ImageError for one that the
-    driver can't load.
+    `Pointer`, and check sizes only. Raises TypeError and ValueError for what is not an image, ImageError for one that
+    the driver can't load.
     """
     if isinstance(image, CompiledImage):
         return _load_compiled("load", image)

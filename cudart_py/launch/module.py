@@ -76,7 +76,7 @@ class Module(Handle):
 
     @property
     def image(self) -> CompiledImage:
-        """What was compiled or linked: its code, signatures, variables and names.
+        """The result of compiling or linking: its code, signatures, variables and names.
 
         Raises ValueError for a module that was loaded from an image, of which it keeps nothing.
         """
@@ -102,7 +102,7 @@ class Module(Handle):
 
     @property
     def log(self) -> str:
-        """What the compiler said of the source: warnings, empty where there were none."""
+        """The messages of the compiler: warnings, empty where there were none."""
         return self._compiled.log if self._compiled is not None else ""
 
     @property
@@ -115,7 +115,7 @@ class Module(Handle):
         return iter(self.kernels)
 
     def _ipython_key_completions_(self) -> tuple[str, ...]:
-        """Return the names that IPython and Jupyter offer behind `module["`."""
+        """Return the names that IPython and Jupyter offer after `module["`."""
         return self.kernels
 
     def __contains__(self, name: object) -> bool:
@@ -133,7 +133,7 @@ class Module(Handle):
         if name.startswith("_"):
             return
         if name in self:
-            raise AttributeError(f"a module's kernels are no attributes: write module[{name!r}]")
+            raise AttributeError(f"a module's kernels are not attributes: write module[{name!r}]")
         near = _nearest(name, self.kernels)
         if near is not None:
             raise AttributeError(f"a module has no attribute {name!r}; did you mean the kernel module[{near!r}]?")
@@ -142,7 +142,7 @@ class Module(Handle):
         self.handle  # noqa: B018  # raises when closed
         try:
             kernel = self._kernels.get(name)
-        except TypeError:  # what cannot be hashed is no name either
+        except TypeError:  # what cannot be hashed is not a name either
             kernel = None
         if kernel is None:
             arguments.text("Module", "name", name)
@@ -270,7 +270,7 @@ def _foreign_signature(entry: str, handle: int) -> Signature:
     parameters: list[Parameter] = []
     while True:
         status, offset, size = calls.raw.cuFuncGetParamInfo(handle, len(parameters))
-        if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:  # behind the last parameter
+        if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:  # after the last parameter
             return Signature(entry, _cpp_name(entry), tuple(parameters))
         if status:
             raise failure(status, "cuFuncGetParamInfo")

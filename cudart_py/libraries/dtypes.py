@@ -1,4 +1,4 @@
-"""What CUDA's libraries call NumPy's dtypes, how they round, and what NumPy does not have: bfloat16, complex32."""
+"""Dtypes as CUDA's libraries name and round them, and those that NumPy does not have: bfloat16, complex32."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ..memory.creation import empty
 from ..streams.stream import Stream
 from .failures import failure
 
-# What cuBLAS asks for on a device of compute capability 9.0 and above, and on older ones, in bytes.
+# The workspace that cuBLAS asks for on a device of compute capability 9.0 and above, and on older ones, in bytes.
 WORKSPACE, SMALL_WORKSPACE = 32 << 20, 4 << 20
 
 
@@ -50,7 +50,7 @@ class LibraryHandle(Handle):
         self._value = self.native
 
     def bind(self, stream: Stream) -> None:
-        """Queue later calls in a stream (cublasSetStream and its kin); CaptureError where that is too late."""
+        """Queue later calls in a stream (cublasSetStream and others); CaptureError where that is too late."""
         handle = stream.handle
         if handle == self.bound:
             return
@@ -159,7 +159,7 @@ def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
     """Return the calling thread's handle ("cublas", "cublasLt", "cusparse", "cusolverDn"), bound to a stream.
 
     The device is the stream's, and must be current where the handle is used. Raises CaptureError where the thread has
-    none yet and the stream is captured: to make one would spoil the capture.
+    none yet and the stream is captured: making one would invalidate the capture.
     """
     handle = _thread.handles.get((name, device.ordinal))
     if handle is None:

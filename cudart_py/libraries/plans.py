@@ -58,7 +58,7 @@ class Plan(Generic[Result]):
 
     @property
     def result(self) -> Result:
-        """What a call returns: the output array."""
+        """The output array, which a call returns."""
         return self._result
 
     @property

@@ -18,7 +18,7 @@ from .dtypes import Kind, kind_of, name_of
 
 
 class Matrix(NamedTuple):
-    """A matrix, or a batch of them, of rows that lie one behind the other.
+    """A matrix, or a batch of them, of rows that follow one another.
 
     `leading` is the elements from a row to the next, `stride` those from a matrix to the next (0 of a single
     one), `span` the bytes from the first element to the last.
@@ -51,7 +51,7 @@ def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
 def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     """Return the addresses of operands, after checking that they are open DeviceArrays which a device can reach.
 
-    Raises TypeError for what is no DeviceArray, ValueError for one that is closed or on another device.
+    Raises TypeError for what is not a DeviceArray, ValueError for one that is closed or on another device.
     """
     addresses = []
     for name, operand in operands.items():

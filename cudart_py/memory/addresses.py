@@ -1,4 +1,4 @@
-"""Addresses: what the driver knows of the memory behind one."""
+"""Addresses: what the driver knows of the memory at one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class PointerAttributes:
-    """What the driver knows of an address. Sizes are in bytes.
+    """The driver's knowledge of an address. Sizes are in bytes.
 
     `kind` is "device", "host" (page-locked), "managed", or "pageable": host memory that the driver doesn't know.
     `device` is where the memory lies or was allocated, None for pageable memory. `device_pointer` and `host_pointer`
@@ -44,7 +44,7 @@ class PointerAttributes:
 
 
 def attributes_of(address: int) -> PointerAttributes:
-    """Return what the driver knows of the memory behind an address (cuPointerGetAttributes)."""
+    """Return what the driver knows of the memory at an address (cuPointerGetAttributes)."""
     kind, answers = _ask(address)
     if kind == "pageable":
         return PointerAttributes(address, kind, None, None, address, None, None, None)
@@ -64,7 +64,7 @@ def attributes_of(address: int) -> PointerAttributes:
 
 
 def memory_kind(address: int) -> MemoryKind:
-    """Return the kind of the memory behind an address."""
+    """Return the kind of the memory at an address."""
     return _ask(address)[0]
 
 

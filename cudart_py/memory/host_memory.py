@@ -168,7 +168,7 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
     more. Meanwhile copies of the array run at full speed and beside the host's work, and kernels take it as an
     argument. Locking takes long, so it pays for memory that is used again and again.
 
-    Raises TypeError for what is no array, ValueError for an array that is empty, read-only or not in one piece, and
+    Raises TypeError for what is not an array, ValueError for an array that is empty, read-only or not contiguous, and
     for one that is page-locked already (InvalidValueError).
     """
     _check_lockable("register_host", array)
@@ -184,9 +184,7 @@ def _check_lockable(call: str, array: Any) -> None:
     if not array.size:
         raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        raise arguments.unusable(
-            call, "array", "be in one piece", f"of shape {array.shape} with strides {array.strides}"
-        )
+        raise arguments.unusable(call, "array", "be contiguous", f"of shape {array.shape} with strides {array.strides}")
     if not array.flags.writeable:
         raise arguments.unusable(call, "array", "be writeable, since the device could write it", "read-only")
 
@@ -238,7 +236,7 @@ def is_pinned(array: NDArray[Any]) -> bool:
 def device_pointer(array: NDArray[Any]) -> Pointer:
     """Return the address at which kernels find a mapped, registered or managed array (cuMemHostGetDevicePointer).
 
-    Raises TypeError for what is no NumPy array and ValueError for one that kernels cannot reach.
+    Raises TypeError for what is not a NumPy array and ValueError for one that kernels cannot reach.
     """
     arguments.instance("device_pointer", "array", array, np.ndarray, "a NumPy array")
     owner = pinned_owner(array)

@@ -30,13 +30,13 @@ Advice = Literal[
 ]
 
 
-# What the driver answers for a location: a device's ordinal, or one of these.
+# The driver's answer for a location: a device's ordinal, or one of these.
 _HOST, _NOWHERE = -1, -2
 
 
 @dataclass(frozen=True)
 class ManagedAttributes:
-    """What the driver was told about all pages of a managed array; a location is a Device or "host".
+    """The advice that the driver was given for all pages of a managed array; a location is a Device or "host".
 
     `read_mostly` and `preferred_location` are what `advise` set, and `accessed_by` names those that it gave mappings.
     `last_prefetch_location` is where the last `prefetch` that has been carried out sent the pages; they may have moved

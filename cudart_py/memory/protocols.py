@@ -1,4 +1,4 @@
-"""What NumPy, Python's operators and other GPU libraries ask of a device array.
+"""The protocols of a device array for NumPy, Python's operators and other GPU libraries.
 
 The capsules of DLPack are left to cuda.core.
 """
@@ -49,7 +49,7 @@ class ArrayProtocols(Handle):
 
     @property
     def _side(self) -> Side:
-        """What a copy has to know of the array."""
+        """The array as one end of a copy."""
         raise NotImplementedError
 
     def copy(self, *, stream: Stream | None = None) -> Self:
@@ -189,7 +189,7 @@ def _pair(call: str, name: str, value: Any) -> tuple[int, int]:
 
 
 def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
-    """Raise BufferError for arrays that DLPack has no words for, another device and what is no stream."""
+    """Raise BufferError for arrays that DLPack has no words for, another device and what is not a stream."""
     if dl_device is not None and dl_device != _dlpack_device(device):
         raise BufferError(f"the array is on device {device.ordinal} and cannot be given as {dl_device}")
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < -1):
@@ -198,7 +198,7 @@ def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[in
         raise BufferError(f"DLPack has no type for {array.dtype}")
     if any(step % array.dtype.itemsize for step in array.strides):
         raise BufferError(
-            f"DLPack counts strides in elements, and {array.strides} bytes are no multiples of a {array.dtype}"
+            f"DLPack counts strides in elements, and {array.strides} bytes are not multiples of a {array.dtype}"
         )
 
 

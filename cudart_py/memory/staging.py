@@ -47,7 +47,7 @@ _LEAST_PROCESSORS = 4
 
 
 class _Slot:
-    """A piece of the ring, and the mark behind the last copy that used it."""
+    """A piece of the ring, and the mark after the last copy that used it."""
 
     __slots__ = ("address", "event")
 
@@ -57,7 +57,7 @@ class _Slot:
 
 
 class _Moves(list["Future[Any]"]):
-    """What the threads do for one copy."""
+    """The work of the threads for one copy."""
 
     def wait(self) -> None:
         """Wait until all is done, whether well or not."""
@@ -161,7 +161,7 @@ def _staged(
     stream: int,
     host: int,
 ) -> bool:
-    # A capture anywhere in the process forbids making the page-locked memory, and is spoiled by the attempt.
+    # A capture anywhere in the process forbids making the page-locked memory, and is invalidated by the attempt.
     if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
     ring = _ring_of(current_device())

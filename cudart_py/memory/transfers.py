@@ -43,7 +43,7 @@ class Side(NamedTuple):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one behind the other in C order."""
+        """Whether the elements are contiguous in C order."""
         return shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     def at(self, offset: int) -> Side:
@@ -84,7 +84,7 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
     try:
         flat = np.frombuffer(memoryview(value), np.uint8)
     except (BufferError, ValueError) as error:  # a memoryview with gaps
-        raise arguments.wrong_value(call, name, "in one piece", value) from error
+        raise arguments.wrong_value(call, name, "contiguous", value) from error
     nbytes = math.prod(shape) * dtype.itemsize
     if flat.size != nbytes:
         raise arguments.unusable(call, name, f"have {nbytes} bytes, as the array has", flat.size)
@@ -129,7 +129,7 @@ def transfer(dst: Side, src: Side, stream: Stream) -> None:
 
 
 def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
-    """Return the page-locked memory behind the arrays of a copy, if the stream records into a graph.
+    """Return the page-locked memory of the arrays of a copy, if the stream records into a graph.
 
     Raises CaptureError for pageable host memory, which nothing is ordered with when the graph is launched.
     """
@@ -149,7 +149,7 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
 
 
 def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
-    """Return the bytes that lie in one piece on both sides, and the axes along which such pieces follow each other."""
+    """Return the number of bytes that are contiguous on both sides, and the axes along which such rows follow."""
     width = dst.dtype.itemsize
     if dst.is_contiguous and src.is_contiguous:
         return width * math.prod(dst.shape), []

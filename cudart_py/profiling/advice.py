@@ -33,7 +33,7 @@ _VERBS = {"ld": "loads", "st": "stores"}
 
 
 class Advice(NamedTuple):
-    """What to change at a line: a sentence, and the rule whose condition the line's metrics meet."""
+    """Advice on a line: what to change, as a sentence, and the rule whose condition the line's metrics meet."""
 
     line: HotLine
     sentence: str

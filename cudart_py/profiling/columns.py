@@ -111,8 +111,8 @@ def read_choice(text: str) -> tuple[str, ...]:
     for name in chosen:
         if name not in GROUPS and "__" not in name and "*" not in name:
             raise ValueError(
-                f"{name!r} is no metric: it is one of {', '.join(GROUPS)}, or a metric's full name such as {WARPS}, "
-                "in which * stands for any characters"
+                f"{name!r} is not a metric: choose one of {', '.join(GROUPS)}, or a metric's full name such as "
+                f"{WARPS}, in which * stands for any characters"
             )
     if not chosen:
         raise ValueError("no metric is named")

@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _status(code: object) -> int:
-    """Return the exit status for what a program passes to sys.exit; print a value that is no number, as Python does."""
+    """Return the exit status for an argument of sys.exit; print a value that is not a number, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints

@@ -91,7 +91,7 @@ class Profile:
         try:
             found = check(chosen().end_profile())
         except errors.CudaError:
-            # What the body raised says more than that the rest of its work fails too.
+            # The exception of the body says more than that the rest of its work fails too.
             if value is None:
                 raise
             return

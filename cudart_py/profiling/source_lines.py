@@ -13,8 +13,8 @@ from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
 
-# What a multiprocessor of compute capability 9.0 does in a cycle: its four schedulers issue a warp's instruction each,
-# its shared memory makes one pass, and 64 bytes, which are two sectors, come from the second-level cache.
+# The work of a multiprocessor of compute capability 9.0 per cycle: its four schedulers issue one warp's instruction
+# each, its shared memory makes one pass, and 64 bytes, which are two sectors, come from the second-level cache.
 _INSTRUCTIONS, _WAVEFRONTS, _SECTORS = 4, 1, 2
 
 
@@ -74,7 +74,7 @@ def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[
 def weight(metrics: Mapping[str, float]) -> float:
     """Return for how many cycles this keeps the units of a multiprocessor busy, one after the other.
 
-    It says where to look first and is no time: units work side by side, and no cache is modelled.
+    It says where to look first and is not a time: units work side by side, and no cache is modelled.
     """
     sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL)))
     wavefronts = total(metrics, names(WAVEFRONTS, SHARED))

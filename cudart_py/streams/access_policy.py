@@ -32,7 +32,7 @@ class Window(Protocol):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the bytes lie one behind the other."""
+        """Whether the bytes are contiguous."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Waiting for a stream inside asyncio: for an event behind the work that the stream has by now."""
+"""Waiting for a stream inside asyncio: for an event after the work that the stream has by now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def until_finished(stream: Stream) -> None:
     """Wait for the work that a stream has by now."""
     handle = stream.handle  # raises when closed
     if captures:
-        refuse(handle, "waiting for a stream", "await it behind the `with` block")
+        refuse(handle, "waiting for a stream", "await it after the `with` block")
     event = _mark(stream)
     try:
         await until(lambda: event.done)
@@ -61,6 +61,6 @@ def _ask_again(loop: asyncio.AbstractEventLoop, event: Event, pause: float) -> N
 
 
 def _mark(stream: Stream) -> Event:
-    """Record an event behind a stream's work, so that what the stream is given later does not count."""
+    """Record an event after a stream's work, so that what the stream is given later does not count."""
     with activated(stream.device):
         return Event(timing=False).record(stream)

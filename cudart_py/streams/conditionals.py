@@ -133,7 +133,7 @@ class ConditionalNode(Generic[_Streams]):
         return capture
 
     def __enter__(self) -> _Streams:
-        """Add the node behind the stream's work so far, and return the streams of the bodies."""
+        """Add the node after the stream's work so far, and return the streams of the bodies."""
         stream, condition, capture = self._stream, self._condition, self._checked()
         device = stream.device
         with activated(device):

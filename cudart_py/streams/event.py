@@ -97,7 +97,7 @@ class Event(ComparedHandle):
         return finished(raw.cuEventQuery(self.native)[0], "cuEventQuery")
 
     def record(self, stream: Stream | None = None) -> Event:
-        """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
+        """Put the mark after the stream's work so far and return the event (cuEventRecord)."""
         target = resolved("Event.record", stream)
         device = target.device
         if device is not self._device:

@@ -37,6 +37,6 @@ def foreign_handle(stream: Any) -> int:
         if type(stream).__name__ in ("CUstream", "cudaStream_t"):
             return int(stream)
     raise TypeError(
-        f"{call}: argument {name!r}, of type {type(stream).__name__}, is no stream: it has no __cuda_stream__, and is "
-        "no handle"
+        f"{call}: argument {name!r}, of type {type(stream).__name__}, is not a stream: it has no __cuda_stream__, and "
+        "is not a handle"
     )

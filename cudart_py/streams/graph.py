@@ -51,7 +51,7 @@ class Graph(Handle):
     def handle(self) -> int:
         """The CUgraph as an int; ValueError before its capture has ended and when closed."""
         if self._capturing:
-            raise ValueError("this Graph is still being captured: use it behind the `with` block")
+            raise ValueError("this Graph is still being captured: use it after the `with` block")
         return super().handle
 
     @property
@@ -71,7 +71,7 @@ class Graph(Handle):
 
     @property
     def edges(self) -> tuple[tuple[GraphNode, GraphNode], ...]:
-        """The order among the nodes: pairs of a node and one that comes directly behind it (cuGraphGetEdges)."""
+        """The order among the nodes: pairs of a node and one that comes directly after it (cuGraphGetEdges)."""
         count = int(api.cuGraphGetEdges(self.handle, 0)[-1])
         before, after = api.cuGraphGetEdges(self.handle, count)[:2] if count else ((), ())
         return tuple((GraphNode(self, one), GraphNode(self, other)) for one, other in zip(before, after, strict=True))
@@ -149,8 +149,8 @@ def add_graph(stream: Stream, graph: Graph) -> None:
 class Capturing:
     """The result of `stream.capture()`: captures inside its `with` block, and has the graph at its end.
 
-    However the block is left, the capture ends: an interrupt between two steps and a block that is dropped half-way,
-    such as a generator's, are no exceptions.
+    However the block is left, the capture ends, even if an interrupt comes between two steps, or a block, such as a
+    generator's, is dropped half-way.
     """
 
     __slots__ = ("_capture", "_graph", "_mode", "_stream")
@@ -177,7 +177,7 @@ class Capturing:
         self._capture = Capture(stream.handle, device)
         try:
             self._capture.begin(mode)
-        except BaseException:  # also an interrupt behind the driver's call
+        except BaseException:  # also an interrupt after the driver's call
             self._drop()
             raise
         return graph
@@ -194,7 +194,7 @@ class Capturing:
         if capture.ended:
             self._drop()
             if kind is None:
-                raise errors.CaptureError("the stream was closed while it was captured: there is no graph")
+                raise errors.CaptureError("the stream was closed while it was captured, so no graph was produced")
             return
         try:
             status, made = capture.finish()
@@ -211,7 +211,7 @@ class Capturing:
         if kind is not None or capture.body_lost:
             graph.close()
         if kind is None and capture.body_lost:
-            raise errors.CaptureError("the body of a conditional node could not be captured: there is no graph")
+            raise errors.CaptureError("the body of a conditional node could not be captured, so no graph was produced")
         if kind is None and status:
             raise failure(status, "cuStreamEndCapture")
 

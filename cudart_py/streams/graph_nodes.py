@@ -42,7 +42,7 @@ class GraphNode:
 
     @property
     def kind(self) -> str:
-        """What it does: "kernel", "memcpy", "memset", "host", "graph" for a child graph, ... (cuGraphNodeGetType)."""
+        """Its kind: "kernel", "memcpy", "memset", "host", "graph" for a child graph, ... (cuGraphNodeGetType)."""
         self._graph.handle  # noqa: B018  # as above
         return kind_of(self._native)
 
@@ -56,7 +56,7 @@ class GraphNode:
 
     @property
     def dependents(self) -> tuple[GraphNode, ...]:
-        """The nodes directly behind it (cuGraphNodeGetDependentNodes)."""
+        """The nodes directly after it (cuGraphNodeGetDependentNodes)."""
         self._graph.handle  # noqa: B018  # as above
         count = int(api.cuGraphNodeGetDependentNodes(self._native, 0)[-1])
         nodes = api.cuGraphNodeGetDependentNodes(self._native, count)[0] if count else ()
@@ -75,7 +75,7 @@ class GraphNode:
 
 
 class NodeWork:
-    """What can take the place of a node's work in an executable graph: a bound launch, a copy or a fill."""
+    """Work that can replace that of a node in an executable graph: a bound launch, a copy or a fill."""
 
     __slots__ = ()
 

@@ -53,7 +53,7 @@ _keys = itertools.count(1)
 _once: dict[int, _Waiting] = {}
 at_reset(_once.clear)
 _repeated: dict[int, _Waiting] = {}
-# What has run is let go by another thread: dropping it may close arrays, and here no CUDA call is allowed.
+# Functions that have run. Another thread releases them: that may close arrays, and here no CUDA call is allowed.
 _finished: list[_Waiting] = []
 
 

@@ -108,13 +108,13 @@ class Stream(StreamBase):
     def is_capturing(self) -> bool:
         """Whether the stream records its work into a graph instead of running it (cuStreamIsCapturing).
 
-        Raises CaptureError where that capture was spoiled, whose end raises too.
+        Raises CaptureError where that capture is invalidated; ending it also raises.
         """
         with activated(self.device):
             status = api.cuStreamIsCapturing(self._open_handle())
         kind = enums.CUstreamCaptureStatus
         if status == kind.CU_STREAM_CAPTURE_STATUS_INVALIDATED:
-            raise errors.CaptureError("a call that a capture does not allow has spoiled the stream's capture")
+            raise errors.CaptureError("a call that a capture does not allow has invalidated the stream's capture")
         return bool(status == kind.CU_STREAM_CAPTURE_STATUS_ACTIVE)
 
     def synchronize(self) -> None:
@@ -136,7 +136,7 @@ class Stream(StreamBase):
         return until_finished(self).__await__()
 
     def record(self, event: Event | None = None) -> Event:
-        """Record an event (a new one with timing by default) behind the work so far, and return it."""
+        """Record an event (a new one with timing by default) after the work so far, and return it."""
         if event is None:
             with activated(self.device):
                 event = Event()
@@ -227,7 +227,7 @@ class Stream(StreamBase):
 
         The block's stream records into the part, and this stream's later work comes after it. A part has kernels,
         copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one executable graph
-        at a time and is no part of another graph. Raises CaptureError where the stream is not being captured.
+        at a time and is not part of another graph. Raises CaptureError where the stream is not being captured.
         """
         return self._one_body("Stream.if_then", condition, "IF")
 
@@ -352,7 +352,7 @@ per_thread_default = _DefaultStream("per_thread_default", PER_THREAD)
 def stream_of(call: str, stream: Stream | None) -> Stream:
     """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
 
-    Raises TypeError for an object that is no Stream and ValueError for a closed one.
+    Raises TypeError for an object that is not a Stream and ValueError for a closed one.
     """
     if stream is None:
         return legacy_default

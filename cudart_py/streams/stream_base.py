@@ -1,4 +1,4 @@
-"""What all streams have in common: a handle, its device, and how the driver is asked with them.
+"""The common base of all streams: a handle, its device, and the questions to the driver about them.
 
 Events, graphs and host functions need no more of a stream. `Stream` adds the methods that make them.
 """
@@ -88,7 +88,7 @@ _legacy_default = _LegacyDefault()
 def resolved(call: str, stream: StreamBase | None) -> StreamBase:
     """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
 
-    Raises TypeError for an object that is no Stream and ValueError for a closed one.
+    Raises TypeError for an object that is not a Stream and ValueError for a closed one.
     """
     if stream is None:
         return _legacy_default

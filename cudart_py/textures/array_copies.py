@@ -65,7 +65,7 @@ def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tup
 
     `names` are those of `dst` and `src` in errors. A graph that the stream records into keeps both alive; CaptureError
     for pageable host memory there. Raises TypeError for different dtypes, ValueError for different shapes and for
-    memory whose rows are not in one piece.
+    memory whose rows are not contiguous.
     """
     end = dst if isinstance(dst, ArrayEnd) else src
     assert isinstance(end, ArrayEnd)
@@ -107,7 +107,7 @@ def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> Arra
     if any(
         size > 1 and step != want for size, step, want in zip(end.shape[above:], strides[above:], inner, strict=True)
     ):
-        raise arguments.unusable(call, name, "have rows in one piece", f"strides of {strides} bytes")
+        raise arguments.unusable(call, name, "have contiguous rows", f"strides of {strides} bytes")
     row = end.box[2]
     if height > 1:
         pitch = strides[above - 1]

@@ -1,4 +1,4 @@
-"""What textures and surfaces have in common: an array, by which they live and end."""
+"""The common base of textures and surfaces: objects that live as long as their array."""
 
 from __future__ import annotations
 

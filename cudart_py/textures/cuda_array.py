@@ -185,13 +185,13 @@ class CudaArray(WaitingHandle):
 
     @property
     def _end(self) -> ArrayEnd:
-        """What a copy has to know of the array; ValueError when closed."""
+        """The array as one end of a copy; ValueError when closed."""
         channels = (self._channels,) if self._channels > 1 else ()
         return ArrayEnd(self.handle, self._extents(), (*self._shape, *channels), self._dtype, self)
 
     @property
     def _resource(self) -> Any:
-        """What textures and surfaces have to know of the array (CUDA_RESOURCE_DESC); ValueError when closed."""
+        """The array as the resource of textures and surfaces (CUDA_RESOURCE_DESC); ValueError when closed."""
         resource = enums.CUDA_RESOURCE_DESC()
         resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = enums.CUarray(self.handle)

@@ -28,7 +28,7 @@ def check_format(call: str, name: str, dtype: np.dtype[Any]) -> None:
 
 
 def check_channels(call: str, name: str, channels: int, reason: str = "") -> int:
-    """Return the numbers of an element; ValueError, with a reason behind the rule, unless there are 1, 2 or 4."""
+    """Return the numbers of an element; ValueError, with a reason after the rule, unless there are 1, 2 or 4."""
     if channels not in (1, 2, 4):
         rule = "be 1, 2 or 4" if name == "channels" else "have 1, 2 or 4 channels"
         raise arguments.unusable(call, name, f"{rule}{reason}", channels)

@@ -24,7 +24,7 @@ class Surface(ArrayObject):
     `array` is kept alive. What a kernel has written, textures over the array show to later kernels. The end of a
     surface, by `close` or with its last reference, waits for all work of the device, since kernels may still use it.
 
-    Raises TypeError for what is no CudaArray, ValueError for one without `surface=True`.
+    Raises TypeError for what is not a CudaArray, ValueError for one without `surface=True`.
     """
 
     __slots__ = ()

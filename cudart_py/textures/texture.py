@@ -28,7 +28,7 @@ _FOR_EACH_AXIS = {1: "", 2: ", or one for x and one for y", 3: ", or one for eac
 
 @dataclass(frozen=True)
 class TextureOptions:
-    """How a texture's coordinates and elements are read.
+    """The way in which a texture's coordinates and elements are read.
 
     `address`: what lies outside, for all axes or for each of (x, y) or (x, y, z): "clamp" repeats the edge, "border" is
     `border`; "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to the
@@ -51,7 +51,7 @@ class TextureOptions:
         return x, y, z
 
     def check(self, dtype: np.dtype[Any], axes: int) -> None:
-        """Raise TypeError or ValueError for what is no option, or not for elements of this dtype and so many axes."""
+        """Raise TypeError or ValueError for what is not an option for elements of this dtype and so many axes."""
         call = "Texture"
         wanted = f"one mode{_FOR_EACH_AXIS[axes]}"
         if not isinstance(self.address, str | tuple | list):
@@ -100,7 +100,7 @@ class Texture(ArrayObject):
     A kernel reads the array as it was when the kernel began. The end of a texture, by `close` or with its last
     reference, waits for all work of the device, since kernels may still use it.
 
-    Raises TypeError for what is no array of a device and for dtypes that no texture has, ValueError for shapes and
+    Raises TypeError for what is not an array of a device and for dtypes that no texture has, ValueError for shapes and
     strides that it cannot have.
     """
 
@@ -136,7 +136,7 @@ class Texture(ArrayObject):
             self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
 
     def _resource_of(self, array: DeviceArray, dimensions: int | None) -> Any:
-        """Describe the memory of a texture that is no CUDA array, after checking that it can have it."""
+        """Describe the memory of a texture that is not a CUDA array, after checking that it can have it."""
         if dimensions is None:
             dimensions = 1 if array.ndim == 1 else 2
         dimensions = arguments.integer("Texture", "dimensions", dimensions, 1, 2)
@@ -154,7 +154,7 @@ class Texture(ArrayObject):
 
     @property
     def options(self) -> TextureOptions:
-        """How coordinates and elements are read."""
+        """The way in which coordinates and elements are read."""
         return self._options
 
     def _destroy(self, value: Any) -> None:

@@ -310,7 +310,7 @@ def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(device, b
         lazy["sevne"]
     for owner in (lazy, lazy.module):
         for name, words in (
-            ("seven", r"kernels are no attributes: write module\['seven'\]"),
+            ("seven", r"kernels are not attributes: write module\['seven'\]"),
             ("sevne", r"did you mean the kernel module\['seven'\]\?"),
             ("weather", f"'{type(owner).__name__}' object has no attribute 'weather'"),
         ):

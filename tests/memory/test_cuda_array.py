@@ -173,7 +173,7 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
         (
             lambda a: a.copy_from(cuda.zeros((4, 12), np.float32)[:, ::2]),
             ValueError,
-            "'source' must have rows in one piece",
+            "'source' must have contiguous rows",
         ),
         (lambda a: a.copy_from(bytes(95)), ValueError, "'source' must have 96 bytes, .* not 95"),
         (
@@ -186,7 +186,7 @@ def test_arrays_that_no_device_has_are_refused(device, arguments, options, error
             ValueError,
             "'source' must be layered where",
         ),
-        (lambda a: a.to_host(np.zeros((4, 12), np.float32)[:, ::2]), ValueError, "'out' must have rows in one piece"),
+        (lambda a: a.to_host(np.zeros((4, 12), np.float32)[:, ::2]), ValueError, "'out' must have contiguous rows"),
         (lambda a: a.to_host(np.zeros((4, 6), np.int32)), TypeError, "'out' must have dtype float32 .* not int32"),
         (
             lambda a: cuda.memcpy(a, cuda.zeros((4, 5), np.float32)),

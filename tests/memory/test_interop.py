@@ -82,7 +82,7 @@ def test_the_array_interface_of_views_structures_and_empty_arrays(device, shared
         (lambda: cuda.zeros(3), {"stream": "x"}, "stream is the handle"),
         (lambda: cuda.zeros(3), {"stream": -2}, "stream is the handle"),
         (lambda: cuda.zeros(3, np.dtype([("a", "f4")])), {}, "no type"),
-        (lambda: cuda.zeros((4, 12), np.uint8)[:, :8].view(np.int64), {}, "no multiples"),
+        (lambda: cuda.zeros((4, 12), np.uint8)[:, :8].view(np.int64), {}, "not multiples"),
     ],
 )
 def test_what_dlpack_cannot_say_is_a_buffer_error(device, shared, make, named, words):

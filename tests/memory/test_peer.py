@@ -43,7 +43,7 @@ def test_the_driver_refuses_it_in_a_capture(device, stream):
     api.cuStreamBeginCapture(stream.native, enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     with pytest.raises(cuda.errors.CaptureError):
         api.cuMemcpyPeerAsync(*place, *place, 8, stream.native)
-    with pytest.raises(cuda.errors.CaptureError):  # which the call has spoiled
+    with pytest.raises(cuda.errors.CaptureError):  # which the call has invalidated
         api.cuStreamEndCapture(stream.native)
 
 

@@ -111,7 +111,7 @@ def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, ch
     [
         (["nowhere.py"], "there is no file nowhere.py"),
         (["-m", "nowhere.at.all"], "there is no module nowhere.at.all"),
-        (["--metrics", "lane", "slow.py"], "'lane' is no metric"),
+        (["--metrics", "lane", "slow.py"], "'lane' is not a metric"),
         (["--metrics", ",", "slow.py"], "no metric is named"),
         (["--metrics", "no__metric", "slow.py", "transpose"], "no metric is named no__metric"),
         (["--html", "no/folder.html", "slow.py", "transpose"], "no/folder.html cannot be written"),

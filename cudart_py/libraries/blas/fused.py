@@ -80,7 +80,7 @@ class _Plan(Handle):
     def _choose(self, handle: LibraryHandle, alignments: tuple[int, int, int]) -> NDArray[Any]:
         functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
         a, b, out = alignments
-        # What is not said counts as aligned to 256 bytes, which a window of a larger matrix is not.
+        # A pointer without a stated alignment counts as aligned to 256 bytes, which a window of a larger matrix is not.
         wishes = {
             wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
             wish.MIN_ALIGNMENT_A_BYTES: b,

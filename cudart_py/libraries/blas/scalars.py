@@ -1,4 +1,4 @@
-"""What calls of BLAS take besides arrays: factors in the host's memory, operations, the precision of the arithmetic."""
+"""Arguments of BLAS calls other than arrays: factors in host memory, operations, the precision of the arithmetic."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
 
 
 def check_number(call: str, name: str, value: Any) -> None:
-    """Raise TypeError for what is no number; a bool is none."""
+    """Raise TypeError for what is not a number; a bool is not one."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
         raise arguments.wrong_type(call, name, "a number", value)
 

@@ -30,7 +30,7 @@ def gemv(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) x + beta out and return `out`, a new vector unless given (cublasSgemv and its kin).
+    """Queue out = alpha op(a) x + beta out and return `out`, a new vector unless given (cublasSgemv and others).
 
     `a` has rows of adjacent elements, `x` and `out` may have gaps of equal length. `op` is "N", "T" or "C"; "C"
     of complex numbers is done by `gemm`, for which the vectors must have no gaps. Raises TypeError and

@@ -27,7 +27,7 @@ INT_MAX = 2**31 - 1
 
 
 class Transform(NamedTuple):
-    """What cuFFT calls a transform: of which dtypes, its plan type, its function, and cudaDataTypes for the halves."""
+    """A transform in cuFFT's terms: its dtypes, its plan type, its function, and cudaDataTypes for the halves."""
 
     source: np.dtype[Any]
     target: np.dtype[Any]
@@ -101,7 +101,7 @@ class CufftPlan(Handle):
         else:
             real, halved = (source, target) if transform.source.kind == "f" else (target, source)
             self.in_place = layout.fits_in_place(real, halved)
-        # Without embedding cuFFT takes elements one behind the other, and knows it.
+        # Without embedding cuFFT takes contiguous elements, and knows it.
         plain = source.plain and target.plain
         embed_in, embed_out = (0, 0) if plain else (source.embed, target.embed)
         ways = (embed_in, source.stride, source.distance), (embed_out, target.stride, target.distance)
@@ -122,7 +122,7 @@ class CufftPlan(Handle):
                 self.work_bytes = make(self.native, self.rank, lengths, *ways[0], *ways[1], kind, source.batch)
 
     def queue(self, stream: Stream, source: int, target: int, direction: int, work: DeviceArray | None) -> None:
-        """Queue the transform in a stream, with memory to work in (cufftExecC2C and its kin)."""
+        """Queue the transform in a stream, with memory to work in (cufftExecC2C and related functions)."""
         functions = self.functions
         if self.bound != stream.handle:
             functions.set_stream(self.native, stream.handle)

@@ -1,4 +1,4 @@
-"""Where the elements of a batch of transforms lie, described as cuFFT's functions for many transforms ask for it."""
+"""The layout of the elements of a batch of transforms, as cuFFT's functions for many transforms describe it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Layout(NamedTuple):
     """One side of a transform.
 
     Element (i, j, k) of transform number b lies at b distance + ((i embed[1] + j) embed[2] + k) stride, counted
-    in elements; `embed[0]` means nothing. `plain`: all lie one behind the other.
+    in elements; `embed[0]` means nothing. `plain`: all are contiguous.
     """
 
     embed: tuple[int, ...]
@@ -39,7 +39,7 @@ def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
 def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int]) -> tuple[int, ...]:
     """Return the axes to transform, all for None, as ascending numbers from 0; 1 to 3 that follow one another.
 
-    Raises ValueError for others, TypeError for what are no whole numbers.
+    Raises ValueError for others, TypeError for what are not whole numbers.
     """
     ndim = len(shape)
     if not ndim:
@@ -64,7 +64,7 @@ def describe(
 ) -> Layout:
     """Describe an array, strides in bytes, whose other axes count the transforms of a batch.
 
-    These must all come before the axes or all behind them, and count through with one distance. Raises
+    These must all come before the axes or all after them, and count through with one distance. Raises
     ValueError, naming the operand, for arrays that cuFFT cannot describe.
     """
     if any(step % itemsize for step in strides):

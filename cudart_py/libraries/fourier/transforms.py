@@ -56,7 +56,7 @@ class _TransformPlan(Plan[DeviceArray]):
         super().__init__(name, stream, device, out)
         self._plan, self._x = plan, x
         with activated(device):
-            # Where cuFFT would overwrite an input that must be kept, each call copies it first.
+            # If cuFFT would overwrite an input that must be kept, each call copies it first.
             self._copy = empty_like(x, stream=stream) if copies else None
             self._work = empty(max(plan.work_bytes, 1), np.uint8, stream=stream)
             self._record()

@@ -50,7 +50,7 @@ KINDS = {
 }
 MOST_DIMENSIONS = 20_000
 HIGHEST_RATE = 400_000
-# How the names of the functions end that draw numbers of a dtype.
+# The endings of the names of the functions that draw numbers of a dtype.
 _SUFFIXES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "", np.dtype(np.float64): "_double"}
 # The dtypes of real numbers, and of counts of events.
 REAL, COUNTS = tuple(_SUFFIXES), (np.dtype(np.uint32),)
@@ -62,7 +62,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
 
 
 def _check_rate(call: str, rate: Any) -> float:
-    """Return the rate of a Poisson distribution as a float; TypeError or ValueError for what is none."""
+    """Return the rate of a Poisson distribution as a float; TypeError or ValueError for what is not one."""
     wanted = f"above 0 and at most {HIGHEST_RATE}, the highest rate of cuRAND"
     if not 0 < arguments.number(call, "rate", rate, -math.inf, math.inf) <= HIGHEST_RATE:
         raise arguments.wrong_value(call, "rate", wanted, rate)

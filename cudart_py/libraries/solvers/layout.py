@@ -40,7 +40,7 @@ def copied(array: DeviceArray, stream: Stream) -> DeviceArray:
 
 
 def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: bool = False) -> DeviceArray:
-    """Return the transpose of a matrix of adjacent rows, or the conjugate one (cublasSgeam and its kin).
+    """Return the transpose of a matrix of adjacent rows, or the conjugate one (cublasSgeam and related functions).
 
     The transpose in our order is the matrix itself in LAPACK's, column by column.
     """

@@ -215,7 +215,7 @@ def solve_triangular(
     unit: bool = False,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return x with op(a) x = b, of a triangular matrix whose other triangle is not read (cublasStrsm and its kin).
+    """Return x with op(a) x = b, of a triangular matrix whose other triangle is not read (cublasStrsm and others).
 
     `unit`: the diagonal counts as ones and is not read. Raises SingularMatrixError with the row whose diagonal
     element is zero; TypeError and ValueError naming the operand.

@@ -126,7 +126,7 @@ class SparseMatrix:
         self.format, self.shape = format, shape
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
-        # What is stored and nonzero; in slices less than there is room for.
+        # The stored nonzero elements; slices have room for more.
         self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
         lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
         if format == "sell" and slice_size < 1:
@@ -137,7 +137,7 @@ class SparseMatrix:
             views.require_dtype(call, name, array, INDEX_DTYPE, "as cuSPARSE's index")
             arguments.contiguous(call, name, array)
         arguments.contiguous(call, "values", values)
-        # What other calls prepared for this matrix: buffers of products, by operation.
+        # The preparations of other calls for this matrix: buffers of products, by operation.
         self.prepared: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class SparseMatrix:
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
         """Copy a SciPy sparse array or matrix to the device, in a format of this class.
 
-        Raises TypeError for what is none, ValueError for more than 2^31 - 1 elements.
+        Raises TypeError for what is not one, ValueError for more than 2^31 - 1 elements.
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):

@@ -21,7 +21,7 @@ from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseV
 
 
 class _Prepared(NamedTuple):
-    """What cuSPARSE found out about a matrix for one operation: it belongs to this descriptor and this buffer."""
+    """The result of cuSPARSE's analysis of a matrix for one operation, with its descriptor and buffer."""
 
     description: Description
     buffer: DeviceArray

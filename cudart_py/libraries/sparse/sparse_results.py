@@ -98,7 +98,7 @@ def sddmm(
         try:
             size = np.zeros(1, np.uint64)
             functions.sddmm_buffer_size(*parameters, size.ctypes.data)
-            # What the preparation finds stays in this buffer, so it is not the shared one.
+            # The result of the preparation stays in this buffer, so it is not the shared one.
             memory = empty(max(int(size[0]), 1), np.uint8, stream=where)
             functions.sddmm_preprocess(*parameters, memory.pointer)
             functions.sddmm(*parameters, memory.pointer)

@@ -1,4 +1,4 @@
-"""What the figures of a profile are and what they leave out, for all forms that it is written in."""
+"""Explanations of the figures of a profile and of their limits, for all forms of the report."""
 
 from __future__ import annotations
 

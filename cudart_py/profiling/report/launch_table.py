@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _NARROWEST = 8
-# What fits into 80 columns; a kernel that does not use shared memory has no conflicts.
+# The columns that fit into 80 characters; a kernel that does not use shared memory has no conflicts.
 BRIEF = (*GROUPS["sectors"][:2], *(replace(column, shown=()) for column in GROUPS["conflicts"]), *GROUPS["lanes"])
 
 
