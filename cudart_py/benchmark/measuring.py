@@ -22,7 +22,7 @@ from .record import Counters, Measurement
 from .sampling import MeasureOptions, collect
 
 _DEFAULTS = MeasureOptions()
-# What is measured: a function, one that takes the stream that its work goes to, or several that take turns.
+# The work that is measured: a function, one that takes the stream that its work goes to, or several that take turns.
 Works = Work | StreamWork | Sequence[Work]
 # A batch of calls whose host time is measured: long beside the clock's resolution.
 _HOST_BATCH_SECONDS = 200e-6
@@ -76,7 +76,7 @@ def measure(
     better and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the
     default one, and work that can; otherwise the batch is launched call by call, and the record says so.
 
-    The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
+    The work is queued after a blocking kernel, so that launch latency is not in the time; work that waits
     for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when
     `options` says; with `streams` its times are shared by all of them, and the rest is for each.
 

@@ -61,7 +61,7 @@ class _Result(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """What was counted beside a stored run, whose file is `path` and whose kernels this version of NVRTC compiled."""
+    """Counts beside those of a stored run, whose file is `path` and whose kernels this version of NVRTC compiled."""
 
     path: str
     changes: list[counter_gate.Change]
@@ -191,13 +191,13 @@ class _PlainFixtures:
 
 @pytest.fixture
 def fresh_driver() -> Iterator[None]:
-    """Call `cuda.reset()` before the test if a fault has ended a device's context, and behind it if the test has.
+    """Call `cuda.reset()` before the test if a fault has ended a device's context, and after it if the test has.
 
     An error of work that the test did not wait for is raised at its end. Skips the test where the driver lacks the
     capability `reset`.
     """
     if "reset" not in capabilities():
-        pytest.skip("this driver lacks the capability 'reset': a fault would end the tests behind this one too")
+        pytest.skip("this driver lacks the capability 'reset': a fault would end the tests after this one too")
     with contextlib.suppress(CudaError):  # of an earlier test's work
         wait_for_devices()
     if is_lost():
@@ -212,7 +212,7 @@ def fresh_driver() -> Iterator[None]:
 
 
 class _Stamp:
-    """What the benchmark's timer returns; the difference of two is the seconds of the round between them."""
+    """A reading of the benchmark's timer; the difference of two is the seconds of the round between them."""
 
     __slots__ = ("_seconds",)
 
@@ -242,7 +242,7 @@ def _stamps(samples: tuple[float, ...], iterations: int) -> Iterator[_Stamp]:
 
 
 class _Benchmark:
-    """What both fixtures have in common: a measurement goes to pytest-benchmark as if it had been timed there."""
+    """The common base of both fixtures: a measurement goes to pytest-benchmark as if it had been timed there."""
 
     def __init__(self, benchmark: Any, request: pytest.FixtureRequest) -> None:
         self._benchmark = benchmark
@@ -256,7 +256,7 @@ class _Benchmark:
 
     @property
     def extra_info(self) -> dict[str, Any]:
-        """What the stored run keeps of this benchmark beside its times; the fixture adds to it, and so may a test."""
+        """The data of this benchmark that is stored besides its times; the fixture adds to it, and so may a test."""
         return {} if self._benchmark is None else self._benchmark.extra_info
 
     def _measure(

@@ -1,4 +1,4 @@
-"""What a measurement found: the times, their middle and spread, and the rates that follow from them."""
+"""The result of a measurement: the times, their middle and spread, and the rates that follow from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 
 
 class Peer(NamedTuple):
-    """What somebody else's code for the same work took in the same run.
+    """The time of somebody else's code for the same work in the same run.
 
     `median`: its seconds of one call. `ratio`: our time over its, the median over several rounds in which both were
     measured. `spread`: by how much the rounds' ratios differ, over `ratio`.
@@ -63,13 +63,13 @@ def relative_error(samples: Sequence[float]) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Measurement:
-    """What `measure` or `measure_host` returns. Times are seconds of one call.
+    """The result of `measure` or `measure_host`. Times are seconds of one call.
 
     - `samples`: the times kept, empty where the driver's event times are not a device's.
     - `batch`: how many calls one sample is the mean of.
     - `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm"; empty
       where the time is the host's.
-    - `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
+    - `blocked`: whether the work was queued after a blocking kernel, so that no launch latency is in it.
     - `captured`: whether the calls of a batch were launched as one graph.
     - `streams`: in how many streams was measured, where each sample is the median in one of them; None elsewhere.
     - `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
@@ -118,7 +118,7 @@ class Measurement:
 
     @property
     def error(self) -> float | None:
-        """How far the median may be off, one standard error over the median; None without two samples."""
+        """The uncertainty of the median, one standard error over the median; None without two samples."""
         found = relative_error(self.samples)
         return found if math.isfinite(found) else None
 
@@ -134,7 +134,7 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """How much of the ceiling is reached, 1 for all; None without a ceiling or times."""
+        """The part of the ceiling that is reached, 1 for all; None without a ceiling or times."""
         amount = self.flops if self.ceiling_name in ("fp32", "fp64") or not self.bytes else self.bytes
         return self._rate(amount, self.ceiling) if self.ceiling else None
 

@@ -1,4 +1,4 @@
-"""How many samples are enough, and which of them count."""
+"""The number of samples that is enough, and the choice of those that count."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _shape(sizes: Sequence[int]) -> str:
-    """Write the sizes of a grid or block without the ones behind."""
+    """Write the sizes of a grid or block without trailing ones."""
     x, y, z = sizes
     return f"{x}×{y}×{z}" if z > 1 else f"{x}×{y}" if y > 1 else str(x)
 

@@ -113,6 +113,6 @@ def test_the_folder_that_all_tests_lie_in_is_not_in_their_names(store):
 def test_a_broken_file_is_named_in_one_line(store, broken):
     path = store.add({"t.py::a": 1e-3}).with_name("0002_broken.json")
     path.write_bytes(broken.encode("latin1"))
-    with pytest.raises(StoreError, match=r"0002_broken\.json is no run") as caught:
+    with pytest.raises(StoreError, match=r"0002_broken\.json is not a run") as caught:
         read_store(store.folder)
     assert "\n" not in str(caught.value)

@@ -107,7 +107,7 @@ def test_another_version_of_nvrtc_is_named(run, stored, monkeypatch):
     [
         (["--counters-compare-fail=sectors:5%"], "--counters-compare-fail needs --benchmark-compare"),
         (["--counters-compare-fail=sectors:5%", "--benchmark-compare=0009"], "needs --benchmark-compare"),
-        (["--counters-compare-fail=sector:5%"], "'sector' is no figure"),
+        (["--counters-compare-fail=sector:5%"], "'sector' is not a figure"),
         ([*COMPARE, "-k", "new"], "compared nothing: the stored run has no benchmark of this run"),
     ],
 )

@@ -250,7 +250,7 @@ def test_any_times_can_be_drawn(store, report, values):
     [
         (None, "page.html", "there is no folder "),
         ({}, "page.html", "has no stored runs"),
-        ({"0001_x.json": "{"}, "page.html", "0001_x.json is no run"),
+        ({"0001_x.json": "{"}, "page.html", "0001_x.json is not a run"),
         ("a run", "nowhere/page.html", "page.html cannot be written: No such file"),
     ],
     ids=["missing", "empty", "broken", "no place for the page"],

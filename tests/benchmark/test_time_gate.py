@@ -233,7 +233,7 @@ def test_the_command_records_a_baseline_and_adds_to_it(gate, tmp_path):
     ("run", "baseline", "said"),
     [
         (stored(1) | {"benchmarks": [one | {"fullname": "new"} for one in stored(1)["benchmarks"]]}, None, ""),
-        (stored(1), "{}", "is no stored run"),
+        (stored(1), "{}", "is not a stored run"),
         (stored(1) | {"benchmarks": []}, None, ".json has no times; counts of the simulator are compared by pytest"),
         (stored(1, gpu={"devices": ["NVIDIA H100"], "driver": "580.1"}), None, OTHER_GPU),
     ],

@@ -1,4 +1,4 @@
-// Hold a stream until the host lets go, so that work can be queued behind it that then runs without gaps.
+// Hold a stream until the host lets go, so that the work that is queued after it then runs without gaps.
 //
 //   hold    one thread spins on a word of mapped host memory, for so many nanoseconds at most
 

@@ -1,7 +1,7 @@
 """A kernel that holds a stream until the host lets go.
 
-Work that is queued behind it starts without waiting for the host, so that events around the work measure
-the work and no launch latency. The kernel gives up by itself after a time-out: what is queued behind it
+Work that is queued after it starts without waiting for the host, so that events around the work measure
+the work and no launch latency. The kernel gives up by itself after a time-out: what is queued after it
 may make the host wait (a synchronisation, a full queue), and the host would never come to let go.
 """
 
@@ -66,5 +66,5 @@ class Blocker:
 
     @property
     def timed_out(self) -> bool:
-        """Whether the last hold ended by its time-out; known when the work behind it is done."""
+        """Whether the last hold ended by its time-out; known when the work after it is done."""
         return bool(self._state[1] == self._ticket)

@@ -1,4 +1,4 @@
-"""What a device reaches at most: bandwidth of copying, reading and writing, and multiply-adds a second.
+"""The ceilings of a device: bandwidth of copying, reading and writing, and multiply-adds per second.
 
 Each is the best of a few ways to do it, measured as everything else is measured.
 """

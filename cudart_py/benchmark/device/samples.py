@@ -37,7 +37,7 @@ def has_capability(capability: str) -> bool:
 
 
 class Plan(NamedTuple):
-    """How each sample is taken: with the L2 cache overwritten before, how many calls in it, whether as a graph."""
+    """The plan of each sample: whether L2 is overwritten first, the number of calls, and whether they are a graph."""
 
     flush_l2: bool
     batch: int | None
@@ -88,7 +88,7 @@ def take_in_each(
     """
     device.synchronize()  # what the work needs may have been queued in any stream
     with Stream(non_blocking=True) as one:
-        # What is wrong with the work shows before so many streams are made, and the device is warm then.
+        # A mistake in the work shows before so many streams are made, and the device is warm then.
         first = take((functools.partial(work, one),), one, plan, replace(options, min_seconds=0, max_seconds=0), guard)
 
     def seconds(launch: Work, stream: Stream) -> float:

@@ -1,4 +1,4 @@
-"""One sample of device time: events around the work, behind a blocking kernel, with L2 in a known state."""
+"""One sample of device time: events around the work, after a blocking kernel, with L2 in a known state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DeviceTimer:
     """Time calls of `works`, one after the other in turn, on a stream. The current device is the stream's.
 
     `flush`: overwrite the L2 cache before each sample, unless it is a batch. `clock` reads the device's clock.
-    A sample behind the blocking kernel that timed out does not count: the batch is halved, and work that
+    A sample does not count if its blocking kernel timed out: the batch is halved, and work that
     cannot be queued at once, since it waits for the device itself, is measured without blocking.
     """
 
@@ -76,7 +76,7 @@ class DeviceTimer:
 
     @property
     def blocked(self) -> bool:
-        """Whether samples are taken behind the blocking kernel."""
+        """Whether samples are taken after the blocking kernel."""
         return self._blocker is not None
 
     @property

@@ -1,4 +1,4 @@
-"""What pytest has collected, to tell a stored benchmark that is gone from one that this run was not asked for."""
+"""The tests that pytest has collected, to tell a benchmark that is gone from one that was not asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CollectedTests:
     def __init__(self, config: pytest.Config) -> None:
         self._root = config.rootpath
         folder = config.invocation_params.dir
-        # Of a file with a test's name behind it only that test is collected.
+        # Of a file that is followed by a test's name only that test is collected.
         self._in_part = {
             (folder / argument.partition("::")[0]).resolve() for argument in config.args if "::" in argument
         }

@@ -43,7 +43,7 @@ _BETTER = r"lanes|smsp__sass_average_data_bytes_per_sector_.*|smsp__thread_inst_
 
 
 class Limit(NamedTuple):
-    """How much worse a figure may become: by so many percent if `relative`, else by so much."""
+    """The most by which a figure may become worse, in percent if `relative`."""
 
     figure: str
     amount: float
@@ -62,7 +62,7 @@ class Limit(NamedTuple):
 class Change:
     """A figure of one benchmark that differs from the stored run's.
 
-    Of a benchmark that only one of the runs has there is no figure, and `only` is "new", "not run" or "gone".
+    A benchmark that only one of the runs has has no figure, and `only` is "new", "not run" or "gone".
     """
 
     benchmark: str
@@ -80,7 +80,8 @@ def read_limit(text: str) -> Limit:
         raise ValueError(f"{text!r} is not FIGURE:PERCENT% or FIGURE:NUMBER, such as sectors:5%")
     if "__" not in match[1] and match[1] not in FIGURES:
         raise ValueError(
-            f"{match[1]!r} is no figure: it is one of {', '.join(FIGURES)}, or a metric's full name such as {_WARPS}"
+            f"{match[1]!r} is not a figure: choose one of {', '.join(FIGURES)}, or a metric's full name such as "
+            f"{_WARPS}"
         )
     return Limit(match[1], float(match[2]), bool(match[3]))
 

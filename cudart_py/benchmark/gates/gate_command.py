@@ -22,10 +22,10 @@ from .time_gate import Json, Verdict, baseline_text, compare, differences, merge
 
 # Returns the next run, of the named benchmarks alone where there are names; None where there are no more.
 Take = Callable[..., Json | None]
-# What seems slower is measured again until so many of these runs agree.
+# A benchmark that seems slower is measured again until so many of these runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
-# Where a quarter of the peers takes so many times as long as in the baseline, a benchmark that is slower says nothing.
+# If a quarter of the peers takes so many times as long as in the baseline, a slower benchmark says nothing.
 BUSY = 1.25
 # With this status pytest says that tests failed, and with others that it could not run them.
 TESTS_FAILED = 1
@@ -70,7 +70,7 @@ def _count(text: str) -> int:
 
 
 def _percentage(text: str) -> float:
-    """Read a limit. With one that is no number nothing would ever be slower."""
+    """Read a limit. With one that is not a number nothing would ever be slower."""
     try:
         value = float(text)
     except ValueError:
@@ -111,7 +111,7 @@ def _read(path: Path) -> dict[str, Any]:
         run = json.loads(path.read_text(encoding="utf-8"))
         run["benchmarks"], run["machine_info"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _GateError(f"{path} is no stored run: {type(error).__name__}: {error}") from error
+        raise _GateError(f"{path} is not a stored run: {type(error).__name__}: {error}") from error
     return dict(run)
 
 
@@ -201,7 +201,7 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
     baseline, limit = _read(options.baseline), options.limit / 100
     gpu = gpu_info()
     if not options.stored and len(set(gpu.get("devices", ()))) <= 1:
-        # What cannot be compared need not be measured.
+        # Benchmarks that cannot be compared need not be measured.
         _early(baseline, gpu)
     run = take()
     assert run is not None  # the first one is always there

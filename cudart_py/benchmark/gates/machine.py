@@ -1,4 +1,4 @@
-"""What a benchmark's times depend on beside the host: the GPUs, their driver, and versions."""
+"""The conditions of a benchmark's times besides the host: the GPUs, their driver, and versions."""
 
 from __future__ import annotations
 

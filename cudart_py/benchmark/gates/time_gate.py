@@ -22,17 +22,17 @@ from ..table import aligned
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
-# How many times the noise a figure may be away from the baseline's: with twice the noise of three runs, one of some
-# eighty calls' host times was called slower in most runs of unchanged code.
+# The number of times the noise by which a figure may differ from the baseline: with twice the noise of three runs, one
+# of some eighty calls' host times was called slower in most runs of unchanged code.
 _NOISE_TIMES = 3
-# Of fewer there is no quarter.
+# Fewer peers have no quarter.
 _FEWEST_PEERS = 4
-# What a baseline keeps of a benchmark's record, beside its figures.
+# The parts of a benchmark's record that a baseline keeps besides its figures.
 _KEPT = (
     *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
     "gate",
 )
-# What it leaves out of pytest-benchmark's statistics: the samples, and what its tables do not show.
+# The parts of pytest-benchmark's statistics that it leaves out: the samples, and those that no table shows.
 _DROPPED = ("data", "total", "ld15iqr", "hd15iqr", "iqr_outliers", "stddev_outliers")
 
 

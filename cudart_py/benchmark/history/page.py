@@ -85,7 +85,7 @@ def _facts(setup: Setup) -> str:
 def _section(setup: Setup, name: str) -> str:
     latest = setup.runs[-1]
     several = len(setup.runs) > 1
-    # Where each benchmark's trends are.
+    # The anchors of the benchmarks' trends.
     links = {benchmark: f"{name}-{number}" for number, benchmark in enumerate(setup.trends, 1)} if several else {}
     if several:
         compared = f"The latest run is {_described(latest)}, the one before {_described(setup.runs[-2])}."

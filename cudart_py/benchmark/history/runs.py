@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-# What pytest-benchmark itself takes for a stored run, and what it writes where there is no commit.
+# The files that pytest-benchmark itself takes for stored runs, and the words that it writes without a commit.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")
-# How --benchmark-autosave names a run, behind its number: by the commit and the date, which a run has anyway.
+# The name that --benchmark-autosave gives a run, after its number: the commit and the date, which a run has anyway.
 _AUTOSAVED = re.compile(r"_[^_]+_\d{8}_\d{6}(_uncommitted-changes)?$")
 
 
@@ -24,7 +24,7 @@ class StoreError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """What a run found of one benchmark.
+    """The results of a run for one benchmark.
 
     `name`: the test's full name. `seconds`: the median time, None where it was only counted. `quartiles`: of the times.
     `info`: the `extra_info` that the fixtures of the plugin wrote. `launches`: the counters of each launch.
@@ -69,7 +69,7 @@ class Run:
 def read_store(folder: Path) -> list[Run]:
     """Read the runs of a store, or of the folder of one machine in it, in the order of their dates.
 
-    Raises StoreError, whose text is one line, where there are none and for a file that is no stored run.
+    Raises StoreError, whose text is one line, where there are none and for a file that is not a stored run.
     """
     if not folder.is_dir():
         raise StoreError(f"there is no folder {folder}; pytest --benchmark-save=NAME makes .benchmarks")
@@ -100,7 +100,9 @@ def _read(file: Path) -> Run:
     except OSError as error:
         raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{file} is no run that pytest-benchmark stored ({type(error).__name__}: {error})") from error
+        raise StoreError(
+            f"{file} is not a run that pytest-benchmark stored ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _run(name: str, content: Mapping[str, Any]) -> Run:

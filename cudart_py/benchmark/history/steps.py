@@ -14,7 +14,7 @@ best fit (F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized
   belong to it.
 - The noise of a run is taken to be independent of the run before. asv also tries to explain the differences by a slow
   drift, and then finds steps only in long histories.
-- A level has at least three values, so that one or two runs on a busy machine are no steps.
+- A level has at least three values, so that one or two runs on a busy machine are not steps.
 
 No package is used for this. asv (0.6) promises no interface for other programs, brings ten packages and has no wheels
 for aarch64. ruptures (1.1) does not support Python 3.14. Apache Otava (0.8) pins one release of NumPy and needs clients
@@ -37,9 +37,9 @@ SHORTEST = 3
 SMALLEST = 0.01
 # asv's price of a step, in units of ln(n) / n.
 _PRICE = 4
-# What every value may differ from its level for nothing, as a part of it: measured times repeat no better.
+# The part of its level by which a value may differ from it at no cost: measured times repeat no better.
 _FLOOR = 1e-3
-# More steps than that are no history that a list of steps would explain, and each costs a pass over all intervals.
+# More steps than that are not a history that a list of steps would explain, and each costs a pass over all intervals.
 _MOST_STEPS = 20
 _TINY = 1e-12
 

@@ -16,7 +16,7 @@ from .steps import find_steps, levels
 
 
 class Figure(NamedTuple):
-    """What is followed: its name, whether it is the same in every run of the same code, and whether more is worse."""
+    """A followed figure: its name, whether all runs of the same code agree on it, and whether more is worse."""
 
     name: str
     exact: bool = False
@@ -27,7 +27,7 @@ TIME = Figure("time")
 
 
 class Conditions(NamedTuple):
-    """What must be the same in two runs for their figures to be compared; empty where it makes no difference."""
+    """The conditions that two runs must share for their figures to be compared; empty where they make no difference."""
 
     device: str
     driver: str = ""

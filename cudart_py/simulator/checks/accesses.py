@@ -17,7 +17,7 @@ ndarray = np.ndarray
 
 
 class MemoryAccess(NamedTuple):
-    """What an instruction does to memory, with the arguments of `Observer.access`.
+    """An instruction's access to memory, with the arguments of `Observer.access`.
 
     `positions` are the positions in the group of the lanes that do it; None stands for all. `register` is the number of
     the register that a load writes, among those of the instruction, and the first byte of it; None stands for all.

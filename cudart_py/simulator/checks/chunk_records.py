@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ChunkRecords:
-    """What the checks record of one chunk, each record made when it is first needed.
+    """The records of the checks for one chunk, each made when it is first needed.
 
     It doesn't refer to the chunk, which refers to it, so that both end when the chunk has run. `local_written` says of
     each word of local memory whether its thread has written it.

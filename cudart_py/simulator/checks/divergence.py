@@ -37,7 +37,7 @@ class Divergence:
     """
 
     def __init__(self, blocks: int) -> None:
-        # Where the lanes of each block wait: a number in `_places`, or -1.
+        # The place where the lanes of each block wait: a number in `_places`, or -1.
         self._waiting = np.full(blocks, -1)
         self._places: list[_Place] = []
         self._numbers: dict[tuple[int, ...], int] = {}

@@ -17,7 +17,7 @@ from ..state.memory.shadow import FILLED, ShadowMemory
 
 Array = NDArray[Any]
 
-# The time takes 32 bits of a record. A launch that would begin behind this one begins anew, with new records.
+# The time takes 32 bits of a record. A launch that would begin after this one begins anew, with new records.
 _LAST_BEGIN = 1 << 31
 # The record of a piece that was written before all times; machine code reads the lowest bits of a line's record.
 _WRITTEN = 4
@@ -119,7 +119,7 @@ class NativeRecords:
         if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
             shadow.initialised = True
             return
-        # What was written before is in the history.
+        # Earlier writes are in the history.
         written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
         history = shadow.history
         if not history.prepare(1 << shift, reads=False):

@@ -39,7 +39,7 @@ class LaunchCounters(Observer):
         self.grid = self.block_shape = (0, 0, 0)
         self.lines: dict[Line, dict[str, float]] = {}
         self.metrics: dict[str, float] = {}
-        # The texts of sources that are no files, by name.
+        # The texts of sources that are not files, by name.
         self.sources: dict[str, str] = {}
         self._blocks: dict[int, list[Any]] = {}
         self._sites: dict[int, tuple[Instruction, Tally]] = {}

@@ -22,7 +22,7 @@ _HALVES = (np.dtype(np.float16), BFLOAT16)
 
 @dataclass
 class _Handle:
-    """What a handle remembers: its stream, its workspace, and where alpha, beta and results lie."""
+    """The state of a handle: its stream, its workspace, and the place of alpha, beta and results."""
 
     stream: int = 0
     workspace: tuple[int, int] = (0, 0)
@@ -186,7 +186,7 @@ def gemm_strided_batched_ex(
     stride_a: int, b: int, btype: int, ldb: int, stride_b: int, beta: int, c: int, ctype: int, ldc: int, stride_c: int,
     batch_count: int, compute_type: int, algo: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue products of many matrices, each some elements behind the one before (cublasGemmStridedBatchedEx)."""
+    """Queue products of many matrices, each some elements after the one before (cublasGemmStridedBatchedEx)."""
     operands = (a, atype, lda, stride_a), (b, btype, ldb, stride_b), (c, ctype, ldc, stride_c)
     name = "cublasGemmStridedBatchedEx"
     _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
@@ -201,7 +201,7 @@ def _geam(
     dtype: np.dtype[Any], handle: int, transa: int, transb: int, m: int, n: int, alpha: int, a: int, lda: int,
     beta: int, b: int, ldb: int, c: int, ldc: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue c = alpha op(a) + beta op(b) (cublasSgeam and its kin)."""
+    """Queue c = alpha op(a) + beta op(b) (cublasSgeam and related functions)."""
     found = _handles.find(handle)
     first, second = _factors(found, dtype, alpha, beta)
     left = columns(int(a), *((m, n) if transa == Operation.N else (n, m)), lda, dtype)
@@ -266,7 +266,7 @@ def _gemv(
     dtype: np.dtype[Any], handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int, incx: int,
     beta: int, y: int, incy: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue y = alpha op(a) x + beta y (cublasSgemv and its kin)."""
+    """Queue y = alpha op(a) x + beta y (cublasSgemv and related functions)."""
     found = _handles.find(handle)
     factor, rest = _factors(found, dtype, alpha, beta)
     _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: only positive ones are done in software")

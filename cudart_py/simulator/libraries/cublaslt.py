@@ -27,7 +27,7 @@ _handles: Objects[str] = Objects(Status.NOT_INITIALIZED)
 _products: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
 _layouts: Objects[tuple[int, int, int, int]] = Objects(Status.INVALID_VALUE)
 _preferences: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
-# Where a product keeps its two types, besides the attributes that are set.
+# The attributes in which a product keeps its two types, besides those that are set.
 _COMPUTE, _SCALE = int(MatmulDescAttribute.COMPUTE_TYPE), int(MatmulDescAttribute.SCALE_TYPE)
 
 

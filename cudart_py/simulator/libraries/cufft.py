@@ -47,7 +47,7 @@ class _Side(NamedTuple):
 
 @dataclass
 class _Plan:
-    """What a plan remembers: its stream and work area, and once it is made, its transforms."""
+    """The state of a plan: its stream and work area, and once it is made, its transforms."""
 
     stream: int = 0
     area: int = 0
@@ -151,7 +151,7 @@ def _shape(lengths: tuple[int, ...], dtype: np.dtype[Any], other: np.dtype[Any])
 
 def _side(shape: tuple[int, ...], layout: tuple[Any, int, int], dtype: np.dtype[Any]) -> _Side:
     embed, stride, distance = layout
-    if not embed:  # a null pointer: all elements lie one behind the other, whatever the stride says
+    if not embed:  # a null pointer: all elements are contiguous, whatever the stride says
         return _Side(dtype, shape, 1, math.prod(shape))
     return _Side(dtype, tuple(int(size) for size in embed), int(stride), int(distance))
 
@@ -172,10 +172,10 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
         with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
             out.elements[...] = narrowed(_transformed(numbers, lengths, axes, dtype_out, direction), dtype_out)
 
-    # Spectra of several axes are spoiled on the way to real numbers, as the documentation warns.
-    spoiled = [x] if not _is_complex(dtype_out) and len(lengths) > 1 else []
+    # Spectra of several axes are overwritten on the way to real numbers, as the documentation warns.
+    overwritten = [x] if not _is_complex(dtype_out) and len(lengths) > 1 else []
     area = [] if found.allocates else [vector(found.area, found.work_bytes, np.uint8)]
-    queue(found.stream, name, transform, reads=[x], writes=[out, *spoiled], workspaces=area)
+    queue(found.stream, name, transform, reads=[x], writes=[out, *overwritten], workspaces=area)
 
 
 def _transformed(

@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass
 class _DeviceGenerator:
-    """What a generator for device memory has beyond the host generator that draws for it."""
+    """The state of a generator for device memory besides the host generator that draws for it."""
 
     kind: int
     stream: int = 0

@@ -187,7 +187,7 @@ def xgeqrf(
 
 @_call
 def _orgqr_buffer_size(dtype: np.dtype[Any], handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int) -> int:
-    """Return the elements of the workspace (cusolverDnSorgqr_bufferSize and its kin)."""
+    """Return the elements of the workspace (cusolverDnSorgqr_bufferSize and related functions)."""
     return WORKSPACE
 
 
@@ -196,7 +196,7 @@ def _orgqr(
     dtype: np.dtype[Any], handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int, work: int, lwork: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue Q of its reflectors, in place (cusolverDnSorgqr and its kin)."""
+    """Queue Q of its reflectors, in place (cusolverDnSorgqr and related functions)."""
     matrix, scales = columns(int(a), m, n, lda, dtype), vector(int(tau), k, dtype)
 
     def build() -> int:
@@ -215,7 +215,7 @@ def _ormqr_buffer_size(
     dtype: np.dtype[Any], handle: int, side: int, trans: int, m: int, n: int, k: int, a: int, lda: int, tau: int,
     c: int, ldc: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Return the elements of the workspace (cusolverDnSormqr_bufferSize and its kin)."""
+    """Return the elements of the workspace (cusolverDnSormqr_bufferSize and related functions)."""
     return WORKSPACE
 
 
@@ -224,7 +224,7 @@ def _ormqr(
     dtype: np.dtype[Any], handle: int, side: int, trans: int, m: int, n: int, k: int, a: int, lda: int, tau: int,
     c: int, ldc: int, work: int, lwork: int, dev_info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the product of Q, known by its reflectors, and a matrix, into that (cusolverDnSormqr and its kin)."""
+    """Queue the product of Q, known by its reflectors, and a matrix, into that (cusolverDnSormqr and others)."""
     order = m if side == SideMode.LEFT else n
     reflectors, scales = columns(int(a), order, k, lda, dtype), vector(int(tau), k, dtype)
     out = columns(int(c), m, n, ldc, dtype)

@@ -92,13 +92,13 @@ __all__ = [
 ]
 
 _call = entry(Status.EXECUTION_FAILED)
-# What the functions say that they work in, in bytes.
+# The workspace that the functions ask for, in bytes.
 _WORKSPACE = 64
 
 
 @dataclass
 class _Handle:
-    """What a handle remembers."""
+    """The state of a handle."""
 
     stream: int = 0
 
@@ -212,7 +212,7 @@ def _queue_product(
 
 
 def _gemvi_buffer_size(handle: int, trans_a: int, m: int, n: int, nnz: int) -> int:
-    """Return the bytes of the buffer (cusparseSgemvi_bufferSize and its kin)."""
+    """Return the bytes of the buffer (cusparseSgemvi_bufferSize and related functions)."""
     return _WORKSPACE
 
 
@@ -221,7 +221,7 @@ def _gemvi(
     dtype: np.dtype[Any], handle: int, trans_a: int, m: int, n: int, alpha: int, a: int, lda: int, nnz: int,
     x_val: int, x_ind: int, beta: int, y: int, idx_base: int, p_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue y = alpha op(a) x + beta y of a dense matrix and a sparse vector (cusparseSgemvi and its kin)."""
+    """Queue y = alpha op(a) x + beta y of a dense matrix and a sparse vector (cusparseSgemvi and related functions)."""
     found, factor, rest = _handles.find(handle), from_host(alpha, dtype), from_host(beta, dtype)
     if trans_a == Operation.CONJUGATE_TRANSPOSE:
         raise LibraryError(Status.NOT_SUPPORTED, "the matrix is not conjugated by this function")

@@ -15,13 +15,13 @@ from .common.functions import LibraryError, Objects
 from .common.numbers import DTYPES, LETTERS
 from .common.operands import Operand, columns, vector
 
-# What the functions say that they work in: bytes on the device, and on the host.
+# The workspaces that the functions ask for, in bytes: on the device and on the host.
 WORKSPACE = 256
 
 
 @dataclass
 class Handle:
-    """What a handle remembers."""
+    """The state of a handle."""
 
     stream: int = 0
 
@@ -40,7 +40,7 @@ def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> O
 
 
 def lapack_function(name: str, matrix: Operand) -> Callable[..., Any]:
-    """Return a function of LAPACK by its name behind the letter of the dtype."""
+    """Return a function of LAPACK by its name after the letter of the dtype."""
     letter = next(letter for letter, dtype in LETTERS.items() if dtype == matrix.dtype)
     found: Callable[..., Any] = getattr(lapack, letter + name)
     return found

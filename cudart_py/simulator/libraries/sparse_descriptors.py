@@ -42,7 +42,7 @@ class SparseMatrix:
 
     @property
     def arrays(self) -> tuple[Operand, Operand, Operand]:
-        """What a product reads of the matrix."""
+        """The arrays of the matrix that a product reads."""
         return self.offsets, self.indices, self.values
 
     def load(self) -> Any:
@@ -52,7 +52,7 @@ class SparseMatrix:
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
-        # Slices lie one behind the other, each column by column; unused places have the index -1.
+        # Slices follow one another, each column by column; unused places have the index -1.
         places = np.arange(len(values))
         slices = np.searchsorted(offsets, places, "right") - 1
         rows = slices * self.slice_size + (places - offsets[slices]) % self.slice_size
@@ -62,7 +62,7 @@ class SparseMatrix:
 
 @dataclass
 class SparseProduct:
-    """What the phases of a product of sparse matrices hand on: the product itself."""
+    """The product of sparse matrices, which its phases pass on."""
 
     product: Any = None
 

@@ -62,7 +62,7 @@ class Context:
         self.limits = default_limits()
         # Limits that may no longer be set, since code that depends on them was loaded.
         self.fixed_limits: set[int] = set()
-        # What the fault's report says that has ended the context, "" before.
+        # The report of the fault that has ended the context, "" before.
         self.ended_by = ""
         self.failure: CUresult | None = None
         # A text that says what was broken off, until a call that waits for the work has reported it.

@@ -59,7 +59,7 @@ class Device:
 
 
 class _State:
-    """What cuInit makes; a forked child has none of it."""
+    """The state that cuInit makes; a forked child has none of it."""
 
     def __init__(self) -> None:
         self.devices: list[Device] = []

@@ -43,7 +43,7 @@ def cuInit(Flags: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
     if state.initialised:
         return
-    # What launches ask of the environment is checked before anything is begun.
+    # The environment of launches is checked before anything is begun.
     refuse_old_names()
     launch_limits()
     engine()

@@ -36,7 +36,7 @@ def reset(in_use: Collection[int]) -> None:
         references = context.references
         end(context, in_use)
         context.references, context.sticky = references, None
-    # What was found before is nothing that a later call should speak of.
+    # Later calls should not report what was found before.
     fault_reports.take_report()
     findings.pending.clear()
 

@@ -47,7 +47,7 @@ def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
 def cuStreamBeginCaptureToGraph(
     hStream: Any, hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, mode: Any
 ) -> None:
-    """Begin to capture what a stream is given into a graph, behind some nodes, as cuStreamBeginCaptureToGraph."""
+    """Begin to capture what a stream is given into a graph, after some nodes, as cuStreamBeginCaptureToGraph."""
     stream, graph = _free_stream(hStream), find_graph(hGraph)
     before = find_nodes(graph, dependencies, numDependencies)
     Capture(stream, _mode(mode), graph, tuple(before))

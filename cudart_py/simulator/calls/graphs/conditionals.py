@@ -22,7 +22,7 @@ from ...state.queue.graphs import Graph, find_graph, find_nodes
 from ..entry import entry
 
 _KIND = CUgraphConditionalNodeType
-# The graphs of a CUDA_CONDITIONAL_NODE_PARAMS, behind the handle, the type and the size.
+# The graphs of a CUDA_CONDITIONAL_NODE_PARAMS come after the handle, the type and the size.
 _GRAPHS_OFFSET = 16
 
 

@@ -43,7 +43,7 @@ class FlatGraph:
         return RunConditional(operation, [(body.operations, body.before) for body in bodies])
 
     def _add(self, graph: Graph, entry: frozenset[int]) -> frozenset[int]:
-        """Add the operations of a graph behind some places, and return the places that come last in it."""
+        """Add the operations of a graph after some places, and return the places that come last in it."""
         ends: dict[Node, frozenset[int]] = {}
         for node in graph.nodes:
             start = frozenset[int]().union(*(ends[before] for before in node.dependencies)) or entry

@@ -107,11 +107,11 @@ def cuGraphNodeGetDependencies(hNode: Any, numDependencies: Any = 0) -> tuple[li
 
 @entry(values=3)
 def cuGraphNodeGetDependentNodes(hNode: Any, numDependentNodes: Any = 0) -> tuple[list[Any], list[Any], int]:
-    """Return the nodes behind a node, or with 0 how many there are, as cuGraphNodeGetDependentNodes."""
+    """Return the nodes after a node, or with 0 how many there are, as cuGraphNodeGetDependentNodes."""
     node, wanted = find_node(hNode), number(numDependentNodes)
-    # Nodes do not know those behind them, so that they are no circle of references.
-    behind = [other for graph in graphs for other in graph.nodes if node in other.dependencies]
-    after, count = _listed(behind, wanted)
+    # Nodes do not know those after them, so that they do not form a circle of references.
+    dependents = [other for graph in graphs for other in graph.nodes if node in other.dependencies]
+    after, count = _listed(dependents, wanted)
     return after, [CUgraphEdgeData() for _ in range(wanted)], count
 
 

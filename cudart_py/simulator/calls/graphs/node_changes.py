@@ -26,7 +26,7 @@ from ..modules.functions import find_function
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
 
-# What can be left out of launches.
+# The operations that can be left out of launches.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
 
 

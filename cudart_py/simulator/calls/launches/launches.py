@@ -116,7 +116,7 @@ class KernelLaunch(Operation):
 
 
 def launch_limits() -> tuple[int | None, int | None]:
-    """Return the most steps and seconds that a launch may take, from the environment; None is no limit."""
+    """Return the most steps and seconds that a launch may take, from the environment; None stands for no limit."""
     steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
     seconds = whole_number(SECONDS_VARIABLE, _USUAL_SECONDS, 0, 1 << 62)
     return steps or None, seconds or None

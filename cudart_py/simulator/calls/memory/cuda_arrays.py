@@ -1,6 +1,6 @@
 """CUDA arrays: memory whose layout is the driver's own, which copies, textures and surfaces reach by coordinates.
 
-Here the elements of a row lie one behind the other, rows behind rows, and planes or layers behind each other.
+Here the elements of a row are contiguous, and so are the rows, and the planes or layers.
 """
 
 from __future__ import annotations

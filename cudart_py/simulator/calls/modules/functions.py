@@ -37,7 +37,7 @@ class LoadedFunction:
         self._stack = counts[1] if counts else None
         self.layout = tuple((parameter.offset, parameter.size) for parameter in kernel.params)
         self.offsets = [parameter.offset for parameter in kernel.params]
-        # How an array of pointers to the parameters is read.
+        # The layout of an array of pointers to the parameters.
         self.pointers = struct.Struct(f"{len(self.layout)}N")
         # The clusters of launches whose shape was checked, until an attribute changes.
         self.shapes: dict[tuple[Any, ...], tuple[int, int, int]] = {}

@@ -38,7 +38,7 @@ _FIXED_LIMITS = {
     "malloc": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
     "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
 }
-# A comment with a list in JSON: the source's name, its text, and the line that compiled a source that is no file.
+# A comment with a list in JSON: the source's name, its text, and the line that compiled a source that is not a file.
 _FOLDER = re.compile(r"^// cudart-py: folder (\".*\")\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
@@ -163,7 +163,7 @@ def _check_target(target: str) -> None:
     """Refuse PTX for an architecture that the device's compiler does not know, or for one newer than the device."""
     device = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
     number, suffix = int(target.removeprefix("sm_").rstrip("af")), target[-1]
-    # What is for one architecture alone runs on no other, and what is for a family on its members.
+    # Code for one architecture alone runs on no other, and code for a family runs on its members.
     fits = number == device if suffix == "a" else number // 10 == device // 10 if suffix == "f" else True
     if number > device or not fits:
         put_report(f"the PTX is for {target}, and the device is sm_{device}")

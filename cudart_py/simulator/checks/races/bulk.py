@@ -55,7 +55,7 @@ class BulkCopies:
         self._barriers = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._waits: dict[int, _Waits] = {}
         self.fences = ProxyFences(chunk)
-        # What bulk copies read, and matrix instructions, each in groups of their own; by the opcode's first name.
+        # The reads of bulk copies and of matrix instructions, each in groups of their own, by the opcode's first name.
         self._reads: dict[str, AsynchronousCopies] = {}
 
     def reads(self, name: str) -> AsynchronousCopies:

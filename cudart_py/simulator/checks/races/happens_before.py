@@ -33,7 +33,7 @@ Array = NDArray[Any]
 # Returns which accesses of threads at times happen before what threads do now.
 Ordered = Callable[[Array, Array, Array], Array]
 
-# How many releases of a thread, a warp or a block are remembered; older ones count as acquired by everybody.
+# The number of releases of a thread, a warp or a block that are remembered; older ones count as acquired by everybody.
 _KEPT = 4
 _FOREVER = np.int64(1 << 62)
 
@@ -49,7 +49,7 @@ class _Reach:
         # The column of each owner's releases, once equal columns share one.
         self._column: Array | None = None
         count = int(owner[-1]) + 1
-        # What each lane's last fence covers, when each owner last released, and what those releases covered.
+        # The coverage of each lane's last fence, the time of each owner's last releases, and their coverage.
         self.fenced = np.zeros(len(owner), np.int64)
         self._times = np.zeros((_KEPT, count), np.int64)
         self._covers = np.zeros((_KEPT, count), np.int64)
@@ -74,7 +74,7 @@ class _Reach:
         columns = owners if self._column is None else self._column.take(owners)
         times, covers = self._times[:, columns], self._covers[:, columns]
         until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
-        # Where even the oldest release that is known came later, there may have been an earlier one.
+        # If even the oldest release that is known came later, there may have been an earlier one.
         until[times[-1] > acquired] = _FOREVER
         return until
 
@@ -115,7 +115,7 @@ class _Scope:
 
 
 class HappensBefore:
-    """What the threads of one chunk have waited for, released and acquired.
+    """The waits, releases and acquisitions of the threads of one chunk.
 
     It lives as long as the launch, and so keeps nothing of the chunk but its shape.
     """

@@ -48,7 +48,7 @@ class ProxyFences:
             self._clocks[lanes] = clocks
 
     def missing(self, writers: Array, when: Array, readers: Array, order: HappensBefore, ordered: Ordered) -> Array:
-        """Return the positions of stores by lanes behind which no fence lies for the lanes that read them now."""
+        """Return the positions of stores that no fence follows for the lanes that read them now."""
         late = np.flatnonzero(np.maximum(self._times[0, writers], self._times[0, readers]) <= when)
         if not len(late) or not self._times.any():
             return late

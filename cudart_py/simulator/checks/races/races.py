@@ -126,7 +126,7 @@ class Races:
         """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
 
         Strong ones don't race with each other, unless their threads are of different blocks and one has block scope.
-        Writing the value that is there already is no race with the write of that value.
+        Writing the value that is there already is not a race with the write of that value.
         """
         race = None
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
@@ -161,7 +161,7 @@ class Races:
         """
         chunk, index = footprint.group.chunk, footprint.index
         recent, others = before >= self._begin, _of_other_blocks(chunk, before, records)
-        # What a thread has done with block scope, a later atomic of its block doesn't widen.
+        # A later atomic of its block doesn't widen what a thread has done with block scope.
         records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
         history.writes[index] = records
         left = history.writes[index]
@@ -238,7 +238,7 @@ class Races:
         strong = records & STRONG != 0
         if exempt:
             return np.asarray(~strong)
-        # Where one of the two is for its own block alone, they aren't atomic to one another.
+        # If one of the two is for its own block alone, they aren't atomic to one another.
         scoped = apart & ((records & BLOCK_SCOPE != 0) | (strength == _BLOCK_ATOMIC))
         if kind == "read":
             return np.asarray(~strong | scoped)

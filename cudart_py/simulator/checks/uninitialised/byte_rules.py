@@ -37,7 +37,7 @@ _MOST = 8
 
 
 class Rule(NamedTuple):
-    """How the bytes of a written register come about: `sources` has the source bytes of each.
+    """The origin of the bytes of a written register: `sources` has the source bytes of each.
 
     `how` says when a byte is undefined: when "any" of its sources is; when one is, and the "rest" is constant; or
     when of "every" register among them a byte is.

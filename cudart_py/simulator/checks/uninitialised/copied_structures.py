@@ -64,7 +64,7 @@ class CopiedStructure(NamedTuple):
 
 def copied_structures(code: Code, instructions: Sequence[Instruction]) -> list[CopiedStructure]:
     """Return the copies among the instructions of a block whose stores bring what the block has loaded."""
-    # What wrote each register last: the number of an instruction, and whether it is a load.
+    # The last write of each register: the number of an instruction, and whether it is a load.
     writers: dict[int, tuple[int, bool]] = {}
     found: dict[tuple[int, int, int, int], dict[int, tuple[int, int]]] = {}
     for number, instruction in enumerate(instructions):

@@ -1,6 +1,6 @@
 """Marks of uninitialised values in registers, followed until they reach an address, a branch or a store.
 
-Reading uninitialised bytes is no mistake by itself: padding is copied, and a lane may ignore a value that it has read.
+Reading uninitialised bytes is not a mistake by itself: padding is copied, and a lane may ignore a value that it reads.
 So a register that received such a value is marked for the lanes concerned, byte by byte, and the marks pass from
 operands to results. Instructions that choose (selections, comparisons) pass them only when all their operands are
 marked. Stores to shared and local memory pass them on to its bytes, and loads pass them back. A store to global memory
@@ -49,7 +49,7 @@ class _Step(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """Where a marked value is used (an address, a branch or a store), the instruction, and a lane's position."""
+    """The use of a marked value (an address, a branch or a store), the instruction, and a lane's position."""
 
     sink: str
     instruction: Instruction
@@ -75,7 +75,7 @@ class Marks:
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._marks: dict[tuple[int, int, int], Array] = {}
-        # Where the value of a register came from that was marked last in any lane.
+        # The origin of the value of a register that was marked last in any lane.
         self._origins: dict[tuple[int, int, int], Origin] = {}
         self._memory = MemoryMarks()
         self._pending: list[tuple[Instruction, Array, Origin, tuple[int, int] | None]] = []
@@ -111,7 +111,7 @@ class Marks:
         pending, self._pending = self._pending, []
         touched, self._touched = self._touched, []
         reached: _Reached | None = None
-        # What the stores of structures bring that are being copied, by the numbers of their instructions.
+        # The values that stores of copied structures bring, by the numbers of their instructions.
         copied: dict[int, _Stored] = {}
         for number, step in enumerate(steps):
             here = [one for one in touched if one.site is step.instruction]

@@ -20,10 +20,10 @@ Array = NDArray[Any]
 
 
 class MatrixRule(NamedTuple):
-    """How the elements in one register of a product, or of a transposed matrix, come about.
+    """The origin of the elements in one register of a product or of a transposed matrix.
 
     `number` is that of the register among those of the result. `operands` has the slots of a, b and c, or of the one
-    matrix that is transposed; an operand that is no register has the slot -1. `fragments` begin with the result's.
+    matrix that is transposed; an operand that is not a register has the slot -1. `fragments` begin with the result's.
     """
 
     slot: int

@@ -84,7 +84,7 @@ class MemoryMarks:
     def __init__(self) -> None:
         self._bytes: dict[str, Array] = {}
         self._numbers: dict[int, int] = {}
-        # Where the value came from that each store brought last.
+        # The origin of the value that each store brought last.
         self._origins: dict[int, Origin] = {}
 
     def __bool__(self) -> bool:

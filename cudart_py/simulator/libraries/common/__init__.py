@@ -1,1 +1,1 @@
-"""What the software versions of the libraries share: their calls, operands and numbers."""
+"""The common parts of the software versions of the libraries: calls, operands and numbers."""

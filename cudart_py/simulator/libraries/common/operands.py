@@ -30,7 +30,7 @@ class Operand:
 
     @property
     def extent(self) -> int:
-        """The bytes from the first to behind the last element."""
+        """The bytes from the first element to the end of the last."""
         if not math.prod(self.shape):
             return 0
         steps = zip(self.shape, self.strides, strict=True)

@@ -22,7 +22,7 @@ REGISTERED = "registered"
 MANAGED = "managed"
 HEAP = "heap"
 ARRAY = "array"
-# What takes the device's own memory, and is asked for by calls.
+# The kinds that take the device's own memory and are made by calls.
 ON_DEVICE = (DEVICE, ARRAY)
 
 # The driver takes multiples of so many bytes of a device's memory.
@@ -37,7 +37,7 @@ def rounded(size: int) -> int:
 
 
 class AllocationRecord(NamedTuple):
-    """What is remembered of an allocation after its end; as a string it names the allocation in a report."""
+    """The record of an allocation after its end; as a string it names the allocation in a report."""
 
     address: int
     size: int

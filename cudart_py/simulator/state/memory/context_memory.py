@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ContextMemory:
-    """What the kernels of one context may touch: the memory that the PTX machine is given."""
+    """The memory that the kernels of one context may touch, as the PTX machine is given it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

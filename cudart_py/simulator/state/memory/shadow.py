@@ -23,7 +23,7 @@ MOST_THREADS = 1 << _THREAD_BITS
 THREAD = MOST_THREADS - 1
 STRONG = MOST_THREADS
 BLOCK_SCOPE = STRONG << 1
-# How far the time is shifted in a record.
+# The number of bits by which the time is shifted in a record.
 TIME = _THREAD_BITS + 2
 FILLED = 1 << TIME
 _WORD = 2
@@ -203,7 +203,7 @@ class ShadowMemory:
         self.first = address & ~3
         self.size = size + (address & 3)
         self.initialised = initialised
-        # How often the pieces were looked through for whether all are written by now.
+        # The number of times that the pieces were searched for ones that are not written yet.
         self.looked = 0
         self.history = History(self.size)
         self.native: dict[tuple[int, int], Any] = {}

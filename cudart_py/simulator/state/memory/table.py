@@ -31,7 +31,7 @@ _SAME_STREAM = "allocate in the stream of the work (stream=s), or let one stream
 
 
 class _Freed(NamedTuple):
-    """What is remembered of a free: of a stream-ordered one also its stream, and the number of the work that freed.
+    """The record of a free: of a stream-ordered one also its stream, and the number of the work that freed.
 
     It has not the allocation itself, which would keep alive what it belongs to.
     """
@@ -211,7 +211,7 @@ def describe(address: int, context: Context | None = None) -> str:
     if freed is not None:
         text = f"{_bytes(address - freed.record.address)} into {freed.record}, which was freed"
         elsewhere = _freed_elsewhere(freed)
-        # What has taken the freed bytes is what the program means now, unless this work came before the free.
+        # The program now means the allocation that took the freed bytes, unless this work came before the free.
         beside = "" if elsewhere else _beside(address, freed.record)
         return f"{beside}; earlier, it was {text}" if beside else text + elsewhere
     beside = _beside(address)

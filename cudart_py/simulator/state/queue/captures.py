@@ -1,7 +1,7 @@
 """Captures: streams whose operations become a graph's nodes instead of work.
 
 The streams of a capture are the one that began it, its origin, and those that have waited for its events. What the
-driver can't capture spoils it: everything answers CUDA_ERROR_STREAM_CAPTURE_INVALIDATED then, until it is ended.
+driver can't capture invalidates it: everything answers CUDA_ERROR_STREAM_CAPTURE_INVALIDATED then, until it is ended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ of_thread = _CaptureModes()
 class Capture:
     """A capture under way: its graph, and for each stream the nodes that its next node comes after.
 
-    It makes a graph, or adds to one that the caller has, behind its nodes `before`.
+    It makes a graph, or adds to one that the caller has, after its nodes `before`.
     """
 
     def __init__(self, origin: Stream, mode: int, graph: Graph | None = None, before: tuple[Node, ...] = ()) -> None:
@@ -56,12 +56,12 @@ class Capture:
         active.append(self)
 
     def require_valid(self) -> None:
-        """Raise CUDA_ERROR_STREAM_CAPTURE_INVALIDATED once something has spoiled the capture."""
+        """Raise CUDA_ERROR_STREAM_CAPTURE_INVALIDATED once something has invalidated the capture."""
         if self.invalid:
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 
     def invalidate(self) -> None:
-        """Mark the capture as spoiled, which only its end changes."""
+        """Mark the capture as invalidated, which only its end changes."""
         self.invalid = True
 
     def add(self, stream: Stream, operation: Operation | None) -> None:
@@ -147,7 +147,7 @@ def end_captures(context: Context) -> None:
 
 
 def refuse_unsafe() -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil the capture, where a capture forbids unsafe calls."""
+    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidate the capture, where a capture forbids unsafe calls."""
     mode = of_thread.mode
     if not active or mode == RELAXED:
         return
@@ -157,25 +157,25 @@ def refuse_unsafe() -> None:
         for capture in active
         if (capture.thread == thread and capture.mode != RELAXED) or (mode == GLOBAL and capture.mode == GLOBAL)
     ]
-    _spoil(forbid, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    _invalidate(forbid, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
 
 
 def refuse_all(context: Context) -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil them, where a context has captures of any mode."""
+    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidate them, where a context has captures of any mode."""
     of_context = [capture for capture in active if capture.origin.context is context]
-    _spoil(of_context, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    _invalidate(of_context, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
 
 
 def refuse_implicit(stream: Stream) -> None:
     """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while it would wait for a captured one."""
     if stream.is_legacy:
         blocked = [capture for capture in active if capture.blocks_legacy(stream.context)]
-        _spoil(blocked, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        _invalidate(blocked, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
 
 
-def _spoil(spoilt: list[Capture], status: CUresult) -> None:
-    """Raise a status because of some captures, where there are any."""
-    for capture in spoilt:
+def _invalidate(captures: list[Capture], status: CUresult) -> None:
+    """Invalidate some captures, and raise a status if there are any."""
+    for capture in captures:
         capture.invalidate()
-    if spoilt:
+    if captures:
         raise StatusError(status)

@@ -47,13 +47,13 @@ class Operation:
 
 
 class AccountingOperation(Operation):
-    """An operation that only keeps account of memory, and so runs behind work that was broken off too."""
+    """An operation that only keeps account of memory, and so runs after work that was broken off too."""
 
     __slots__ = ()
 
 
 class FaultError(Exception):
-    """What went wrong in a piece of work; a sticky fault ends its context."""
+    """A fault in a piece of work; a sticky fault ends its context."""
 
     def __init__(self, status: CUresult, report: str, *, sticky: bool = True) -> None:
         super().__init__(report)

@@ -92,7 +92,7 @@ class Work:
                 put_report(fault.report)
             except BaseException as error:
                 self.broken = context.untold = f"{operation} was broken off by {type(error).__name__}"
-                _drop_behind(context)
+                _drop_after(context)
                 raise
         self.finished = next(_sequence)
         self.time = time.perf_counter_ns()
@@ -107,8 +107,8 @@ def _run_exposed(operation: Operation, context: Context) -> None:
         progress.conceal()
 
 
-def _drop_behind(context: Context) -> None:
-    """Mark what a context has queued behind work that was broken off as done and broken."""
+def _drop_after(context: Context) -> None:
+    """Mark what a context has queued after work that was broken off as done and broken."""
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
     for work in needed(tails):
         if any(before.broken for before in work.after):
