@@ -152,7 +152,7 @@ class KernelFaultError(CudaError):
     """A kernel that failed while it ran.
 
     The error is sticky: every later call in this context fails with it, and on a real device only a
-    new process recovers. On the simulator `cuda.reset()` begins anew in the same one.
+    new process recovers. On the simulator `cuda.reset()` starts afresh in the same one.
     """
 
 

@@ -71,7 +71,7 @@ class _Comparison(NamedTuple):
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
 _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
-# Why the workers of pytest-xdist have run nothing.
+# The reasons why the workers of pytest-xdist have run nothing.
 _refusals: pytest.StashKey[list[str]] = pytest.StashKey()
 # The key of a worker's refusal in what it returns to the process that started it.
 _REFUSAL = "cudart_py_refusal"

@@ -25,7 +25,7 @@ class MeasureOptions:
     - `precision`: stop when the standard error of the median is at most this part of the median.
     - `min_samples`: take so many samples in any case, however long that takes.
     - `max_samples`: never take more samples.
-    - `min_seconds`: sample for so long at least, since clocks and other work on the machine change in milliseconds.
+    - `min_seconds`: sample for at least so long, since clocks and other work on the machine change in milliseconds.
     - `max_seconds`: stop after so long, unless `min_samples` are still missing.
     - `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
     """

@@ -25,7 +25,7 @@ def at_reset(forget: Callable[[], object]) -> None:
 
 
 def reset() -> None:
-    """Begin anew in this process, on all devices: the way on after a fault in a kernel, which ends everything else.
+    """Start afresh in this process, on all devices: the way on after a fault in a kernel, which ends everything else.
 
     Every array, stream, event, module, graph and pool that was made before is closed: to use it raises a ValueError
     that names `cuda.reset()`, and nothing is given back to the driver. Work that nobody has waited for does not run.
@@ -35,12 +35,12 @@ def reset() -> None:
     `gc.freeze()` has set aside is collected again, since arrays from before may be among it.
 
     No other thread may use CUDA meanwhile. Raises NotSupportedError, and changes nothing, where the driver lacks the
-    capability `reset`, as a GPU's does: there only a new process begins anew. Raises CaptureError while a stream is
+    capability `reset`, as a GPU's does: there only a new process starts afresh. Raises CaptureError while a stream is
     being captured. A host function of a stream cannot call it.
     """
     if "reset" not in capabilities():
         raise errors.NotSupportedError(
-            "this driver lacks the capability 'reset': a GPU's context that a fault has ended begins anew in a new "
+            "this driver lacks the capability 'reset': a GPU's context that a fault has ended starts afresh in a new "
             "process only, and the simulator's with CUDART_PY_DRIVER=simulator"
         )
     if captures:

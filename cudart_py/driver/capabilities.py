@@ -24,7 +24,7 @@ def capabilities() -> frozenset[str]:
     | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
     | `peer` | at least one pair of devices can access each other's memory |
     | `profile` | `cuda.profile()` counts what a launch does |
-    | `reset` | `cuda.reset()` begins anew in this process, after a fault too |
+    | `reset` | `cuda.reset()` starts afresh in this process, after a fault too |
     """
     found = set(chosen().abilities())
     count = api.cuDeviceGetCount()

@@ -71,8 +71,8 @@ def compile(
     the device's; for a virtual one, such as "compute_80", the driver compiles the PTX. `std` is such as "c++20";
     `include` lists folders, `define` maps macros to values (None: just defined), `options` go to NVRTC as they are.
     `name` is what messages and reports call the source, by default its path, or "kernel.cu" for text. The result is
-    kept on disk and found again by source, options and included headers; `cache=False` compiles anew, and so does a
-    source in which macros say what is included.
+    kept on disk and found again by source, options and included headers; `cache=False` always compiles, and so does
+    a source in which macros say what is included.
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """

@@ -139,7 +139,7 @@ _thread = _Thread()
 
 
 def _forget_all() -> None:
-    """Forget what all threads have, when a reset has closed it; each makes anew what it needs."""
+    """Forget what all threads have, when a reset has closed it; each makes again what it needs."""
     global _thread
     _thread = _Thread()
 

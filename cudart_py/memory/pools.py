@@ -208,7 +208,7 @@ class MemoryPool(Handle):
         self._set("RELEASE_THRESHOLD", arguments.integer("MemoryPool", "release_threshold", nbytes, 0, most))
 
     def trim(self, keep: int = 0) -> None:
-        """Give unused memory back to the device until `keep` bytes are left at least (cuMemPoolTrimTo)."""
+        """Give unused memory back to the device until at least `keep` bytes are left (cuMemPoolTrimTo)."""
         size = arguments.integer("MemoryPool.trim", "keep", keep, 0, KEEP_EVERYTHING)
         with activated(self._device):
             api.cuMemPoolTrimTo(self.handle, size)

@@ -1,8 +1,8 @@
-"""Large pageable copies, staged: a few threads move the bytes to and from page-locked memory in turn.
+"""Large pageable copies, staged: a few threads move the bytes to and from page-locked memory.
 
 The driver stages a pageable copy as well, in one thread. Here several threads share the host's part, the slow one. The
 caller alone queues work in the stream, so the order there is the caller's. A copy that finds the page-locked memory
-busy or not to be had goes to the driver instead; two copies never wait for each other here.
+busy or not available goes to the driver instead; two copies never wait for each other here.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def add_command(commands: Any) -> None:
         "--metrics",
         type=_choice,
         metavar="NAMES",
-        help=f"what to show, divided by commas: {', '.join(GROUPS)}, or metrics by their full names, in which * stands "
-        f"for any characters (default: {','.join(DEFAULT)}; JSON has all)",
+        help=f"what to show, separated by commas: {', '.join(GROUPS)}, or metrics by their full names, in which * "
+        f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
     )
     parser.add_argument("program", help="the Python program: a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")

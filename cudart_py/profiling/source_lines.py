@@ -72,7 +72,7 @@ def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[
 
 
 def weight(metrics: Mapping[str, float]) -> float:
-    """Return for how many cycles this keeps the units of a multiprocessor busy, one after the other.
+    """Return the number of cycles for which this keeps the units of a multiprocessor busy, one after another.
 
     It says where to look first and is not a time: units work side by side, and no cache is modelled.
     """

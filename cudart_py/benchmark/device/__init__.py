@@ -1,1 +1,1 @@
-"""The device's time: samples of it, the streams and the kernels that taking them needs, and what it reaches at most."""
+"""Device time: samples of it, the streams and kernels that they need, and the ceilings of a device."""

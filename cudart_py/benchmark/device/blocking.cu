@@ -1,4 +1,4 @@
-// Hold a stream until the host lets go, so that the work that is queued after it then runs without gaps.
+// Hold a stream until the host releases it, so that the work that is queued after it then runs without gaps.
 //
 //   hold    one thread spins on a word of mapped host memory, for so many nanoseconds at most
 
@@ -9,7 +9,7 @@ __device__ unsigned long long nanoseconds()
     return now;
 }
 
-// state[0] is the last ticket that the host let go; state[1] becomes the last one that ran out of time. Tickets count
+// state[0] is the last ticket that the host released; state[1] becomes the last one that ran out of time. Tickets count
 // up and may wrap, hence the signed difference.
 extern "C" __global__ void hold(unsigned* state, unsigned ticket, unsigned long long timeout)
 {

@@ -1,8 +1,8 @@
-"""A kernel that holds a stream until the host lets go.
+"""A kernel that holds a stream until the host releases it.
 
 Work that is queued after it starts without waiting for the host, so that events around the work measure
 the work and no launch latency. The kernel gives up by itself after a time-out: what is queued after it
-may make the host wait (a synchronisation, a full queue), and the host would never come to let go.
+may make the host wait (a synchronisation, a full queue), and the host would never get to release the kernel.
 """
 
 from __future__ import annotations

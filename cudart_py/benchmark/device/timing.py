@@ -45,7 +45,7 @@ class Trial(NamedTuple):
 
 
 class DeviceTimer:
-    """Time calls of `works`, one after the other in turn, on a stream. The current device is the stream's.
+    """Time calls of `works`, which take turns, on a stream. The current device is the stream's.
 
     `flush`: overwrite the L2 cache before each sample, unless it is a batch. `clock` reads the device's clock.
     A sample does not count if its blocking kernel timed out: the batch is halved, and work that

@@ -93,7 +93,7 @@ def gate(options: argparse.Namespace) -> int:
 
 
 class _GateError(Exception):
-    """Why there is nothing to compare or to record."""
+    """The reason why there is nothing to compare or to record."""
 
     def __init__(self, message: str, status: int = REFUSED) -> None:
         super().__init__(message)

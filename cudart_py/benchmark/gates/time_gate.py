@@ -125,7 +125,7 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
 
 
 def slowdown_of_peers(baseline: Json, run: Json) -> float | None:
-    """Return what the slowest quarter of the peers take at least, in multiples of their times in the baseline.
+    """Return the least time of the slowest quarter of the peers, in multiples of their times in the baseline.
 
     Peers are code of others, so that no change of what is measured makes them slower: the machine is. None where
     fewer than four benchmarks have a peer in both runs.

@@ -80,7 +80,7 @@ class Work:
         functions = self.functions
         try:
             count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands))
-            # Counted in elements, of 16 bytes at most.
+            # Counted in elements, of at most 16 bytes.
             memory = empty(max(count, 1), np.complex128, stream=self.stream)
             getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:

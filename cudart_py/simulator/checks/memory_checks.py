@@ -388,7 +388,7 @@ def _end_of_variables(access: MemoryAccess) -> str:
 
 
 def _arrivals(access: MemoryAccess) -> Array:
-    """Return how many arrivals at a barrier in memory each lane makes, at most."""
+    """Return the number of arrivals at a barrier in memory that each lane makes at most."""
     form = form_of(access.site)
     counted = form.words[0].startswith("arrive") and "expect_tx" not in form.words and access.values
     return np.broadcast_to(access.values[0] if counted else 1, access.group.n)

@@ -55,7 +55,7 @@ class _Progress:
         # Functions that account for objects that were collected, perhaps in another thread. The next call runs them
         # when it begins.
         self.dropped: deque[Callable[[], None]] = deque()
-        # Why the last call in the middle of another one was refused, until somebody asks.
+        # The reason why the last call in the middle of another one was refused, until somebody asks.
         self.refusal: str | None = None
         self._main = threading.main_thread().ident
         # The usual signals and those that the program was seen to handle, those among them whose handlers wait at the

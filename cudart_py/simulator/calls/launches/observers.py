@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Observers(Observer):
-    """Several observers of one launch, called one after the other for each event."""
+    """Several observers of one launch, called one after another for each event."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers

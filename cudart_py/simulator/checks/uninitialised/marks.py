@@ -217,7 +217,7 @@ class Marks:
 
     def _mark(self, group: Group, slot: int, lanes: Array, marks: int | Array, origin: Origin) -> None:
         key = self._key(group, slot)
-        # A matrix brings the halves of a register one after the other.
+        # A matrix brings the halves of a register one after another.
         self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.asarray(marks, np.uint16)
         self._origins[key] = origin
 

@@ -15,7 +15,7 @@ from ..environment import whole_number
 
 LIMIT_VARIABLE = "CUDART_PY_SANITIZER_MIB"
 _MEBIBYTE = 1 << 20
-# The default in MiB, and which part of the machine's memory it is at most.
+# The default in MiB, and the largest part of the machine's memory that it may be.
 _MOST = 8192
 _PART = 4
 # Smaller arrays aren't counted, since counting takes as long as making them.
