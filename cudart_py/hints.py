@@ -1,4 +1,4 @@
-"""Hints for people who type a name or an operator of CuPy, numba, PyCUDA, PyTorch or NumPy: what to write instead.
+"""Hints for people who type a name or an operator of CuPy, cuda.core, numba, PyCUDA, PyTorch or NumPy.
 
 `HINTS` has, for each thing that is asked for such a name, the name, the packages that have it, and what to write. The
 pages in docs/coming-from have a row for each name of a package that has a page, with the same text.
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
 _KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
-# Whose names they are: c of CuPy, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
+# Whose names they are: c of CuPy, k of cuda.core, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "module": {
         # arrays and copies
@@ -93,6 +93,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "get_current_stream": ("c", "cuda.legacy_default"),
         "external_stream": ("n", "cuda.Stream.borrow(stream.handle)"),
         "ExternalStream": ("c", "cuda.Stream.borrow(stream.handle)"),
+        "LEGACY_DEFAULT_STREAM": ("k", "cuda.legacy_default"),
+        "PER_THREAD_DEFAULT_STREAM": ("k", "cuda.per_thread_default"),
         "event": ("n", "cuda.Event()"),
         "event_elapsed_time": ("n", "end - start"),
         "get_elapsed_time": ("c", "end - start"),
@@ -107,6 +109,9 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "compile_ptx": ("n", "module.ptx"),
         "module_from_buffer": ("p", "cuda.load(module.ptx)"),
         "module_from_file": ("p", "cuda.load(module.ptx)"),
+        "ObjectCode": ("k", "cuda.load(module.ptx)"),
+        "Linker": ("k", 'cuda.link([cuda.images.compile_image(source, options=["-rdc=true"])])'),
+        "LaunchConfig": ("k", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
         "grid": ("n", "in the kernel: int index = blockIdx.x * blockDim.x + threadIdx.x"),
         "gridsize": ("n", "in the kernel: int stride = gridDim.x * blockDim.x"),
         "syncthreads": ("n", "in the kernel: __syncthreads()"),
@@ -132,6 +137,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "set": ("c", "x.copy_from(host)"),
         "copy_to_device": ("n", "x.copy_from(host)"),
         "copy_": ("t", "x.copy_from(host)"),
+        "copy_to": ("", "cuda.memcpy(y, x)"),
         "set_async": ("", "x.copy_from(pinned, stream=stream)"),
         "cuda": ("t", "cuda.to_device(host)"),
         "fill_": ("t", "x.fill(0)"),
@@ -162,6 +168,12 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Device": {
+        "sync": ("k", "device.synchronize()"),
+        "get_all_devices": ("k", "cuda.devices()"),
+        "create_stream": ("k", "cuda.Stream(non_blocking=True)"),
+        "create_event": ("k", "cuda.Event(blocking=True)"),
+        "allocate": ("", "cuda.empty(n, np.float32, stream=stream)"),
+        "default_stream": ("k", "cuda.legacy_default"),
         "use": ("c", "cuda.Device(0).set_current()"),
         "make_context": ("p", "cuda.Device(0).set_current()"),
         "mem_info": ("c", "cuda.Device(0).memory_info"),
@@ -173,6 +185,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Module": {
         "get_function": ("cp", "module[name]"),
+        "get_kernel": ("k", "module[name]"),
         "get_global": ("cp", 'module.symbol("weights")'),
     },
     "Kernel": {
@@ -187,6 +200,9 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Stream": {
         "use": ("c", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "sync": ("k", "stream.synchronize()"),
+        "from_handle": ("k", "cuda.Stream.borrow(stream.handle)"),
+        "create_graph_builder": ("k", "with stream.capture() as graph: kernel[4, 256, 0, stream](2.0, x, y, n)"),
         "null": ("c", "cuda.legacy_default"),
         "ptds": ("c", "cuda.per_thread_default"),
         "ptr": ("", "stream.handle"),
@@ -209,6 +225,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "time_since": ("p", "end - start"),
         "time_till": ("p", "end - start"),
         "query": ("pt", "event.done"),
+        "is_done": ("", "event.done"),
+        "sync": ("", "event.synchronize()"),
         "wait": ("t", "stream.wait(event)"),
     },
 }
