@@ -1,12 +1,12 @@
-// printf in a kernel writes into a buffer on the device; the host prints the buffer's text when it synchronises.
+// printf in a kernel writes into a buffer on the device. The host prints the buffer's text when it synchronises.
 //
-//   root<Quiet>, root<Prints>    square roots by Newton's method; the second prints the steps of one thread, which is
-//                                chosen by its number: the output of all would be neither short nor in order
-//   every_thread                 each thread prints a line: one call is one piece of text, and the order of the calls of
-//                                different threads is not defined
-//   in_two_calls                 each thread prints its line by two calls, between which other threads print theirs
-//   shuffle_down<width>          a lane's number, and the number that it reads from the lane two places further on, in
-//                                groups of `width` lanes: where that lane is outside the group, a lane reads its own
+//   root<Quiet>, root<Prints>    square roots by Newton's method. The second prints the steps of one thread, chosen by
+//                                its index; the output of all threads would be long and unordered
+//   every_thread                 each thread prints a line in one call; the calls of different threads have no defined
+//                                order
+//   in_two_calls                 each thread prints its line in two calls, and other threads print between them
+//   shuffle_down<width>          a lane's number, and the number that it reads from the lane two further on, in groups
+//                                of `width` lanes; if that lane is outside the group, a lane reads its own number
 
 #ifndef __CUDACC_RTC__  // NVRTC has printf() built in
 #include <cstdio>

@@ -1,13 +1,13 @@
-// Kernels for mistakes. A launch is refused at once, or it is queued and returns; what goes wrong while a kernel runs is
-// reported later, by whichever call waits for it, and from then on by every call of this process.
+// Kernels for mistakes. A launch is either refused at once, or queued, and then it returns. An error of the running
+// kernel is reported later: by the next call that waits for it, and from then on by every call of this process.
 //
 //   nothing            for a launch that is refused
-//   fill               right: writes a value to n numbers
-//   store              writes one number to any address: null, one that was never set, one of the host's memory
-//   require_positive   asserts that every number is positive; NDEBUG switches assert() off, as in C
-//   copy               right, if what it reads was ever written: memory comes with whatever it held before
-//   sum_bytes<bytes>   takes a structure of so many bytes by value: parameters have 4096 bytes at most before compute
-//                      capability 7.0, and 32,764 since then with CUDA 12.1
+//   fill               right: writes a value to all n elements
+//   store              writes a value to any address: null, an uninitialised pointer, an address of the host
+//   require_positive   asserts that every element is positive; NDEBUG disables assert(), as in C
+//   copy               right if its input was ever written: new memory holds whatever was there before
+//   sum_bytes<bytes>   takes a structure by value: parameters may have 4,096 bytes before compute capability 7.0, and
+//                      32,764 bytes since then with CUDA 12.1
 
 #ifndef __CUDACC_RTC__  // NVRTC has assert() built in
 #include <cassert>
@@ -46,7 +46,7 @@ struct Bytes {
     unsigned char values[bytes];
 };
 
-// With the pointer, which begins at a multiple of 8, the parameters take `bytes`.
+// With the pointer, which is aligned to 8 bytes, the parameters have `bytes` bytes.
 template <int bytes>
 __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
 {

@@ -1,14 +1,14 @@
 // A launch has a grid of blocks and a block of threads, each with one to three dimensions: kernel<<<grid, block>>>(...)
-// takes two numbers or two dim3. The shape decides which threads there are; the kernel decides what each of them does.
+// takes two integers or two dim3. The shape decides which threads exist; the kernel decides what each of them does.
 //
-//   number_threads      every thread writes its number: blocks are counted with x fastest, then y, then z, and so are the
-//                       threads of a block; 32 consecutive threads of a block make a warp
-//   matrix_add          a thread an element of a matrix: x runs along the row, whose elements are neighbours in memory
-//   cool                one step of cooling, n cells by any number of threads: each takes every (number of threads)-th
-//   nothing             for launches that are to be refused
+//   number_threads   every thread writes its number: blocks are numbered with x fastest, then y, then z, and so are the
+//                    threads of a block; 32 consecutive threads of a block form a warp
+//   matrix_add       one thread per element of a matrix: x runs along the row, whose elements are neighbours in memory
+//   cool             one step of cooling, for n cells and any number of threads, in a grid-stride loop
+//   nothing          for launches that will be refused
 //
-// cooled is __host__ __device__: one function for the code of both processors, here also computed by the compiler itself.
-// stride_over takes what is to be done as a lambda, which captures the kernel's parameters.
+// cooled is __host__ __device__: one function for both processors, here also evaluated by the compiler. stride_over
+// takes the body of its loop as a lambda, which captures the kernel's parameters.
 
 __host__ __device__ constexpr float cooled(float temperature)
 {
@@ -16,9 +16,9 @@ __host__ __device__ constexpr float cooled(float temperature)
     return temperature + rate * (ambient - temperature);
 }
 
-static_assert(cooled(42.0f) == 31.0f && cooled(24.0f) == 22.0f && cooled(50.0f) == 35.0f, "half the way to 20");
+static_assert(cooled(42.0f) == 31.0f && cooled(24.0f) == 22.0f && cooled(50.0f) == 35.0f, "halfway to 20");
 
-// Call body(i) for the places i of this thread: all threads of the grid together take each place below n once.
+// Call body(i) for this thread's share of the indices below n. All threads of the grid together cover each index once.
 template <class Body>
 __device__ void stride_over(unsigned n, Body body)
 {
@@ -26,7 +26,7 @@ __device__ void stride_over(unsigned n, Body body)
         body(i);
 }
 
-// `numbers` has an element for each thread, laid out as the grid is: a plane for each z, a row for each y.
+// `numbers` has one element per thread, in the layout of the grid: one plane per z, one row per y.
 extern "C" __global__ void number_threads(unsigned* numbers)
 {
     unsigned x = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,16 +1,15 @@
-// a = f(a, b) for every element, applied 256 times. The time depends on how often the array passes through memory, and
-// then on how many instructions f takes.
+// a = f(a, b) for every element, 256 times over. The time depends on how often the arrays pass through memory, and then
+// on the number of instructions in f.
 //
 //   map_once     one application: 256 launches read and write the array 256 times
-//   map_memory   the loop is inside the kernel, written as it is meant: a[i] = f(a[i], b[i]). The two pointers might
-//                point to the same array, so that the compiler has to store a[i] and to load b[i] anew in every pass
-//   map_loop     both values are read into variables before the loop: they stay in registers, and memory is read and
-//                written once. With __restrict__ at both pointers map_memory would become this
+//   map_memory   the loop is inside the kernel, in the obvious way: a[i] = f(a[i], b[i]). Both pointers might point to
+//                the same array, so the compiler must store a[i] and reload b[i] in every pass
+//   map_loop     both values are read into variables before the loop. They stay in registers, and memory is read and
+//                written once. With __restrict__ on both pointers, map_memory would become this
 //
-// Each has f in two ways: Pow, and Product with c * c in place of pow(c, 2), which the compiler does not replace by
-// itself. Compiled a second time with --use_fast_math, sin, cos and sqrt become one instruction each of the
-// special-function unit. pow becomes two, a logarithm and a power of two, and so gives NaN for a negative number; c * c
-// remains right.
+// Each kernel has f in two forms: Pow, and Product with c * c instead of pow(c, 2), a replacement that the compiler
+// does not make. Under --use_fast_math, sin, cos and sqrt become one instruction each of the special-function unit. pow
+// becomes a logarithm and a power of two, so a negative base gives NaN; c * c remains right.
 
 struct Pow {
     static __device__ float square(float c) { return powf(c, 2.0f); }

@@ -1,17 +1,17 @@
-// Find the first NaN of a large array. A NaN is a number whose exponent bits are all set and whose mantissa is not zero;
-// without its sign, its bits are an integer above those of infinity. A thread that finds a NaN lowers *first to its
-// place; *first begins at n. An array without NaNs is read once and nothing is written, so that reading is the limit.
+// Find the first NaN of a large array. All exponent bits of a NaN are set, and its mantissa is not zero; without the
+// sign, its bits are an integer above those of infinity. A thread that finds a NaN lowers *first to its index; *first
+// starts at n. An array without NaNs is read once and nothing is written, so the read bandwidth is the limit.
 //
-//   first_nan<Isnan<Number>>         a thread a number, by CUDA's isnan(), with and without --use_fast_math
-//   first_nan<Above<Number>>         the same by the integer comparison, which no floating-point option touches
-//   first_nan<Mantissa<digits>>      doubles, by a mask of so many hexadecimal digits f over the mantissa. It takes 13:
-//                                    12 leave out the highest four bits, and most NaNs have only the first of them set
+//   first_nan<Isnan<Number>>         one thread per element, with CUDA's isnan(); with and without --use_fast_math
+//   first_nan<Above<Number>>         the same with an integer comparison, which no floating-point option affects
+//   first_nan<Mantissa<digits>>      doubles, with a mask of so many hexadecimal digits over the mantissa. It takes 13:
+//                                    12 omit the highest four bits, and most NaNs have only the highest one set
 //   first_nan_grid<Number, loads>    a fixed grid strides over the array; a thread has several 16-byte loads in flight
-//                                    and tests their numbers together
+//                                    and tests their elements together
 //
-// The grids cover numbers, or groups of 16 bytes; the arrays begin at a multiple of 16 bytes.
+// The grids cover elements, or groups of 16 bytes; the arrays are aligned to 16 bytes.
 //
-// A C++ compiler for the host reads this file too (c++ -x c++ kernels/nan_check.cu): see the end.
+// A C++ compiler for the host also reads this file (c++ -x c++ kernels/nan_check.cu): see the end.
 
 #ifdef __CUDACC__
 
@@ -73,7 +73,7 @@ __global__ void first_nan(const typename Test::Number* x, unsigned* first, unsig
         atomicMin(first, i);
 }
 
-// As many numbers as one load takes.
+// The elements of one load.
 template <class Number>
 struct alignas(16) Group {
     static constexpr int size = 16 / sizeof(Number);
@@ -99,7 +99,7 @@ __global__ void first_nan_grid(const Number* x, unsigned* first, unsigned n)
     unsigned stride = gridDim.x * blockDim.x;
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
-    // The last numbers, which fill no group.
+    // The last elements, which do not fill a group.
     if (i < n % size && Above<Number>::test(x[count * size + i]))
         atomicMin(first, count * size + i);
 
@@ -108,7 +108,7 @@ __global__ void first_nan_grid(const Number* x, unsigned* first, unsigned n)
 #pragma unroll
         for (int j = 0; j < loads; j++)
             group[j] = groups[i + j * stride];
-        // One branch for all: the largest magnitude is above infinity if any is.
+        // One branch for all elements: if any magnitude is above infinity, the largest one is.
         Bits largest = 0;
 #pragma unroll
         for (int j = 0; j < loads; j++)
@@ -126,8 +126,8 @@ __global__ void first_nan_grid(const Number* x, unsigned* first, unsigned n)
 
 #else
 
-// g++ -ffast-math promises the compiler that no number is NaN, so that it replaces isnan() by false. nvcc does not pass
-// --use_fast_math on to the host's compiler, and -Xcompiler -ffast-math does not change device code.
+// g++ -ffast-math promises the compiler that no number is NaN, so it replaces isnan() by false. nvcc does not pass
+// --use_fast_math on to the host compiler, and -Xcompiler -ffast-math does not change device code.
 #include <cmath>
 #include <cstring>
 

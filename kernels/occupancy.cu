@@ -1,22 +1,22 @@
-// A multiprocessor hides the latency of its instructions by other warps: while some wait, others go on. How many warps
-// it holds at once, its occupancy, follows from the threads, registers and shared memory of a block.
+// A multiprocessor hides the latency of its instructions with other warps: while some wait, others run. Its occupancy,
+// the number of warps that it holds at once, follows from the threads, registers and shared memory of a block.
 //
-//   meet        every block says where it runs and waits for all others, which ends only if all are resident at once.
-//               Each thread keeps `Live` values in registers meanwhile
-//   copy        copies with any number of threads, and with one load of each in flight: the fewer threads there are,
-//               the fewer bytes are in flight. With T = float4 a load has 16 bytes instead of 4
-//   link        makes a chain of nodes whose order looks random and passes through each once
-//   chase       one thread follows the chain: each load waits for the one before, so that the time of a step is the
-//               latency of a load, through the L1 cache or past it
-//   chase_shared, chase_registers   the same walk through shared memory, and without memory at all
-//   read_again  all threads read numbers again and again that are few enough to stay in the L2 cache, past L1: its rate
+//   meet        every block records its multiprocessor and waits for all others; the wait ends only if all are resident
+//               at once. Meanwhile each thread keeps `Live` values in registers
+//   copy        copies with any number of threads, and one load per thread in flight: the fewer threads there are, the
+//               fewer bytes are in flight. With T = float4 a load has 16 bytes instead of 4
+//   link        makes a chain of nodes in an order that looks random and visits each node once
+//   chase       one thread follows the chain: each load needs the result of the one before, so the time of a step is
+//               the latency of a load, through the L1 cache or past it
+//   chase_shared, chase_registers   the same walk through shared memory, and without any memory
+//   read_again  all threads read an array that fits into the L2 cache, again and again and past L1: the L2 cache's rate
 
 struct Node {
     const Node* next;
-    char rest[120];  // a node has a cache line for itself
+    char rest[120];  // each node has its own cache line
 };
 
-// The node after i of a chain with 2^k nodes: all of them follow one another if a % 4 is 1 and c is odd.
+// The node after i in a chain of 2^k nodes. The chain visits all of them if a % 4 is 1 and c is odd.
 __device__ unsigned after(unsigned i, unsigned a, unsigned c)
 {
     return i * a + c;
@@ -87,7 +87,7 @@ __global__ void chase(const Node* first, int before, int steps, const Node** las
     *cycles = clock64() - begin;
 }
 
-// In each pass a thread reads other numbers; the sums tell whether they were the right ones.
+// In each pass a thread reads different elements. The sums show whether they were the right ones.
 extern "C" __global__ void read_again(const uint4* in, unsigned count, unsigned passes, unsigned* sums)
 {
     unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -119,7 +119,7 @@ extern "C" __global__ void chase_shared(unsigned a, unsigned c, int steps, unsig
     *cycles = clock64() - begin;
 }
 
-// a and c are parameters: several steps with constants would become one.
+// a and c are parameters, because the compiler would merge several steps with constants into one.
 extern "C" __global__ void chase_registers(unsigned a, unsigned c, int steps, unsigned* last, long long* cycles)
 {
     unsigned i = 0;

@@ -1,6 +1,6 @@
 // The sum of two vectors.
 //
-//   vector_add   one thread adds one pair of numbers; the grid is rounded up to whole blocks, so bounds are tested
+//   vector_add   one thread per element; the grid is rounded up to whole blocks, so the kernel tests its index
 
 extern "C" __global__ void vector_add(const float* a, const float* b, float* sum, int n)
 {

@@ -1,15 +1,15 @@
-"""Compute y = a x + y in double precision, a kernel that memory bandwidth limits.
+"""Compute y = a x + y in double precision. Memory bandwidth limits the kernel.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run daxpy
-    daxpy: y = a x + y in double precision, limited by memory
-    size 1,048,579: elements of x and y
+    daxpy: y = a x + y: a kernel at the speed of memory
+    size 1,048,579: elements per vector
            check
     ────────────
     daxpy  right
-    Each element moves 24 bytes for two operations, so memory bandwidth limits the
-    kernel.
+    Each element takes two operations and moves 24 bytes, so memory bandwidth limits
+    the kernel.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ..limits import copy_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "y = a x + y in double precision, limited by memory"
-SIZE = Size("elements of x and y", full=2**27 + 3, small=2**20 + 3)
+TITLE = "y = a x + y: a kernel at the speed of memory"
+SIZE = Size("elements per vector", full=2**27 + 3, small=2**20 + 3)
 BLOCK = 256
 A = 2.7
 
@@ -33,12 +33,12 @@ Doubles = NDArray[np.float64]
 
 
 def reference(x: Doubles, y: Doubles) -> Doubles:
-    """Return a x + y, rounded after the product and after the sum."""
+    """Return a x + y, rounded twice: after the product and after the sum."""
     return A * x + y
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time the one variant."""
+    """Check and time the only variant."""
     x, y = np.random.default_rng().random((2, size))
     device_x, device_y = cuda.to_device(x), cuda.empty_like(y)
     kernel = load("daxpy")["daxpy"]
@@ -48,10 +48,10 @@ def run(device: cuda.Device, size: int) -> Result:
         launch=kernel[blocks_for(size, BLOCK), BLOCK].bind(A, device_x, device_y, size),
         output=device_y,
         expected=reference(x, y),
-        # The kernel rounds once, NumPy twice; both stay below 4, where two roundings are this far apart.
+        # The kernel rounds once and NumPy twice. All values are below 4, so the results differ by no more than this.
         tolerance=2 * np.spacing(2.0),
         amount=3 * x.nbytes,
     )
     limit = copy_limit(device)
-    note = "Each element moves 24 bytes for two operations, so memory bandwidth limits the kernel."
+    note = "Each element takes two operations and moves 24 bytes, so memory bandwidth limits the kernel."
     return Result(measure([variant], limit), limit, notes=[note])

@@ -1,36 +1,36 @@
-"""List the properties that decide how a kernel is launched, the limits of every compute capability, and the peaks.
+"""List the properties of a device that shape a launch, the limits by compute capability, and the peak rates.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run device_query
-    device_query: Device properties, limits by compute capability, peaks
-                                        value                       unit
-    ───────────────────────────────────────────────────────────────────────
-    compute capability                  9.0
-    multiprocessors                                            132
-    threads in a warp                                           32
-    threads, most in a block                                 1,024
-    block, most in x, y, z              1024 x 1024 x 64
-    grid, most in x, y, z               2147483647 x 65535 x 65535
-    warps, most on a multiprocessor                             64
-    blocks, most on a multiprocessor                            32
-    registers of a multiprocessor                           65,536
-    shared memory of a multiprocessor                          228  KiB
-    shared memory of a block                                  48.0  KiB
-    shared memory of a block, opted in                         227  KiB
-    constant memory                                           64.0  KiB
-    L2 cache                                                  60.0  MiB
-    L2 cache to set aside, most                               37.5  MiB
-    memory                                                    16.0  GiB
-    memory, free                                              16.0  GiB
-    memory bus                                               6,144  bits
-    memory clock                                             3,201  MHz
-    clock                                                    1,980  MHz
-    copy engines                                                 3
-    peak memory bandwidth                                    4,917  GB/s
-    peak fp32 arithmetic                                      66.9  TFLOP/s
-    peak fp64 arithmetic                                      33.5  TFLOP/s
-    A multiprocessor holds at most, by compute capability:
+    device_query: Device properties, launch limits and peak rates
+                                      value                       unit
+    ─────────────────────────────────────────────────────────────────────
+    compute capability                9.0
+    multiprocessors                                          132
+    warp size                                                 32
+    max threads per block                                  1,024
+    max block size (x, y, z)          1024 x 1024 x 64
+    max grid size (x, y, z)           2147483647 x 65535 x 65535
+    max warps per multiprocessor                              64
+    max blocks per multiprocessor                             32
+    registers per multiprocessor                          65,536
+    shared memory per multiprocessor                         228  KiB
+    shared memory per block                                 48.0  KiB
+    shared memory per block, opt-in                          227  KiB
+    constant memory                                         64.0  KiB
+    L2 cache                                                60.0  MiB
+    max L2 set-aside                                        37.5  MiB
+    device memory                                           16.0  GiB
+    free device memory                                      16.0  GiB
+    memory bus width                                       6,144  bits
+    memory clock                                           3,201  MHz
+    multiprocessor clock                                   1,980  MHz
+    copy engines                                               3
+    peak memory bandwidth                                  4,917  GB/s
+    peak fp32 arithmetic                                    66.9  TFLOP/s
+    peak fp64 arithmetic                                    33.5  TFLOP/s
+    Limits per multiprocessor, by compute capability
                   threads  warps  blocks  registers  shared KiB
     ───────────────────────────────────────────────────────────
     1.0 to 1.1        768     24       8      8,192          16
@@ -53,8 +53,8 @@ On the simulator, which checks and does not time:
     9.0 to 10.3     2,048     64      32     65,536         228
     11.0            1,536     48      24     65,536         228
     12.0 to 12.1    1,536     48      24     65,536         100
-    A block, a thread and a grid have at most, by compute capability:
-                  threads  registers  a thread's  shared KiB  grid in x, y, z
+    Limits per block, thread and grid, by compute capability
+                  threads  registers  per thread  shared KiB  max grid (x, y, z)
     ────────────────────────────────────────────────────────────────────────────────
     1.0 to 1.1        512      8,192         124          16  65535 x 65535 x 1
     1.2 to 1.3        512     16,384         124          16  65535 x 65535 x 1
@@ -73,21 +73,22 @@ On the simulator, which checks and does not time:
     8.8 to 8.9      1,024     65,536         255          99  2^31-1 x 65535 x 65535
     9.0 to 11.0     1,024     65,536         255         227  2^31-1 x 65535 x 65535
     12.0 to 12.1    1,024     65,536         255          99  2^31-1 x 65535 x 65535
-    Peak arithmetic, of this device and of those of the course:
-                        fp32 TFLOP/s  fp64 TFLOP/s  fp32 / fp64  GFLOP/s a watt
-    ───────────────────────────────────────────────────────────────────────────
+    Peak arithmetic of this device and of the course's devices
+                        fp32 TFLOP/s  fp64 TFLOP/s  fp32 / fp64  GFLOP/s per W
+    ──────────────────────────────────────────────────────────────────────────
     this device                 66.9          33.5            2
     course: T1000               2.60        0.0810           32
     course: V100                15.6          7.80            2
-    course: A100                19.5          9.70            2              49
-    course: H100                66.9          33.5            2              96
-    course: AMD 7995WX                                                       35
+    course: A100                19.5          9.70            2             49
+    course: H100                66.9          33.5            2             96
+    course: AMD 7995WX                                                      35
     No live figures: "nvml" is an NVIDIA driver library and can only be found via
     system search. Ensure the NVIDIA display driver is installed.
-    CUDA 13 compiles for compute capability 7.5 and later; the older ones are
-    history. More than 48 KiB of shared memory a block has to be opted in to. A peak
-    is what the lanes would reach if each finished a fused multiply-add, two
-    operations, in every clock; tensor cores, which matrix products use, do more.
+    CUDA 13 compiles for compute capability 7.5 and later; the older rows are
+    history. A kernel must opt in to more than 48 KiB of shared memory per block.
+    Peak arithmetic assumes that every lane completes one fused multiply-add, which
+    counts as two operations, in every clock cycle. Tensor cores, which multiply
+    matrices, are faster.
 """
 
 from __future__ import annotations
@@ -100,18 +101,18 @@ import cudart_py as cuda
 from ..live import live_rows, power_limit
 from ..stop import Check, Panels, Result, Row, Value
 
-TITLE = "Device properties, limits by compute capability, peaks"
+TITLE = "Device properties, launch limits and peak rates"
 SIZE = None
 
-# Lanes for single precision in a multiprocessor, which no attribute tells: the programming guide's
-# table of arithmetic throughput, by compute capability.
+# Single-precision lanes per multiprocessor. No attribute reports them; these are from the programming guide's table of
+# arithmetic throughput by compute capability.
 FP32_LANES = {
     (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 7): 128, (8, 9): 128, (9, 0): 128,
     (10, 0): 128, (10, 3): 128, (11, 0): 128, (12, 0): 128, (12, 1): 128,
 }  # fmt: skip  # rows of a table
-# The largest grid, from a compute capability on.
+# The largest grid, keyed by the first compute capability that allows it.
 GRIDS = {(1, 0): "65535 x 65535 x 1", (2, 0): "65535 x 65535 x 65535", (3, 0): "2^31-1 x 65535 x 65535"}
-# The course's devices: TFLOP/s in single and in double precision, and GFLOP/s a watt.
+# The course's devices: TFLOP/s in single precision, TFLOP/s in double precision, and GFLOP/s per watt.
 COURSE: dict[str, tuple[float | None, float | None, float | None]] = {
     "course: T1000": (2.6, 0.081, None),
     "course: V100": (15.6, 7.8, None),
@@ -124,29 +125,29 @@ Capability = tuple[int, int]
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """List properties, peaks, live figures where NVML has them, and the limits of every compute capability."""
+    """List the properties, the peaks, live figures from NVML if it is installed, and all limits."""
     has, memory = device.properties, device.memory_info
     rows = [
         row("compute capability", in_words([has.compute_capability])),
         row("multiprocessors", has.sm_count),
-        row("threads in a warp", has.warp_size),
-        row("threads, most in a block", has.max_threads_per_block),
-        row("block, most in x, y, z", by(has.max_block_dim)),
-        row("grid, most in x, y, z", by(has.max_grid_dim)),
-        row("warps, most on a multiprocessor", has.max_warps_per_sm),
-        row("blocks, most on a multiprocessor", has.max_blocks_per_sm),
-        row("registers of a multiprocessor", has.registers_per_sm),
-        row("shared memory of a multiprocessor", has.shared_memory_per_sm / 2**10, "KiB"),
-        row("shared memory of a block", has.shared_memory_per_block / 2**10, "KiB"),
-        row("shared memory of a block, opted in", has.shared_memory_per_block_optin / 2**10, "KiB"),
+        row("warp size", has.warp_size),
+        row("max threads per block", has.max_threads_per_block),
+        row("max block size (x, y, z)", by(has.max_block_dim)),
+        row("max grid size (x, y, z)", by(has.max_grid_dim)),
+        row("max warps per multiprocessor", has.max_warps_per_sm),
+        row("max blocks per multiprocessor", has.max_blocks_per_sm),
+        row("registers per multiprocessor", has.registers_per_sm),
+        row("shared memory per multiprocessor", has.shared_memory_per_sm / 2**10, "KiB"),
+        row("shared memory per block", has.shared_memory_per_block / 2**10, "KiB"),
+        row("shared memory per block, opt-in", has.shared_memory_per_block_optin / 2**10, "KiB"),
         row("constant memory", has.constant_memory / 2**10, "KiB"),
         row("L2 cache", has.l2_cache_size / 2**20, "MiB"),
-        row("L2 cache to set aside, most", has.max_persisting_l2_cache_size / 2**20, "MiB"),
-        row("memory", memory.total / 2**30, "GiB"),
-        row("memory, free", memory.free / 2**30, "GiB"),
-        row("memory bus", has.memory_bus_width, "bits"),
+        row("max L2 set-aside", has.max_persisting_l2_cache_size / 2**20, "MiB"),
+        row("device memory", memory.total / 2**30, "GiB"),
+        row("free device memory", memory.free / 2**30, "GiB"),
+        row("memory bus width", has.memory_bus_width, "bits"),
         row("memory clock", has.memory_clock_rate / 1e3, "MHz"),
-        row("clock", has.clock_rate / 1e3, "MHz"),
+        row("multiprocessor clock", has.clock_rate / 1e3, "MHz"),
         row("copy engines", has.async_engine_count),
         row("peak memory bandwidth", has.memory_bandwidth / 1e9, "GB/s"),
     ]
@@ -156,22 +157,23 @@ def run(device: cuda.Device, size: int) -> Result:
         rows.append(row("peak fp64 arithmetic", single / has.single_to_double_ratio, "TFLOP/s"))
     live, notes = live_rows(has.pci_bus_id)
     checks = [
-        Check("a block's most threads are whole warps", has.max_threads_per_block % has.warp_size == 0),
+        Check("the largest block consists of whole warps", has.max_threads_per_block % has.warp_size == 0),
         Check("free memory is within the total", 0 <= memory.free <= memory.total <= has.total_memory),
-        Check("the device is among the machine's", device in cuda.devices()),
+        Check("the device is one of this machine's", device in cuda.devices()),
         agreement(has),
     ]
     tables = {
-        "A multiprocessor holds at most, by compute capability:": limits(of_multiprocessor),
-        "A block, a thread and a grid have at most, by compute capability:": limits(of_launch),
-        "Peak arithmetic, of this device and of those of the course:": peaks(has),
+        "Limits per multiprocessor, by compute capability": limits(of_multiprocessor),
+        "Limits per block, thread and grid, by compute capability": limits(of_launch),
+        "Peak arithmetic of this device and of the course's devices": peaks(has),
     }
     note = (
-        "CUDA 13 compiles for compute capability 7.5 and later; the older ones are history. More than 48 KiB of shared "
-        "memory a block has to be opted in to. A peak is what the lanes would reach if each finished a fused "
-        "multiply-add, two operations, in every clock; tensor cores, which matrix products use, do more."
+        "CUDA 13 compiles for compute capability 7.5 and later; the older rows are history. A kernel must opt in to "
+        "more than 48 KiB of shared memory per block. Peak arithmetic assumes that every lane completes one fused "
+        "multiply-add, which counts as two operations, in every clock cycle. Tensor cores, which multiply matrices, "
+        "are faster."
     )
-    pictures = [held(tables["A multiprocessor holds at most, by compute capability:"])]
+    pictures = [held(tables["Limits per multiprocessor, by compute capability"])]
     return Result(rows + live, checks=checks, pictures=pictures, notes=[*notes, note], tables=tables)
 
 
@@ -181,24 +183,24 @@ def row(name: str, value: float | str, unit: str = "") -> Row:
 
 
 def by(sizes: tuple[int, int, int]) -> str:
-    """Return three sizes as a text."""
+    """Return three sizes as text."""
     return " x ".join(map(str, sizes))
 
 
 def in_words(capabilities: list[Capability]) -> str:
-    """Return one compute capability as a text, or the first and the last of several."""
+    """Return one compute capability as text, or the first and the last of several."""
     first, last = (f"{major}.{minor}" for major, minor in (capabilities[0], capabilities[-1]))
     return first if first == last else f"{first} to {last}"
 
 
 def peak(has: cuda.DeviceProperties) -> float | None:
-    """Return the peak of single precision in TFLOP/s, a fused multiply-add being two; None where lanes are unknown."""
+    """Return the single-precision peak in TFLOP/s, or None if the number of lanes is unknown."""
     lanes = FP32_LANES.get(has.compute_capability)
     return 2 * lanes * has.sm_count * has.clock_rate / 1e9 if lanes else None
 
 
 def of_multiprocessor(capability: Capability) -> dict[str, Value]:
-    """Return what a multiprocessor holds at once."""
+    """Return the limits of a multiprocessor."""
     holds = cuda.MULTIPROCESSORS[capability]
     return {
         "threads": holds.threads,
@@ -210,33 +212,33 @@ def of_multiprocessor(capability: Capability) -> dict[str, Value]:
 
 
 def of_launch(capability: Capability) -> dict[str, Value]:
-    """Return how much a block, one of its threads and a grid may have."""
+    """Return the limits of a block, of one of its threads, and of a grid."""
     allows = cuda.MULTIPROCESSORS[capability]
     return {
         "threads": allows.threads_per_block,
         "registers": allows.registers_per_block,
-        "a thread's": allows.registers_per_thread,
+        "per thread": allows.registers_per_thread,
         "shared KiB": allows.shared_bytes_per_block // 2**10,
-        "grid in x, y, z": GRIDS[max(first for first in GRIDS if first <= capability)],
+        "max grid (x, y, z)": GRIDS[max(first for first in GRIDS if first <= capability)],
     }
 
 
 def limits(of: Callable[[Capability], dict[str, Value]]) -> list[Row]:
-    """Return a row for each run of compute capabilities that have the same limits."""
+    """Return one row per run of consecutive compute capabilities with the same limits."""
     runs = [(list(found), values) for values, found in groupby(cuda.MULTIPROCESSORS, of)]
     return [Row(in_words(capabilities), values) for capabilities, values in runs]
 
 
 def held(rows: list[Row]) -> Panels:
-    """Draw what a multiprocessor holds, each kind on a scale of its own."""
+    """Draw the limits of a multiprocessor, each on its own scale."""
     panels = {
         kind: {row.name: value for row in rows if isinstance(value := row.values[kind], int)} for kind in rows[0].values
     }
-    return Panels("limits", "What a multiprocessor holds at most, by compute capability", panels)
+    return Panels("limits", "Limits per multiprocessor, by compute capability", panels)
 
 
 def agreement(has: cuda.DeviceProperties) -> Check:
-    """Check that the table has this device's limits, if it knows its compute capability."""
+    """Check that the table agrees with this device's limits, if it lists the compute capability."""
     fact = "the table of limits agrees with the device"
     if has.compute_capability not in cuda.MULTIPROCESSORS:
         return Check(fact, True)
@@ -252,12 +254,12 @@ def agreement(has: cuda.DeviceProperties) -> Check:
 
 
 def peaks(has: cuda.DeviceProperties) -> list[Row]:
-    """Return the peaks of this device beside those of the course's."""
+    """Return the peaks of this device and of the course's devices."""
     single, watts = peak(has), power_limit(has.pci_bus_id)
     double = single / has.single_to_double_ratio if single else None
-    a_watt = 1e3 * single / watts if single and watts else None
-    found = {"this device": (single, double, a_watt), **COURSE}
-    columns = ("fp32 TFLOP/s", "fp64 TFLOP/s", "GFLOP/s a watt")
+    per_watt = 1e3 * single / watts if single and watts else None
+    found = {"this device": (single, double, per_watt), **COURSE}
+    columns = ("fp32 TFLOP/s", "fp64 TFLOP/s", "GFLOP/s per W")
     rows = []
     for name, figures in found.items():
         values: dict[str, Value] = {c: value for c, value in zip(columns, figures, strict=True) if value is not None}

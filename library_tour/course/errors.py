@@ -1,9 +1,9 @@
-"""Make the usual mistakes, and see the exception that each one raises, and the status of the driver behind it.
+"""Make common mistakes, and see the exception that each one raises and the driver's status.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run errors
-    errors: Mistakes, their exceptions, and which launch it was
+    errors: Common mistakes, their errors, and the launch at fault
                            exception            status                      check
     ───────────────────────────────────────────────────────────────────────────────
     null store             IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
@@ -13,9 +13,9 @@ On the simulator, which checks and does not time:
     double free            ValueError           CUDA_ERROR_INVALID_VALUE    caught
     kernel assert          KernelAssertError    CUDA_ERROR_ASSERT           caught
     too many parameters    CompileError         NVRTC_ERROR_COMPILATION     refused
-    pointer never set      IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
-    pointer of the host    TypeError            CUDA_ERROR_ILLEGAL_ADDRESS  caught
-    memory not cleared     SimulatorWarning     CUDA_SUCCESS                caught
+    uninitialised pointer  IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    host pointer           TypeError            CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    uninitialised memory   SimulatorWarning     CUDA_SUCCESS                caught
     null store: IllegalAddressError: cuMemcpyDtoHAsync: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
@@ -36,7 +36,7 @@ On the simulator, which checks and does not time:
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:225
+    stream 0x1, launched at library_tour/course/errors.py:224
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -68,7 +68,7 @@ On the simulator, which checks and does not time:
       51 | __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
     nvrtcCompileProgram returns NVRTC_ERROR_COMPILATION; cuda.check raises
     NvrtcError.
-    pointer never set: IllegalAddressError: cuCtxSynchronize: illegal address
+    uninitialised pointer: IllegalAddressError: cuCtxSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
     0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
@@ -77,9 +77,8 @@ On the simulator, which checks and does not time:
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
-    pointer of the host: TypeError: argument 0 of store (float*) takes a device
-    pointer, not a host array of float32 and shape (8,); copy it with
-    cudart_py.to_device
+    host pointer: TypeError: argument 0 of store (float*) takes a device pointer,
+    not a host array of float32 and shape (8,); copy it with cudart_py.to_device
     As a bare address: IllegalAddressError: cuCtxSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
@@ -89,10 +88,10 @@ On the simulator, which checks and does not time:
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
-    memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:41:
+    uninitialised memory: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:278), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:277), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];
@@ -102,20 +101,20 @@ On the simulator, which checks and does not time:
     ───────────────────
     4,096 bytes   right
     32,760 bytes  right
-    Every call of this package raises an exception for a status other than success,
-    so that none is forgotten. A C program compares the status of every call, and
-    asks cudaGetLastError() after every launch. cuda.check raises the exception of a
-    raw call's status.
-    A launch returns before its kernel runs. A fault is raised by whichever call
-    waits, and the context is lost: a GPU needs a new process then, and the
-    simulator a call of cuda.reset(). The simulator names the kernel and its line. A
-    GPU names neither: its first error lists the launches since the last
-    synchronisation, as the next call's error does here. cuda.debug() or
-    CUDART_PY_DEBUG=1 waits after each launch, and so finds the kernel and the line
-    of the host's program that launched it.
-    Mistakes that end a context, or that only the simulator notices, are made in
-    other processes, which run on the simulator. A GPU that reads and writes the
-    host's pageable memory, as in Grace Hopper, accepts a pointer of the host.
+    Every call of this package raises an exception if its status is not success, so
+    no error is overlooked. A C program must compare the status of every call, and
+    call cudaGetLastError() after every launch. cuda.check turns the status of a raw
+    call into an exception.
+    A launch returns before its kernel runs. If the kernel fails, the next call that
+    waits raises the error, and the context is lost: a GPU then needs a new process,
+    and the simulator a call of cuda.reset(). The simulator names the kernel and its
+    line. A GPU names neither, so its first error lists the launches since the last
+    synchronisation, as the next call's error does here. cuda.debug() and
+    CUDART_PY_DEBUG=1 wait after each launch, and so find the kernel and the line of
+    the host program that launched it.
+    Mistakes that end a context, or that only the simulator detects, are made in
+    other processes, which run on the simulator. A GPU that can access the host's
+    pageable memory, as in Grace Hopper, accepts a host pointer.
 """
 
 from __future__ import annotations
@@ -137,43 +136,42 @@ from ..device_code import find, load
 from ..stop import Check, Result, Row
 from ..wrong import all_shown_wrong
 
-TITLE = "Mistakes, their exceptions, and which launch it was"
+TITLE = "Common mistakes, their errors, and the launch at fault"
 SIZE = None
 COUNT = 8
 TOO_LARGE = 2**50  # bytes, more than any device has
-# Bytes of parameters: the most before compute capability 7.0, nearly the most since, and more than that.
+# Bytes of parameters: the limit before compute capability 7.0, almost the limit since, and more than that.
 PARAMETERS, TOO_MANY = (4096, 32760), 32768
 INSTANCES = tuple(f"sum_bytes<{nbytes}>" for nbytes in PARAMETERS)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Make every mistake by this package and by the driver's own call; what ends a context, in another process."""
+    """Make every mistake through this package and through the driver's own call, in another process if it is fatal."""
     apart = {name: mistake.program for name, mistake in MISTAKES.items() if mistake.apart}
-    # The report, or what a process wrote that ended otherwise.
+    # The report, or the output of a process that failed in another way.
     reports = {row.name: row.note or (row.check.detail if row.check else "") for row in all_shown_wrong(apart)}
     rows = [judged(name, each, reports[name] if each.apart else each.program()) for name, each in MISTAKES.items()]
-    sound = compare("the device works after what was refused", filled(COUNT), np.full(COUNT, 3, np.float32))
+    sound = compare("the device still works after refused calls", filled(COUNT), np.full(COUNT, 3, np.float32))
     notes = [
-        "Every call of this package raises an exception for a status other than success, so that none is forgotten. A "
-        "C program compares the status of every call, and asks cudaGetLastError() after every launch. cuda.check "
-        "raises the exception of a raw call's status.",
-        "A launch returns before its kernel runs. A fault is raised by whichever call waits, and the context is lost: "
-        "a GPU needs a new process then, and the simulator a call of cuda.reset(). The simulator names the kernel and "
-        "its line. A GPU names neither: its first error lists the launches since the last synchronisation, as the next "
-        "call's error does here. cuda.debug() or CUDART_PY_DEBUG=1 waits after each launch, and so finds the kernel "
-        "and the line of the host's program that launched it.",
-        "Mistakes that end a context, or that only the simulator notices, are made in other processes, which run on "
-        "the simulator. A GPU that reads and writes the host's pageable memory, as in Grace Hopper, accepts a pointer "
-        "of the host.",
+        "Every call of this package raises an exception if its status is not success, so no error is overlooked. A C "
+        "program must compare the status of every call, and call cudaGetLastError() after every launch. cuda.check "
+        "turns the status of a raw call into an exception.",
+        "A launch returns before its kernel runs. If the kernel fails, the next call that waits raises the error, and "
+        "the context is lost: a GPU then needs a new process, and the simulator a call of cuda.reset(). The simulator "
+        "names the kernel and its line. A GPU names neither, so its first error lists the launches since the last "
+        "synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after each "
+        "launch, and so find the kernel and the line of the host program that launched it.",
+        "Mistakes that end a context, or that only the simulator detects, are made in other processes, which run on "
+        "the simulator. A GPU that can access the host's pageable memory, as in Grace Hopper, accepts a host pointer.",
     ]
     tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
     return Result(rows, checks=[sound], notes=notes, tables=tables)
 
 
 class Mistake(NamedTuple):
-    """A function that makes a mistake and tells what came of it, and the exception and the status that must come.
+    """A function that makes a mistake and returns a report, with the exception and the status that it must name.
 
-    `apart` is for mistakes that end the context, or that only the simulator notices.
+    `apart` marks mistakes that end the context, or that only the simulator detects.
     """
 
     program: Callable[[], str]
@@ -195,16 +193,16 @@ def load_all() -> cuda.Module:
 
 
 def error_of(action: Callable[[], object]) -> Exception | None:
-    """Return what an action raises, None if it raises nothing."""
+    """Return the exception that an action raises, or None."""
     try:
         action()
-    except Exception as error:  # which one it is becomes part of a report
+    except Exception as error:  # its type becomes part of a report
         return error
     return None
 
 
 def told(error: Exception | None, call: str, raw: tuple[Any, ...]) -> str:
-    """Return an exception's text, the status in the result of the named raw call, and what cuda.check makes of it."""
+    """Return an exception's text, the status of the named raw call, and the exception that cuda.check makes of it."""
     raised = error_of(lambda: cuda.check(raw))
     made = f"cuda.check raises {type(raised).__name__}" if raised else "cuda.check raises nothing"
     lines = [f"{type(error).__name__}: {error}", f"{call} returns {raw[0].name}; {made}."]
@@ -212,14 +210,14 @@ def told(error: Exception | None, call: str, raw: tuple[Any, ...]) -> str:
 
 
 def fault(launch: Callable[[], object]) -> str:
-    """Launch, wait, and return the error; the context is lost, so that the raw call fails in the same way."""
+    """Launch, wait, and report the error; the context is lost, so the raw call fails in the same way."""
     launch()
     error = error_of(cuda.current_device().synchronize)
     return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
 
 
 def launch_three(x: cuda.DeviceArray) -> None:
-    """Launch three kernels, of which the second stores to the null pointer."""
+    """Launch three kernels; the second one stores to the null pointer."""
     module = load_all()
     module["fill"][1, 32](x, COUNT, 1.0)
     module["store"][1, 1](None, 2.0)
@@ -227,7 +225,7 @@ def launch_three(x: cuda.DeviceArray) -> None:
 
 
 def null_store() -> str:
-    """Store to the null pointer between other launches; return what the copy behind them and the next call raise."""
+    """Store to the null pointer between other launches; report the errors of the copy that waits and of the next call."""
     x = cuda.empty(COUNT, np.float32)
     launch_three(x)
     first, second = error_of(x.to_host), error_of(cuda.current_device().synchronize)
@@ -235,19 +233,19 @@ def null_store() -> str:
 
 
 def null_store_in_debug_mode() -> str:
-    """Do the same where each launch is waited for, so that the one that fails raises."""
+    """Do the same in debug mode, which waits after each launch, so that the failing launch itself raises."""
     x = cuda.empty(COUNT, np.float32)
     with cuda.debug():
         error = error_of(lambda: launch_three(x))
     return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
 
 
-def pointer_never_set() -> str:
-    """Store to an address that was never set, such as a C pointer without a value holds."""
+def uninitialised_pointer() -> str:
+    """Store to a made-up address, such as an uninitialised C pointer holds."""
     return fault(load_all()["store"][1, 1].bind(cuda.Pointer(0xCDCDCDCDCDCDCDC0), 1.0))
 
 
-def pointer_of_the_host() -> str:
+def host_pointer() -> str:
     """Give a kernel a host array, which is refused, then its bare address, which is not."""
     store, host = load_all()["store"][1, 1], np.zeros(COUNT, np.float32)
     refused = error_of(lambda: store(host, 1.0))
@@ -263,7 +261,7 @@ def kernel_assert() -> str:
 
 
 def double_free() -> str:
-    """Close an array twice, which is allowed, and use it; then free memory twice by the raw call."""
+    """Close an array twice, which is allowed, and use it; then free memory twice with the raw call."""
     array = cuda.zeros(COUNT, np.float32)
     array.close()
     array.close()
@@ -273,8 +271,8 @@ def double_free() -> str:
     return f"{told(error, 'The second cuMemFree', cuda.raw.cuMemFree(address))} A second close() does nothing."
 
 
-def not_cleared() -> str:
-    """Copy memory that nothing was written to, with the driver's warning as an error; no call fails for it."""
+def uninitialised_memory() -> str:
+    """Copy memory that was never written, with the sanitizer's warning as an error; no CUDA call fails."""
     read, written = (cuda.empty(COUNT, np.float32) for _ in range(2))
     copy = load_all()["copy"][1, 32].bind(read, written, COUNT)
     with cuda.sanitizer("error"):
@@ -284,7 +282,7 @@ def not_cleared() -> str:
 
 
 def invalid_configuration() -> str:
-    """Ask for a block of 2048 threads."""
+    """Ask for a block of 2,048 threads."""
     nothing = load_all()["nothing"]
     error = error_of(lambda: nothing[1, 2048])
     launched = cuda.raw.cuLaunchKernel(nothing.handle, 1, 1, 1, 2048, 1, 1, 0, 0, 0, 0)
@@ -298,7 +296,7 @@ def failed_allocation() -> str:
 
 
 def too_many_parameters() -> str:
-    """Compile a kernel that takes more bytes of parameters than there may be: NVRTC refuses it."""
+    """Compile a kernel with more bytes of parameters than allowed, which NVRTC refuses."""
     path, name = find("errors"), f"sum_bytes<{TOO_MANY}>"
     error = error_of(lambda: load("errors", names=[name]))
     program = cuda.check(nvrtc.nvrtcCreateProgram(path.read_bytes(), path.name.encode(), 0, [], []))
@@ -307,10 +305,10 @@ def too_many_parameters() -> str:
     cuda.check(nvrtc.nvrtcDestroyProgram(program))
     return told(error, "nvrtcCompileProgram", result).replace(
         f"{path.parent.parent}{os.sep}", ""
-    )  # a reader's folders are elsewhere
+    )  # the reader's folders have other names
 
 
-# By the names of their rows.
+# Keyed by the names of their rows.
 MISTAKES = {
     "null store": Mistake(null_store, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
     "null store, debug()": Mistake(null_store_in_debug_mode, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
@@ -319,21 +317,21 @@ MISTAKES = {
     "double free": Mistake(double_free, "ValueError", "CUDA_ERROR_INVALID_VALUE"),
     "kernel assert": Mistake(kernel_assert, "KernelAssertError", "CUDA_ERROR_ASSERT"),
     "too many parameters": Mistake(too_many_parameters, "CompileError", "NVRTC_ERROR_COMPILATION", apart=False),
-    "pointer never set": Mistake(pointer_never_set, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-    "pointer of the host": Mistake(pointer_of_the_host, "TypeError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-    "memory not cleared": Mistake(not_cleared, "SimulatorWarning", "CUDA_SUCCESS"),
+    "uninitialised pointer": Mistake(uninitialised_pointer, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "host pointer": Mistake(host_pointer, "TypeError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "uninitialised memory": Mistake(uninitialised_memory, "SimulatorWarning", "CUDA_SUCCESS"),
 }
 
 
 def filled(count: int) -> Any:
-    """Return numbers that a kernel has written."""
+    """Return an array that a kernel has filled."""
     x = poisoned(count, np.float32)
     load_all()["fill"][1, 32](x, count, 3.0)
     return x.to_host()
 
 
 def parameters(nbytes: int) -> Row:
-    """Pass a structure by value, so that with a pointer the parameters take so many bytes, and compare its sum."""
+    """Pass a structure by value, with parameters of `nbytes` bytes in all, and compare the sum of its bytes."""
     given = np.random.default_rng().integers(0, 256, nbytes - 8, np.uint8)
     structure = given.view([("values", np.uint8, given.size)])[0]
     total = poisoned(1, np.uint32)

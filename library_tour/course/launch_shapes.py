@@ -1,35 +1,35 @@
-"""Choose the grid and the blocks of a launch: which threads there are, what few of them cost, what is refused.
+"""Choose the grid and the blocks of a launch: which threads exist, why few of them are slow, which shapes are refused.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run launch_shapes
-    launch_shapes: Shapes of grids and blocks, and the threads that share work
-    size 4,099: cells to cool, or elements of each matrix
-                     cells  instructions  active lanes  sectors/load  check
-    ───────────────────────────────────────────────────────────────────────
-    1 thread         4,099        45,103          1.00          1.00  right
-    2 threads        4,099        22,564          2.00          1.00  right
-    32 threads       4,099         1,433          31.8          3.98  right
-    256 threads      4,099         1,531          31.8          3.98  right
-    a thread a cell  4,099         3,295          31.9          3.98  right
-    matrix, 32 x 8   6,767         8,936          29.2          4.02  right
-    matrix, 16 x 16  6,767         8,372          30.6          5.26  right
-    matrix, 20 x 50  6,767        10,510          29.6          5.23  right
-    matrix, 3 x 3    6,767        25,024          8.85          3.63  right
-    matrix, 1 x 256  6,767        18,786          29.8          22.3  right
-    Shapes <<<grid, block>>> that are allowed; each thread writes its own number
-                                threads  warps a block  threads a warp  check
-    ─────────────────────────────────────────────────────────────────────────
-    <<<10, 256>>>                 2,560              8            32.0  right
-    <<<10, 16>>>                    160              1            16.0  right
-    <<<10, 33>>>                    330              2            16.5  right
-    <<<(4, 3), (16, 16)>>>        3,072              8            32.0  right
-    <<<(3, 3, 3), (4, 2, 2)>>>      432              1            16.0  right
-    <<<2, (20, 50)>>>             2,000             32            31.2  right
-    <<<1, (4, 4, 64)>>>           1,024             32            32.0  right
-    <<<(1, 65535), 1>>>          65,535              1            1.00  right
-    <<<(1, 1, 65535), 1>>>       65,535              1            1.00  right
-    Shapes at the limits and beyond them
+    launch_shapes: Grids and blocks: shapes, limits, and how threads share work
+    size 4,099: cells to cool, or elements per matrix
+                         cells  instructions  active lanes  sectors/load  check
+    ───────────────────────────────────────────────────────────────────────────
+    1 thread             4,099        45,103          1.00          1.00  right
+    2 threads            4,099        22,564          2.00          1.00  right
+    32 threads           4,099         1,433          31.8          3.98  right
+    256 threads          4,099         1,531          31.8          3.98  right
+    one thread per cell  4,099         3,295          31.9          3.98  right
+    matrix, 32 x 8       6,767         8,936          29.2          4.02  right
+    matrix, 16 x 16      6,767         8,372          30.6          5.26  right
+    matrix, 20 x 50      6,767        10,510          29.6          5.23  right
+    matrix, 3 x 3        6,767        25,024          8.85          3.63  right
+    matrix, 1 x 256      6,767        18,786          29.8          22.3  right
+    Shapes <<<grid, block>>> that are allowed
+                                threads  warps/block  threads/warp  check
+    ─────────────────────────────────────────────────────────────────────
+    <<<10, 256>>>                 2,560            8          32.0  right
+    <<<10, 16>>>                    160            1          16.0  right
+    <<<10, 33>>>                    330            2          16.5  right
+    <<<(4, 3), (16, 16)>>>        3,072            8          32.0  right
+    <<<(3, 3, 3), (4, 2, 2)>>>      432            1          16.0  right
+    <<<2, (20, 50)>>>             2,000           32          31.2  right
+    <<<1, (4, 4, 64)>>>           1,024           32          32.0  right
+    <<<(1, 65535), 1>>>          65,535            1          1.00  right
+    <<<(1, 1, 65535), 1>>>       65,535            1          1.00  right
+    Shapes at the limits and beyond
                               check
     ─────────────────────────────────
     <<<2147483647, 256>>>     allowed
@@ -54,25 +54,23 @@ On the simulator, which checks, counts and does not time:
     2147483647, not the int 2147483648
     <<<0, 256>>>: nothing: argument 'grid.x' must be an int from 1 to 2147483647,
     not the int 0
-    A warp of 32 threads is the unit that executes instructions: a block of 1 thread
-    costs as much as one of 32, one of 33 as much as one of 64. A block is best a
-    multiple of 32 threads, with x along neighbours in memory. The rows 'matrix' add
-    two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23
-    lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads
-    another row.
-    One block runs on one multiprocessor, and few threads have few loads in flight;
-    only many blocks use the whole device. Even with a thread for each cell, one
-    load of 4 bytes a thread does not reach the limit of a large GPU (see the stop
-    coalescing). Few threads are timed with fewer cells, as the column 'cells' says,
-    which counts the elements of each matrix too. The course's times, of 10 steps
-    over 5.12 million cells on a card that is not known here, were 4.15 s with 1
-    thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a thread for each
-    cell.
-    Threads are numbered along x first, then along y, then along z, and so are
-    blocks.
-    A message begins with the kernel's name, here `nothing`. The driver itself
-    answers each of the refused shapes with CUDA_ERROR_INVALID_VALUE, which names no
-    axis; the runtime calls it cudaErrorInvalidConfiguration.
+    Instructions are executed by warps of 32 threads, so a block of 1 thread costs
+    as much as one of 32, and a block of 33 as much as one of 64. Choose a multiple
+    of 32 threads per block, with x along neighbours in memory. The rows 'matrix'
+    name the threads of a block in x and y: a block of 3 x 3 leaves 23 lanes of its
+    warp idle, and in a block of 1 x 256 each lane of a warp reads a different row.
+    A block runs on one multiprocessor, so only many blocks use the whole device.
+    Few threads also have few loads in flight. Even with one thread per cell, one
+    load of 4 bytes per thread does not reach the limit of a large GPU (see the stop
+    coalescing). The column 'cells' is the number of cells, or of elements per
+    matrix; few threads get fewer of them. The course's times, for 10 steps over
+    5.12 million cells on an unnamed card, were 4.15 s with 1 thread, 2.06 s with 2,
+    0.037 s with 256, and 0.0003 s with one thread per cell.
+    In the table of allowed shapes each thread wrote its own number. Threads are
+    numbered along x first, then along y, then along z, and so are blocks.
+    A message begins with the kernel's name, here `nothing`. The driver refuses the
+    same shapes with CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime
+    calls it cudaErrorInvalidConfiguration.
 """
 
 from __future__ import annotations
@@ -94,8 +92,8 @@ from ..limits import copy_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure, points
 
-TITLE = "Shapes of grids and blocks, and the threads that share work"
-SIZE = Size("cells to cool, or elements of each matrix", full=2**26 + 3, small=2**12 + 3, least=4)
+TITLE = "Grids and blocks: shapes, limits, and how threads share work"
+SIZE = Size("cells to cool, or elements per matrix", full=2**26 + 3, small=2**12 + 3, least=4)
 CHECKED = 2**12 + 5
 EXPLAINED_BY = ("instructions", "active lanes", "sectors/load")
 WARP = 32
@@ -118,16 +116,16 @@ class Shape(NamedTuple):
         return str(extent[0]) if len(extent) == 1 else f"({', '.join(map(str, extent))})"
 
 
-# Name: blocks (0: as many as the cells take), threads of a block, the most cells to be timed on so few threads.
+# Name: blocks (0: as many as the cells need), threads per block, the most cells to time with so few threads.
 THREADS = {
     "1 thread": (1, 1, 2**20),
     "2 threads": (1, 2, 2**20),
     "32 threads": (1, 32, 2**23),
     "256 threads": (1, 256, 2**25),
-    "a thread a cell": (0, 256, SIZE.full),
+    "one thread per cell": (0, 256, SIZE.full),
 }
-# Of 10 steps over 5.12 million cells, each read and written, in 4.15, 2.06, 0.037 and 0.0003 s.
-COURSE = {"1 thread": 4.15, "2 threads": 2.06, "256 threads": 0.037, "a thread a cell": 0.0003}
+# Seconds for 10 steps over 5.12 million cells, each of which is read and written.
+COURSE = {"1 thread": 4.15, "2 threads": 2.06, "256 threads": 0.037, "one thread per cell": 0.0003}
 COURSE_BYTES = 10 * 5.12e6 * 8
 MATRIX_BLOCKS = ((32, 8), (16, 16), (20, 50), (3, 3), (1, 256))
 CURVE_CELLS = 2**25
@@ -157,10 +155,10 @@ REFUSED = (
 
 
 def numbers(shape: Shape) -> NDArray[np.uint32]:
-    """Return every thread's number as an array that is laid out as the grid is: planes of z, rows of y, places of x."""
+    """Return every thread's number as an array with the layout of the grid: planes of z, rows of y, columns of x."""
     blocks, threads = (xyz(extent)[::-1] for extent in shape)
     count = math.prod(blocks) * math.prod(threads)
-    # Numbered by block, then by thread; then each axis of the blocks is put beside the same axis of the threads.
+    # Numbered by block, then by thread; the transpose then puts each axis of the grid beside the same axis of a block.
     numbered = np.arange(count, dtype=np.uint32).reshape(*blocks, *threads).transpose(0, 3, 1, 4, 2, 5)
     return numbered.reshape([grid * block for grid, block in zip(blocks, threads, strict=True)])
 
@@ -177,7 +175,7 @@ def cooled(cells: Floats) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Share one work among ever more threads, add matrices with blocks of several shapes, and try what is refused."""
+    """Share work among more and more threads, add matrices with several block shapes, and try refused shapes."""
     module = load("launch_shapes")
     limit = copy_limit(device)
     cells = Cells(module, size)
@@ -187,33 +185,33 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available() or counters.available():
         pictures = [lanes(cells, limit)]
     tables = {
-        "Shapes <<<grid, block>>> that are allowed; each thread writes its own number": [
+        "Shapes <<<grid, block>>> that are allowed": [
             numbered(module, shape) for shape in VALID
         ],
-        "Shapes at the limits and beyond them": [
+        "Shapes at the limits and beyond": [
             allowed(module["nothing"]), *(refused(module["nothing"], shape) for shape in REFUSED)
         ],
     }  # fmt: skip  # rows of a table
     notes = [
-        "A warp of 32 threads is the unit that executes instructions: a block of 1 thread costs as much as one of 32, "
-        "one of 33 as much as one of 64. A block is best a multiple of 32 threads, with x along neighbours in memory. "
-        "The rows 'matrix' add two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23 lanes "
-        "of its warp idle, and in a block of 1 x 256 each lane of a warp reads another row.",
-        "One block runs on one multiprocessor, and few threads have few loads in flight; only many blocks use the "
-        "whole device. Even with a thread for each cell, one load of 4 bytes a thread does not reach the limit of a "
-        "large GPU (see the stop coalescing). Few threads are timed with fewer cells, as the column 'cells' says, "
-        "which counts the elements of each matrix too. The course's times, of 10 steps over 5.12 million cells on a "
-        "card that is not known here, were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a "
-        "thread for each cell.",
-        "Threads are numbered along x first, then along y, then along z, and so are blocks.",
-        "A message begins with the kernel's name, here `nothing`. The driver itself answers each of the refused shapes "
-        "with CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it cudaErrorInvalidConfiguration.",
+        "Instructions are executed by warps of 32 threads, so a block of 1 thread costs as much as one of 32, and a "
+        "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along neighbours in "
+        "memory. The rows 'matrix' name the threads of a block in x and y: a block of 3 x 3 leaves 23 lanes of its "
+        "warp idle, and in a block of 1 x 256 each lane of a warp reads a different row.",
+        "A block runs on one multiprocessor, so only many blocks use the whole device. Few threads also have few loads "
+        "in flight. Even with one thread per cell, one load of 4 bytes per thread does not reach the limit of a large "
+        "GPU (see the stop coalescing). The column 'cells' is the number of cells, or of elements per matrix; few "
+        "threads get fewer of them. The course's times, for 10 steps over 5.12 million cells on an unnamed card, were "
+        "4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
+        "In the table of allowed shapes each thread wrote its own number. Threads are numbered along x first, then "
+        "along y, then along z, and so are blocks.",
+        "A message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "
+        "CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it cudaErrorInvalidConfiguration.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 class Cells:
-    """The same work for any number of threads: one step of cooling, checked on few cells and timed on many."""
+    """One step of cooling, by any number of threads; checked on few cells and timed on many."""
 
     def __init__(self, module: cuda.Module, size: int) -> None:
         self.kernel = module["cool"]
@@ -224,7 +222,7 @@ class Cells:
         self.expected = cooled(block[: self.few])
 
     def variant(self, name: str, blocks: int, block: int, most: int) -> Variant:
-        """Return the work done by so many blocks, 0 for as many as there are cells for, of `block` threads each."""
+        """Return the variant with `blocks` blocks, or with as many as the cells need for 0, of `block` threads each."""
         many = min(self.before.size, most)
 
         def launch(count: int) -> cuda.BoundLaunch:
@@ -244,7 +242,7 @@ class Cells:
 
 
 def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
-    """Return the sum of two matrices by blocks of several shapes, checked on small matrices and timed on large ones."""
+    """Return matrix sums with several block shapes, checked on small matrices and timed on large ones."""
     random = np.random.default_rng()
     small = 67, 101
     a, b = random.random((2, *small), np.float32)
@@ -274,26 +272,26 @@ def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
 
 
 def lanes(cells: Cells, limit: Limit) -> Curve:
-    """Return a curve of the rate against a block's threads; of the lanes in use where nothing is timed."""
+    """Return a curve of the rate against threads per block; of active lanes if nothing is timed."""
     column = limit.unit if timing.available() else "active lanes"
     variants = [cells.variant(str(block), 0, block, CURVE_CELLS) for block in CURVE_BLOCKS]
     rows = measure(variants, limit, ["active lanes"], quick=True)
-    return Curve("block", "threads of a block", column, {"a thread a cell": points(CURVE_BLOCKS, rows, column)})
+    return Curve("block", "threads per block", column, {"one thread per cell": points(CURVE_BLOCKS, rows, column)})
 
 
 def numbered(module: cuda.Module, shape: Shape) -> Row:
-    """Let every thread of a shape write its number at its place, and compare; return how well its warps are filled."""
+    """Let every thread of a shape write its number, and check it; return how full the warps are."""
     expected = numbers(shape)
     places = poisoned(expected.shape, np.uint32)
     module["number_threads"][shape](places)
     threads = math.prod(shape.block)
     warps = blocks_for(threads, WARP)
-    values = {"threads": expected.size, "warps a block": warps, "threads a warp": threads / warps}
+    values = {"threads": expected.size, "warps/block": warps, "threads/warp": threads / warps}
     return Row(str(shape), values, compare(f"{shape} numbers its threads", places.to_host(), expected))
 
 
 def allowed(kernel: cuda.Kernel) -> Row:
-    """Prepare, and do not run, the launch with the largest grid in x: so many blocks take seconds on any device."""
+    """Prepare the launch with the largest grid in x; do not run it, since so many blocks take seconds on any device."""
     launch = kernel[LARGEST]
     return Row(
         str(LARGEST), check=Check("the largest grid in x is allowed", launch.shape.grid[0] == 2**31 - 1, word="allowed")
@@ -301,7 +299,7 @@ def allowed(kernel: cuda.Kernel) -> Row:
 
 
 def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
-    """Ask for a shape that no device can launch: first by this package, whose message is shown, then by the driver."""
+    """Ask for a shape that no device can launch: first this package, whose message is shown, then the driver."""
     here = refusal(f"{shape} is refused", ValueError, partial(kernel.configure, *shape))
     by_driver = refusal(
         f"{shape} is refused by the driver",

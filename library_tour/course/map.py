@@ -1,41 +1,41 @@
-"""Apply one function to every number 256 times: in 256 launches, or in one launch with a loop.
+"""Apply one function to every element 256 times: in 256 launches, or in one launch with a loop.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop
-    size 4,096: numbers
+    size 4,096: elements
                              course ms   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────────────
-    256 launches                         8,192   4,096     1,047,132  right
-    loop in registers                      256     128       961,372  right
-    c * c for pow(c, 2)                    256     128       560,576  right
+    256 launches                         8,192   4,096     1,047,043  right
+    loop in registers                      256     128       961,283  right
+    c * c for pow(c, 2)                    256     128       560,640  right
     256 launches, fast math  4610, 1090  8,192   4,096       106,496  right
     in memory, fast math     1400, 300   4,224   4,096        47,360  right
     in registers, fast math                256     128        35,712  right
     pow, fast math                                                    caught
-    pow, fast math: 8.2 % of the numbers are nan after 256 passes. Fast math
+    pow, fast math: 8.2 % of the elements are NaN after 256 passes. Fast math
     computes pow(c, 2) as exp2(2 * log2(c)), and c = cos(x * x + y * y) is negative
     where x * x + y * y exceeds pi / 2.
-    Whole programs, in ms:
-                                 allocate  copy in   work  copy out  in all  check
-    ──────────────────────────────────────────────────────────────────────────────
-    course: T1000, 256 launches        80      360  4,610       170   5,220
-    course: V100, 256 launches        190      460  1,090       230   1,970
-    course: V100, loop                180      460    300       230   1,170
-    course: two V100, loop            280      450    150       220   1,110
-    in phases                                                                right
-    in pieces                                                                right
-    With fast math the special-function units limit the kernel; its rows have c * c
-    for pow(c, 2). The precise variants hardly use those units: they compute sin,
-    cos and pow by many ordinary instructions.
-    The course's loop, a[i] = f(a[i], b[i]), stores and loads in each pass: a and b
-    might be the same array.
-    A program in pieces copies one piece in, computes another and copies a third out
-    at the same time, because the two directions of the link and the multiprocessors
+    Whole programs, in ms
+                                 allocate  copy in   work  copy out  total  check
+    ─────────────────────────────────────────────────────────────────────────────
+    course: T1000, 256 launches        80      360  4,610       170  5,220
+    course: V100, 256 launches        190      460  1,090       230  1,970
+    course: V100, loop                180      460    300       230  1,170
+    course: two V100, loop            280      450    150       220  1,110
+    in phases                                                               right
+    in pieces                                                               right
+    With fast math the special-function units are the limit; those rows compute c *
+    c instead of pow(c, 2). The precise variants hardly use these units: they
+    compute sin, cos and pow with many ordinary instructions.
+    The course's loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every
+    pass, because a and b might be the same array.
+    The program in pieces copies one piece in, computes another and copies a third
+    out at the same time: the two directions of the link and the multiprocessors
     work independently.
-    The counters are those of 32 passes.
-    Two GPUs take half of the numbers each; this machine has one.
+    The counters cover 32 passes.
+    With two GPUs, each would take half of the elements. This machine has one.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
 TITLE = "One function applied 256 times: 256 launches or one loop"
-SIZE = Size("numbers", full=2**28, small=2**12)
+SIZE = Size("elements", full=2**28, small=2**12)
 PASSES, CHECKED_PASSES = 256, 32
-BLOCK = 128  # the course's
+BLOCK = 128  # as in the course
 CHECKED = 2**12 + 5
-PIECES = 16  # of each device's part of the numbers
-# NumPy computes this part of the numbers and passes, and its time is scaled: all of them would take minutes.
+PIECES = 16  # of each device's part of the arrays
+# NumPy computes only so many elements and passes, and its time is scaled up: all of them would take minutes.
 ON_HOST, HOST_PASSES = 2**22, 4
-# Of the course's T1000 and V100, with fast math and pow; then of its processors with 6 and 20 cores.
+# The course's T1000 and V100, with fast math and pow; then its CPUs with 6 and 20 cores.
 COURSE_MS = {"256 launches, fast math": "4610, 1090", "in memory, fast math": "1400, 300"}
 COURSE_HOST_MS = "63300, 25500"
 PHASES = ("allocate", "copy in", "work", "copy out")
@@ -86,14 +86,14 @@ Array = NDArray[Any]
 
 
 def reference(a: Array, b: Array, passes: int) -> Array:
-    """Return a after so many applications of f."""
+    """Return a after `passes` applications of f."""
     for _ in range(passes):
         a = np.sin(np.cos(np.sin(np.sqrt(np.power(np.cos(a**2 + b**2), 2)))))
     return a
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few numbers and time it on all; then run whole programs, on one device and on two."""
+    """Check every variant on a few elements and time it on all; then run whole programs, on one device and on two."""
     random = np.random.default_rng()
     host_a, host_b, out = (cuda.pinned_empty(size, np.float32) for _ in range(3))
     for array in (host_a, host_b):
@@ -104,26 +104,28 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += on_host(host_a, host_b, limit)
     programs, pictures = whole_programs(cuda.devices()[:2], host_a, host_b, out)
     notes = [
-        "With fast math the special-function units limit the kernel; its rows have c * c for pow(c, 2). The precise "
-        "variants hardly use those units: they compute sin, cos and pow by many ordinary instructions.",
-        "The course's loop, a[i] = f(a[i], b[i]), stores and loads in each pass: a and b might be the same array.",
-        "A program in pieces copies one piece in, computes another and copies a third out at the same time, because "
-        "the two directions of the link and the multiprocessors work independently.",
+        "With fast math the special-function units are the limit; those rows compute c * c instead of pow(c, 2). The "
+        "precise variants hardly use these units: they compute sin, cos and pow with many ordinary instructions.",
+        "The course's loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every pass, because a and b might be "
+        "the same array.",
+        "The program in pieces copies one piece in, computes another and copies a third out at the same time: the two "
+        "directions of the link and the multiprocessors work independently.",
     ]
     if counters.available():
-        notes.append(f"The counters are those of {CHECKED_PASSES} passes.")
+        notes.append(f"The counters cover {CHECKED_PASSES} passes.")
     if len(cuda.devices()) < 2:
-        notes.append("Two GPUs take half of the numbers each; this machine has one.")
+        notes.append("With two GPUs, each would take half of the elements. This machine has one.")
     if timing.available():
         notes.append(
-            f"NumPy: {processors()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all "
-            "of them. Course: T1000, V100; for NumPy's row processors with 6 and 20 cores."
+            f"NumPy ran {HOST_PASSES} passes over {min(size, ON_HOST):,} elements in {processors()} threads, and its "
+            "time is scaled up. The course's times are those of a T1000 and a V100; in NumPy's row, those of CPUs with "
+            "6 and 20 cores."
         )
-    return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms:": programs})
+    return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms": programs})
 
 
 def make_variants(host_a: Array, host_b: Array) -> list[Variant]:
-    """Return the ways to compute on one device, checked with few numbers and passes."""
+    """Return the variants for one device, checked with few elements and passes."""
     modules = {fast: load("map", names=WAYS, fast_math=fast) for fast in (False, True)}
     a, b = cuda.to_device(host_a), cuda.to_device(host_b)
     size, checked = a.size, min(a.size, CHECKED)
@@ -170,37 +172,37 @@ def make_variants(host_a: Array, host_b: Array) -> list[Variant]:
 
 
 def power_of_negative() -> str:
-    """Apply f where its cosine may be negative, with fast math's pow, which takes the logarithm of the cosine."""
+    """Apply f with fast math's pow, which takes the logarithm of a cosine that may be negative."""
     random = np.random.default_rng(0)
     a, b = (cuda.to_device(random.random(4096, np.float32)) for _ in range(2))
     load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][blocks_for(a.size, BLOCK), BLOCK](a, b, a.size, PASSES)
     share = np.isnan(a.to_host()).mean()
     return share and (
-        f"{100 * share:.1f} % of the numbers are nan after {PASSES} passes. Fast math computes pow(c, 2) as "
+        f"{100 * share:.1f} % of the elements are NaN after {PASSES} passes. Fast math computes pow(c, 2) as "
         "exp2(2 * log2(c)), and c = cos(x * x + y * y) is negative where x * x + y * y exceeds pi / 2."
     )
 
 
 class Part:
-    """A device's part of the numbers, with memory for it, and the kernel that computes it."""
+    """One device's part of the arrays, with memory for it, and the kernel that computes it."""
 
     def __init__(self, device: cuda.Device, a: Array, b: Array, out: Array) -> None:
         self.device, self.host = device, (a, b, out)
         with device:
             self.kernel = load("map", names=WAYS, fast_math=True)["map_loop<Product>"]
             self.a, self.b = cuda.empty_like(a), cuda.empty_like(b)
-            # One for each of what can be at work at once: the two directions of the link, and the multiprocessors.
+            # One stream per unit that works on its own: the two directions of the link, and the multiprocessors.
             self.streams = {lane: cuda.Stream(non_blocking=True) for lane in ("in", "work", "out")}
             device.synchronize()
         self.spans: dict[str, list[tuple[cuda.Event, cuda.Event]]] = {lane: [] for lane in self.streams}
 
     def start(self) -> None:
-        """Mark the time from which the picture counts."""
+        """Mark time zero of the picture."""
         with self.device:
             self.begin = self.streams["in"].record()
 
     def queue(self, number: int) -> None:
-        """Queue a piece's copies in, its kernel after them and its copy out after that, each in its stream."""
+        """Queue a piece's copies in, its kernel and its copy out, each in its own stream and after the one before."""
         a, b, out = self.host
         first, last = (a.size * edge // PIECES for edge in (number, number + 1))
         if first == last:
@@ -231,7 +233,7 @@ class Part:
 
 
 def in_pieces(devices: Sequence[cuda.Device], a: Array, b: Array, out: Array) -> tuple[float, list[Part]]:
-    """Compute with each device's share of the numbers in pieces; return the host's milliseconds, and the parts."""
+    """Compute each device's share in pieces; return the host's milliseconds, and the parts."""
     shares = [np.array_split(array, len(devices)) for array in (a, b, out)]
     parts = [Part(device, *share) for device, *share in zip(devices, *shares, strict=True)]
     begin = time.perf_counter()
@@ -246,8 +248,8 @@ def in_pieces(devices: Sequence[cuda.Device], a: Array, b: Array, out: Array) ->
 
 
 def whole_programs(devices: Sequence[cuda.Device], a: Array, b: Array, out: Array) -> tuple[list[Row], list[Timeline]]:
-    """Return rows of the whole program: in phases, in pieces, and in pieces on two devices where there are two."""
-    rows = [Row(name, dict(zip((*PHASES, "in all"), ms, strict=True))) for name, ms in COURSE_PHASES.items()]
+    """Return rows of the whole program: in phases, in pieces, and in pieces on two devices if there are two."""
+    rows = [Row(name, dict(zip((*PHASES, "total"), ms, strict=True))) for name, ms in COURSE_PHASES.items()]
     rows.append(in_phases(a, b, out))
     expected, pictures = out.copy(), []
     for count in range(1, len(devices) + 1):
@@ -257,14 +259,14 @@ def whole_programs(devices: Sequence[cuda.Device], a: Array, b: Array, out: Arra
         values: dict[str, Value] = {}
         if timing.available():
             ms, parts = in_pieces(devices[:count], a, b, out)  # the first run also loaded the kernel
-            values = {"in all": ms}
+            values = {"total": ms}
             pictures.append(Timeline("pieces" if count == 1 else "two_gpus", lanes(parts)))
-        rows.append(Row(name, values, compare(f"{name}: the same numbers as in phases", out, expected)))
+        rows.append(Row(name, values, compare(f"{name}: the same result as in phases", out, expected)))
     return rows, pictures
 
 
 def in_phases(a: Array, b: Array, out: Array) -> Row:
-    """Compute with one phase after the other, and return the row of their times."""
+    """Compute one phase after another, and return a row of their times."""
     kernel = load("map", names=WAYS, fast_math=True)["map_loop<Product>"]
     phases = Phases()
     poison(out)
@@ -280,7 +282,7 @@ def in_phases(a: Array, b: Array, out: Array) -> Row:
     few = slice(0, CHECKED)
     expected = reference(a[few].astype(float), b[few].astype(float), PASSES).astype(np.float32)
     ms = {name: float(phases.rates(name)["ms"]) for name in PHASES} if timing.available() else {}
-    values = {**ms, "in all": sum(ms.values())} if ms else {}
+    values = {**ms, "total": sum(ms.values())} if ms else {}
     return Row("in phases", values, compare("in phases: equals NumPy's result", out[few], expected, 1e-5))
 
 
@@ -294,7 +296,7 @@ def lanes(parts: list[Part]) -> dict[str, list[tuple[float, float]]]:
 
 
 def on_host(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:
-    """Time NumPy with a thread for each processor, on a part of the numbers."""
+    """Time NumPy with one thread per processor, on some of the elements."""
     if not timing.available():
         return []
     start = time.perf_counter()

@@ -1,10 +1,10 @@
-"""Add two vectors on the device, and time every phase of it.
+"""Add two vectors on the device, and time every phase of the computation.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run vector_add
     vector_add: Vector addition: the phases of a computation on a GPU
-    size 1,048,579: numbers in each vector
+    size 1,048,579: elements per vector
                 MB  check
     ─────────────────────
     allocate  12.6
@@ -29,7 +29,7 @@ from ..stop import Result, Row, Size
 from ..timing import Phases
 
 TITLE = "Vector addition: the phases of a computation on a GPU"
-SIZE = Size("numbers in each vector", full=2**26 + 3, small=2**20 + 3)
+SIZE = Size("elements per vector", full=2**26 + 3, small=2**20 + 3)
 BLOCK = 256
 
 Floats = NDArray[np.float32]
@@ -60,7 +60,7 @@ def add(kernel: cuda.Kernel, a: Floats, b: Floats, phase: Phases) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check one computation with all its phases; time a second one, since the first pays for what is set up once."""
+    """Check one computation with all its phases, and time a second one: the first also pays for one-time setup."""
     a, b = np.random.default_rng().random((2, size), np.float32)
     kernel = load("vector_add")["vector_add"]
     check = compare("the sum equals NumPy's", add(kernel, a, b, Phases()), reference(a, b))

@@ -1,6 +1,6 @@
-"""Find the largest square tile of floats that a block can hold in shared memory, on any device.
+"""Compute the side of the largest square tile of floats that fits into a block's shared memory, on any device.
 
-So far, the size of shared memory is assumed, and not asked for: every device has these 48 KiB without being opted in.
+So far, the size is assumed: every device offers 48 KiB per block without opting in. Ask the device instead.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ FLOAT_BYTES = 4
 
 
 def largest_tile(has: cuda.DeviceProperties) -> int:
-    """Return how many rows and columns the tile has."""
+    """Return the number of rows, and columns, of the tile."""
     return math.isqrt(48 * 1024 // FLOAT_BYTES)

@@ -1,7 +1,7 @@
-"""Find out which of several launches fails.
+"""Find the first of several launches that fails.
 
-So far, the launch that is blamed is the first one that raises anything: a launch returns before its kernel has run, so
-the error comes later, from another call or from none.
+So far, the answer is the first launch that raises an exception. But a launch returns before its kernel has run, so the
+error comes later, from another call or from none.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import cudart_py as cuda
 
 
 def first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None:
-    """Launch one after the other; return the place of the first that fails, None if all work."""
-    for place, launch in enumerate(launches):
+    """Launch one after another; return the index of the first launch that fails, or None if all succeed."""
+    for index, launch in enumerate(launches):
         try:
             launch()
         except cuda.CudaError:
-            return place
+            return index
     return None

@@ -1,8 +1,7 @@
-// Evaluate the polynomial coefficients[0] + coefficients[1] x + coefficients[2] x^2 + ... of `count` coefficients for
-// each of n numbers.
+// Evaluate the polynomial coefficients[0] + coefficients[1] x + coefficients[2] x^2 + ..., which has `count`
+// coefficients, for each of the n elements of x.
 //
-// The result is right, but in every pass of the loop a number and its value are loaded from memory, and the value is
-// stored again.
+// The result is right, but every pass of the loop loads an element and its value from memory, and stores the value.
 
 extern "C" __global__ void evaluate(const float* x, const float* coefficients, int count, float* values, int n)
 {

@@ -1,6 +1,6 @@
-"""Work out how many loads of 4 bytes each thread must have in flight, so that a multiprocessor reaches a bandwidth.
+"""Compute how many 4-byte loads each thread must have in flight for a multiprocessor to reach a bandwidth.
 
-So far, a multiprocessor is taken to be full, whatever the block and its registers are.
+So far, the multiprocessor is assumed to be full, whatever the block and its registers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import cudart_py as cuda
 
 
 def loads_in_flight(
-    capability: tuple[int, int], threads: int, registers: int, latency: float, bytes_a_cycle: float
+    capability: tuple[int, int], threads: int, registers: int, latency: float, bytes_per_cycle: float
 ) -> int:
-    """Return the loads of a thread for blocks of `threads` threads with `registers` registers each.
+    """Return the loads per thread, for blocks of `threads` threads with `registers` registers each.
 
-    A load takes `latency` cycles, and the multiprocessor is to move `bytes_a_cycle` bytes in a cycle.
+    A load takes `latency` cycles. The multiprocessor must move `bytes_per_cycle` bytes per cycle.
     """
     resident = cuda.MULTIPROCESSORS[capability].threads
-    return math.ceil(latency * bytes_a_cycle / (4 * resident))
+    return math.ceil(latency * bytes_per_cycle / (4 * resident))

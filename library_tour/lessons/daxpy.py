@@ -14,12 +14,12 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCKS, THREADS = 4, 64
-# A warp's 32 doubles fill 8 sectors of 32 bytes.
+# 32 neighbouring doubles fill 8 sectors of 32 bytes.
 SECTORS = 8
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Launch the answer with fewer threads than elements; count sectors where each thread has as many elements."""
+    """Launch with fewer threads than elements; count sectors where all threads get the same number of elements."""
     for size in (16 * BLOCKS * THREADS, 5003):
         x, y = np.random.default_rng(5).integers(-99, 100, (2, size)).astype(np.float64)
         device_y = cuda.to_device(y)
@@ -27,43 +27,60 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load"])
         yield compare(f"{BLOCKS * THREADS} threads compute all {size:,} elements", device_y.to_host(), 2 * x + y)
         if size % (BLOCKS * THREADS) == 0:
-            fact = f"a load of a warp touches {SECTORS} sectors, as those of neighbouring elements do"
+            fact = f"a warp's load touches {SECTORS} sectors, as for neighbouring elements"
             yield at_most(fact, counted["sectors/load"], SECTORS)
 
 
 LESSON = Lesson(
+    why="How do you know when to stop optimising? On an H200 this kernel, one line of arithmetic without any trick, "
+    "moves 4,344 GB/s. A plain copy of device memory moves 4,304 GB/s. There is nothing left to gain, and no amount of "
+    "tuning would make the kernel faster.\n\n"
+    "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a kernel that is limited by "
+    "memory, and most kernels are of that kind.",
     learn=[
-        "How a grid is cut into blocks so that each thread computes one element, and why the kernel tests its index.",
-        "How to tell from bytes and operations that memory bandwidth, and not arithmetic, limits a kernel.",
-        "Why a kernel that reaches the speed of a copy cannot be made faster except by moving fewer bytes.",
+        "count the bytes and operations of a kernel, and tell which of the two limits it.",
+        "compare a kernel with a copy, and say how much faster it could still become.",
+        "write a grid-stride loop, which works with any number of threads.",
     ],
+    idea="A kernel can be no faster than its slower half: moving the data or doing the arithmetic. For each element, "
+    "*daxpy* reads 8 bytes of `x` and 8 of `y`, and writes 8 of `y`. For these 24 bytes it does two operations, a "
+    "multiplication and an addition.\n\n"
+    "In the time in which an H200 moves 24 bytes, at 4.8 TB/s, it could do some 170 operations in double precision, at "
+    "33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the **limit**.\n\n"
+    "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with a copy. If it is as fast "
+    "as a copy, only moving fewer bytes can make it faster.",
     steps=[
         Step(
             name="daxpy",
             shows=["daxpy", "run"],
-            text="A thread computes one element. `blocks_for` rounds the number of blocks up, so the last block has "
-            "threads with no element; `if (i < n)` keeps those from writing beyond the array. The compiler makes one "
-            "fused multiply-add of the line, which rounds once, where NumPy rounds the product and the sum.",
+            text="Each thread computes one element. `blocks_for` rounds the number of blocks up, and `if (i < n)` "
+            "stops the surplus threads, as in `vector_add`. The compiler turns the line into one fused multiply-add, "
+            "which rounds once, where NumPy rounds both the product and the sum. That is why the check allows a small "
+            "tolerance.",
         ),
     ],
     look_at=[
-        "Each element moves 24 bytes: 8 bytes of `x` and 8 of `y` are read, and 8 of `y` are written. For these 24 "
-        "bytes there are two operations. In the time in which an H200 moves 24 bytes, at 4.8 TB/s, it could do some "
-        "170 operations in double precision, at 34 TFLOP/s.",
-        "The column 'of limit' compares the kernel with a copy of the device's memory. A value near 100 % says that "
-        "neither more threads nor other blocks can help.",
+        "The limit of this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
+        "so its rate counts both.",
+        "On an H200 the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory is a little faster "
+        "the less it alternates between reads and writes: *daxpy* reads two elements for each one that it writes, and "
+        "a copy reads one.",
     ],
     exercise=Exercise(
-        task="The kernel of the stop needs a thread for each element. Change it so that it computes all `n` elements "
-        "with any number of blocks and threads, which is called a grid-stride loop. Neighbouring lanes of a warp must "
-        "still read neighbouring elements.",
+        task="The kernel needs one thread per element. Change it to a *grid-stride loop*, which computes all `n` "
+        "elements with any number of blocks and threads. Neighbouring threads must still read neighbouring elements: a "
+        "warp that reads 32 neighbouring doubles touches 256 bytes, which is 8 **sectors**, the 32-byte units in which "
+        "memory is fetched.",
         hints=[
-            "The grid has `gridDim.x * blockDim.x` threads in all. A thread that has computed element `i` continues "
-            "with the element that lies this many further on.",
+            "After its first element, which one should a thread take next, if its neighbour takes the element beside "
+            "it?",
+            "The grid has `gridDim.x * blockDim.x` threads. In one pass, they cover as many consecutive elements.",
+            "Replace the test by a loop that starts at the thread's index, runs while `i < n`, and steps by the number "
+            "of threads in the grid.",
         ],
-        answer="In each pass of the loop the whole grid covers a contiguous piece of the arrays, and lanes that are "
-        "neighbours read neighbouring elements. If each thread took a contiguous piece instead, a load of a warp would "
-        "touch 32 distant sectors. The loop's condition takes the place of the test of the index.",
+        answer="In each pass of the loop the whole grid covers one contiguous piece of the arrays, and neighbouring "
+        "lanes read neighbouring elements. If instead each thread took a contiguous piece of its own, one load of a "
+        "warp would touch 32 distant sectors. The loop's condition replaces the test of the index.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

@@ -19,12 +19,12 @@ BLOCK, WARP, GROUP = 64, 32, 4
 
 
 def print_into(lines: list[str], launch: cuda.BoundLaunch) -> None:
-    """Launch, and append the lines that are printed."""
+    """Launch, and append the printed lines."""
     lines += printed(launch)
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Catch what is printed of arrays that fill warps and of some that do not; lines may come in any order."""
+    """Capture the output for arrays that fill their warps and for others; lines may arrive in any order."""
     for size in (2 * BLOCK, 100, GROUP):
         x = np.random.default_rng(5).integers(-99, 100, size).astype(np.int32)
         launch = answer["print_groups"][blocks_for(size, BLOCK), BLOCK].bind(cuda.to_device(x), size)
@@ -33,78 +33,98 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         expected = [f"group {i}: {' '.join(map(str, group))}" for i, group in enumerate(x.reshape(-1, GROUP))]
         odd = next((line for line in lines if line not in expected), None)
         detail = f"a line is {odd[:40]!r}" if odd else f"there are {len(lines)} lines"
-        fact = f"{size} numbers are printed in lines of {GROUP}, {len(expected)} in all"
+        fact = f"{size} elements are printed in {len(expected)} lines of {GROUP}"
         yield Check(fact, sorted(lines) == sorted(expected), detail)
-        yield at_most(f"{size} numbers: a thread loads one at most", counted["loads"], blocks_for(size, WARP))
+        yield at_most(f"{size} elements: each thread loads at most one", counted["loads"], blocks_for(size, WARP))
 
 
 LESSON = Lesson(
+    why="The quickest way to look inside a kernel is the same as in any other program: print something. But 1,000 "
+    "threads that each print a line give you 1,000 lines in no particular order. And printing is not free: compiled "
+    "for an H200, the kernel of this stop needs 18 registers per thread without `printf`, and 27 registers and a stack "
+    "with it, although only one thread prints.\n\n"
+    "This stop shows how to get output that you can read, and uses it to look at something that is hard to see "
+    "otherwise: which lane a **shuffle** reads from.",
     learn=[
-        "How to print from a kernel, and from which thread, so that the output can be read.",
-        "When the text arrives, in which order its lines come, and when some of it is lost.",
-        "Which lane a shuffle reads from, and what a lane reads at the end of its group.",
-        "What a `printf` costs a kernel even where no thread calls it.",
+        "print from a kernel so that the output can be read.",
+        "say when printed text arrives, in which order, and when some of it is lost.",
+        "predict which lane a shuffle reads from, at the end of a group as well.",
+        "say what a `printf` costs a kernel.",
     ],
+    idea="`printf` in a kernel writes into a buffer on the device. The host prints the buffer's text when it "
+    "synchronises, and not before. The buffer is circular: once it is full, new lines overwrite the oldest ones "
+    "without an error. One call is one piece of text. Blocks and warps run in any order, so the pieces of different "
+    "threads arrive in any order.\n\n"
+    "A **shuffle** lets the lanes of a warp read one another's registers, without memory. `__shfl_down_sync(mask, "
+    "value, 2, width)` returns the `value` of the lane two further on, within a group of `width` lanes:\n\n"
+    "```\nwidth 32   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n           reads   2  3 ... 15 16 17 | 18 ... 31 30 "
+    "31\nwidth 16   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n           reads   2  3 ... 15 14 15 | 18 ... 31 30 "
+    "31\n```\n\n"
+    "A lane at the end of its group has no such lane, and reads its own value. `mask` has one bit per lane, and every "
+    "lane named in it must reach the shuffle.\n\n"
+    "Rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
+    "Then synchronise.",
     steps=[
         Step(
             name="one thread",
             shows=["Quiet", "Prints", "root<Prints>"],
-            text="A thread computes a square root by Newton's method. One thread, chosen by its number, prints each of "
-            "its guesses. The structure `Prints` is a parameter of the template: with `Quiet` in its place the kernel "
-            "has no `printf` at all.",
+            text="Each thread computes a square root by Newton's method. One thread, chosen by its index, prints each "
+            "of its guesses. `Prints` is a template parameter: with `Quiet` instead, the kernel contains no `printf` "
+            "at all.",
         ),
         Step(
             name="every thread",
             shows=["every_thread"],
-            text="All threads print. The lines of different threads come in any order, so each one says which thread "
-            "it is from.",
+            text="All threads print. Their lines arrive in any order, so each line says which thread it is from.",
         ),
         Step(
-            name="a line in two calls",
+            name="one line in two calls",
             shows=["in_two_calls"],
-            text="Wrong on purpose. One call of `printf` is one piece of text, and between two calls of a thread the "
-            "other threads print theirs.",
+            text="Wrong on purpose. Between a thread's two calls, other threads print.",
         ),
         Step(
             name="no synchronisation",
             shows=["not_waited_for"],
-            text="The text waits in a buffer on the device until the host synchronises. When the launch has returned "
-            "nothing is printed yet.",
+            text="Nothing has been printed when the launch returns. The text waits on the device until the host "
+            "synchronises.",
         ),
         Step(
             name="shuffle, width 32",
             shows=["shuffle_down<32>"],
-            text="`__shfl_down_sync` gives a lane the value of the lane two places further on. Lanes 30 and 31 have no "
-            "such lane in their group, and read their own value.",
+            text="Every lane reads the number of the lane two further on. Lanes 30 and 31 have no such lane, and read "
+            "their own.",
             compared_with="every thread",
         ),
         Step(
             name="shuffle, width 16",
             shows=["shuffle_down<16>"],
-            text="The same kernel with groups of 16 lanes: now lanes 14 and 15 read their own values, too, because the "
-            "lanes two places further on belong to the other group.",
+            text="The same kernel with groups of 16 lanes. Now lanes 14 and 15 read their own numbers too, because the "
+            "lanes two further on belong to the other group.",
         ),
     ],
     look_at=[
-        "The notes show pairs of a lane and what it read. Compare the pairs (14,16) and (15,17) with width 32, and "
-        "(14,14) and (15,15) with width 16.",
-        "The row 'more than the buffer': the oldest lines are lost, and no error says so. Count the lines where it "
-        "matters, or make the buffer larger by `device.limits.printf_fifo_size`.",
-        "The table of costs: the kernel with a `printf` takes more registers and a stack for every thread, though one "
-        "thread prints. So a `printf` can change the speed of what is looked at.",
+        "Below the table, each pair is a lane and the value it read. Compare (14,16) and (15,17) for width 32 with "
+        "(14,14) and (15,15) for width 16.",
+        "The row 'buffer overflow': the oldest lines are lost without an error. If every line matters, count the "
+        "lines, or enlarge the buffer with `device.limits.printf_fifo_size`.",
+        "The table of costs. Every thread pays for the `printf`, although one thread prints, so a `printf` can change "
+        "the speed of the kernel that you are examining.",
     ],
     exercise=Exercise(
-        task="Print the numbers of an array, four in a line, as in `group 2: 8 -1 0 5`. The lines may come in any "
-        "order, and each must be whole. The array has `n` numbers, a multiple of four but not of 32, and a block has "
-        "64 threads. A thread may load one number only.",
+        task="Print the elements of an array, four per line, as in `group 2: 8 -1 0 5`. Lines may arrive in any order, "
+        "but each must be whole. The array has `n` elements, which is a multiple of 4 but not always of 32, and a "
+        "block has 64 threads. Each thread may load only one element.",
         hints=[
-            "One thread has to print the whole line by one call. By which function, and with which width, does it get "
-            "the numbers of the three threads next to it? Which threads have to take part in that?",
+            "One thread must print the whole line in one call. How can it get the elements of the three threads after "
+            "it, without loading them?",
+            "`__shfl_down_sync(0xffffffff, value, 1, 4)` reads from the next lane within a group of four.",
+            "The mask names all 32 lanes, so all of them must reach the shuffles. A thread beyond the end of the array "
+            "must not return before them.",
         ],
-        answer="The first lane of each group of four reads the values of the three others by shuffles, and prints all "
-        "four by one call. No thread returns before the shuffles, because all lanes of the mask take part in them.",
+        answer="The first lane of each group of four reads the other three elements with shuffles, and prints all four "
+        "in one call. No thread returns before the shuffles, because all lanes of the mask must take part in them.",
         check=check,
     ),
-    course="The pairs of lanes in the notes are those that a lecture on GPU programming shows. The courses give no "
-    "times for this topic.",
+    course="The pairs of lanes below the table are those of a lecture on GPU programming. The courses give no times "
+    "for this topic.",
 )

@@ -14,20 +14,18 @@ from ..lesson import Exercise, Lesson, Step
 from ..stop import Check
 
 FLOAT_BYTES = 4
-# Compute capability, KiB of shared memory that a block may have there, and the side of the tile that fills them.
+# Compute capability, KiB of shared memory per block after opting in, and the side of the largest tile.
 OTHERS = (((7, 5), 64, 128), ((8, 6), 99, 159), ((8, 0), 163, 204))
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Launch a kernel with the tile that the answer names, ask for a larger one, and ask about other devices."""
+    """Launch a kernel with the answer's tile, try a larger one, and ask about other devices."""
     has = cuda.current_device().properties
     nothing = load("launch_shapes")["nothing"]
     side = answer.largest_tile(has)
     nothing[1, 32, FLOAT_BYTES * side**2]()
     larger = FLOAT_BYTES * (side + 1) ** 2
-    yield refusal(
-        f"a tile of {side + 1} x {side + 1} does not fit any more", ValueError, lambda: nothing[1, 32, larger]()
-    )
+    yield refusal(f"a tile of {side + 1} x {side + 1} does not fit", ValueError, lambda: nothing[1, 32, larger]())
     for capability, kibibytes, expected in OTHERS:
         other = dataclasses.replace(has, compute_capability=capability, shared_memory_per_block_optin=kibibytes * 2**10)
         found = answer.largest_tile(other)
@@ -36,63 +34,81 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
+    why="A GPU that you rent tomorrow may be five generations newer than the one you wrote your program on. Some "
+    "limits will be the same, and some will not: one block may use 64 KiB of shared memory on compute capability 7.5, "
+    "and 227 KiB on an H200. A program that asks the device runs well on both. A program that assumes is slow on one "
+    "of them, or its launch is refused.\n\n"
+    "Two figures are worth knowing before you write a kernel. An H200 can move 4,814 GB/s and compute 66.9 TFLOP/s in "
+    "single precision. Divide one by the other: a kernel that does fewer than 14 operations per byte waits for memory.",
     learn=[
-        "Which properties of a device decide how a kernel is launched, and how a program asks for them.",
-        "Which limits differ between generations of GPUs, and which have been the same for years.",
-        "How peaks of bandwidth and of arithmetic follow from clocks, widths and the number of multiprocessors.",
-        "How many operations a byte a kernel needs before arithmetic, and not memory, limits it.",
+        "ask a device for the properties that decide how a kernel is launched.",
+        "say which limits differ between generations of GPUs, and which have been the same for years.",
+        "compute the peaks of bandwidth and arithmetic from clocks, widths and the number of multiprocessors.",
+        "predict whether memory or arithmetic will limit a kernel, from its operations per byte.",
     ],
+    idea="A program has two sides. The **host** is the CPU with its memory. The **device** is the GPU with its own. A "
+    "**kernel** is a function that the host launches on the device, where many **threads** run it at once.\n\n"
+    "Threads are organised in levels, and every level has limits. 32 threads form a **warp**, which executes its "
+    "instructions together; each thread's place in it is a **lane**. Up to 32 warps, which is 1,024 threads, form a "
+    "**block**. All blocks of a launch form the **grid**.\n\n"
+    "A GPU consists of **multiprocessors** (SMs); an H200 has 132. Each block runs on one of them, and uses that "
+    "multiprocessor's **registers** and **shared memory** as long as it runs. The whole device shares an **L2 cache** "
+    "and the large, slower **device memory**.\n\n"
+    "A device's **compute capability**, such as 9.0, names its generation and fixes most of its limits. Rule of thumb: "
+    "ask the device that you run on, and use a table for devices that you do not have.",
     steps=[
         Step(
             name="peak fp32 arithmetic",
             shows=["FP32_LANES", "peak"],
-            text="No call tells how many lanes for single precision a multiprocessor has, so a table by compute "
-            "capability does. The peak is two operations, a multiplication and an addition, for each lane in each "
-            "clock. The last table of the stop has the peaks of the course's devices, too.",
+            text="No call reports how many single-precision lanes a multiprocessor has, so the program needs a table. "
+            "In each clock cycle every lane can complete one fused multiply-add, which counts as two operations. The "
+            "peak is therefore 2 x lanes x multiprocessors x clock rate.",
         ),
         Step(
-            name="what a multiprocessor holds",
+            name="limits per multiprocessor",
             shows=["of_multiprocessor", "limits"],
-            text="What is resident at once on a multiprocessor of any generation, which decides occupancy. The limits "
-            "are in the package, as `cuda.MULTIPROCESSORS`, and need no device. Neighbouring capabilities with the "
-            "same limits become one row.",
+            text="A multiprocessor can hold only so many threads, blocks, registers and bytes of shared memory at "
+            "once. `cuda.MULTIPROCESSORS` lists these limits for every compute capability, and needs no device. "
+            "Consecutive capabilities with the same limits share a row. The stop `occupancy` uses them.",
         ),
         Step(
-            name="what a launch may ask for",
+            name="limits per block, thread and grid",
             shows=["GRIDS", "of_launch"],
-            text="The limits of a single block, a thread and a grid. A launch beyond them is refused.",
+            text="A launch that exceeds one of these limits is refused.",
         ),
         Step(
             name="agreement with the driver",
             shows=["agreement"],
-            text="A table in a program may be wrong or old, so the stop compares it with what the driver says of this "
-            "device. What the driver knows a program should ask for; a table is for devices that are not there.",
+            text="A table inside a program may be wrong or out of date, so the stop compares it with the driver's own "
+            "figures for this device.",
         ),
     ],
     look_at=[
-        "'shared memory of a block' is 48 KiB for every kernel, and 'opted in' is what a kernel may have if it asks, "
-        "227 KiB on compute capability 9.0. This package opts in by itself when a launch needs it.",
-        "Some limits have not changed for many generations: 1,024 threads in a block, 255 registers of a thread, "
-        "65,535 blocks in y and z. Shared memory is what differs most.",
-        "Divide the two peaks: an H200 has 66.9 TFLOP/s in single precision and 4,814 GB/s. So a kernel with fewer "
-        "than 14 operations for each byte that it moves waits for memory.",
-        "In the table of peaks, the ratio of single to double precision is 2 for devices made for science, and 32 for "
-        "a T1000.",
-        "Where NVML is there, the rows 'now' show the live figures that `nvidia-smi` prints.",
+        "`shared memory per block` is 48 KiB, which every kernel gets. `shared memory per block, opt-in` is the limit "
+        "for a kernel that asks for more: 227 KiB on compute capability 9.0. In CUDA C++ a program sets a function "
+        "attribute to ask; cudart-py does that itself when a launch needs it.",
+        "Look down the tables of limits. 1,024 threads per block, 255 registers per thread and 65,535 blocks in y and "
+        "z have not changed for many generations. Shared memory changes most.",
+        "In the table of peaks, the ratio of single to double precision is 2 for GPUs built for science, and 32 for a "
+        "T1000. Double precision is cheap on the former only.",
+        "The rows that begin with 'now' are the live figures that `nvidia-smi` prints. They need NVML, which comes "
+        "with NVIDIA's driver.",
     ],
     exercise=Exercise(
-        task="Write `largest_tile(has: cuda.DeviceProperties) -> int`: how many rows and columns the largest square "
-        "tile of floats has that one block can hold in shared memory, where the launch opts in to as much as the "
-        "device allows. It must be right for devices of any generation.",
+        task="Write `largest_tile(has: cuda.DeviceProperties) -> int`. It returns the side of the largest square tile "
+        "of floats that fits into one block's shared memory, if the launch opts in to as much as the device allows. It "
+        "must be right for devices of any generation.",
         hints=[
-            "The names of three properties begin with `shared_memory_per_`. Which one is the limit of a block "
-            "that has opted in?",
+            "The names of three properties begin with `shared_memory_per_`. Two of them are limits of a block.",
+            "`has.shared_memory_per_block_optin` is the limit in bytes after opting in. How many floats are that?",
+            "A square tile of side *s* has *s* x *s* elements of 4 bytes. `math.isqrt` returns a square root, rounded "
+            "down.",
         ],
-        answer="`shared_memory_per_block_optin` divided by the 4 bytes of a float is the number of elements, and the "
-        "root of that, rounded down, is the side. A constant that is right on one device wastes shared memory on "
-        "another, or makes a launch that is refused there.",
+        answer="`shared_memory_per_block_optin`, divided by the 4 bytes of a float, is the number of elements. Its "
+        "square root, rounded down, is the side. A constant that is right on one device wastes shared memory on "
+        "another, or asks for a launch that is refused there.",
         check=check,
     ),
-    course="The peaks of a T1000, a V100, an A100, an H100 and of an AMD 7995WX are those that lectures on GPU "
-    "programming name; the other rows are this device's own.",
+    course="The peaks of a T1000, a V100, an A100, an H100 and an AMD 7995WX are figures from lectures on GPU "
+    "programming. All other figures are this device's own.",
 )

@@ -15,7 +15,7 @@ from ..lesson import Exercise, Lesson, Step
 from ..stop import Check
 
 COUNT = 8
-# What each case launches; the names are those of the functions below.
+# Launches of each case, by the names in `prepared`, and the index of the first that fails.
 CASES = {
     None: ("fill", "fill", "fill"),
     1: ("fill", "null store", "fill", "fill"),
@@ -25,7 +25,7 @@ CASES = {
 
 
 def prepared(names: tuple[str, ...]) -> list[cuda.BoundLaunch]:
-    """Return launches of the stop's kernels, right ones and wrong ones."""
+    """Return launches of the stop's kernels by name, right ones and wrong ones."""
     module = load("errors")
     x = poisoned(COUNT, np.float32)
     negative = cuda.full(COUNT, -1.0, np.float32)
@@ -38,7 +38,7 @@ def prepared(names: tuple[str, ...]) -> list[cuda.BoundLaunch]:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Let the answer find the wrong launch, or none; begin anew after each case, because a fault ends everything."""
+    """Let the answer find the failing launch, if any; reset after each case, because a fault ends the context."""
     for failing, names in CASES.items():
         found = answer.first_that_fails(prepared(names))
         fact = f"of {', '.join(names)}: " + ("no launch fails" if failing is None else f"launch {failing} fails")
@@ -47,73 +47,87 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
+    why="A launch returns within microseconds, but its kernel may run much longer: 414 ms in one row of the stop "
+    "`map`, on an H200. If the kernel fails, the launch has long reported success. The error arrives at whichever call "
+    "waits next, perhaps in a different file of your program, and blames that call.\n\n"
+    "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
+    "ten common mistakes and shows when each one is reported, by whom, and whether the program can go on.",
     learn=[
-        "Which mistakes are refused at once, and which surface only when a later call waits for the kernel.",
-        "Why the call that raises an error is often not the one that caused it, and how to find the launch that did.",
-        "Which errors leave the device usable, and which end the context, so that a program has to start anew.",
-        "Why every call of CUDA has to be checked, and how this package and a C program do that.",
+        "say which mistakes are refused at once, and which surface only when a later call waits.",
+        "find the launch that caused an error.",
+        "tell errors that leave the device usable from those that end the context.",
+        "check every call, in Python and in C.",
     ],
+    idea="The host queues work and goes on; the device runs it later. This is an **asynchronous** launch. Mistakes "
+    "therefore fall into two groups.\n\n"
+    "The driver can judge some of them before anything is queued: an invalid shape, an allocation that is too large. "
+    "The call itself reports the error, nothing has happened, and the program may try again.\n\n"
+    "Others happen while a kernel runs: a store to a wrong address, a failed assertion. They are reported by the next "
+    "call that **synchronises**, which means that it waits for the device. They also end the **context**, the "
+    "process's whole state on the device: its memory, modules and streams. Every later call then returns the same "
+    "error (it is *sticky*), and only a new process helps.\n\n"
+    "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(
             name="invalid configuration",
             shows=["error_of", "told", "invalid_configuration"],
-            text="A block of 2,048 threads is refused before anything is queued. The package raises a `ValueError` "
-            "that names the argument. The driver's own call returns a status, which `cuda.check` turns into an "
-            "exception. The device goes on working. `error_of` returns what a function raises, and `told` describes it "
-            "beside the status.",
+            text="A block of 2,048 threads is refused before anything is queued. cudart-py raises a `ValueError` that "
+            "names the argument. The driver's own call returns a status, which `cuda.check` turns into an exception. "
+            "The device keeps working. `error_of` returns the exception that a function raises, and `told` formats it "
+            "for the report.",
         ),
         Step(
             name="failed allocation",
             shows=["TOO_LARGE", "failed_allocation"],
-            text="More memory than there is. This error, too, is the call's own and is over once it is raised: a "
-            "program may free something and try again.",
+            text="More memory than the device has. The call itself reports this error too. A program may free "
+            "something and try again.",
         ),
         Step(
             name="null store",
             shows=["store", "fill", "launch_three", "null_store"],
-            text="Three launches, of which the second one stores to the null pointer. All three return without an "
-            "error, since none has run yet. `to_host` waits for them, and raises what the kernel has done. From then "
-            "on every call raises it: the context is lost.",
+            text="Three launches; the second one stores to the null pointer. All three return without an error, since "
+            "none has run yet. `to_host` waits for them and raises the kernel's error. From then on every call raises "
+            "it: the context is lost.",
         ),
         Step(
             name="null store, debug()",
             shows=["launch_three", "null_store_in_debug_mode"],
-            text="The same inside `with cuda.debug():`, which waits after each launch. Now the launch of `store` "
-            "itself raises, and the error names its kernel, its shape and its line. `CUDART_PY_DEBUG=1` does the same "
-            "for a whole program, without a change of it.",
+            text="The same launches inside `with cuda.debug():`, which waits after each of them. Now the launch of "
+            "`store` itself raises, and the error names the kernel, its shape and the line that launched it. "
+            "`CUDART_PY_DEBUG=1` does the same for a whole program, without changing it.",
         ),
         Step(
             name="kernel assert",
             shows=["require_positive", "kernel_assert"],
-            text="An assertion in a kernel works as in C, and ends the context as a fault does. It says in the code "
-            "what the kernel relies on.",
+            text="`assert` works in a kernel as it does in C. It documents what the kernel relies on, and a failed "
+            "assertion ends the context.",
         ),
         Step(
-            name="memory not cleared",
-            shows=["copy", "not_cleared"],
-            text="The mistake that no status reports: an array that is read before it is written holds whatever was "
-            "there before. The simulator keeps track of what was written, and warns.",
+            name="uninitialised memory",
+            shows=["copy", "uninitialised_memory"],
+            text="The mistake that no status reports. New memory holds whatever was there before, so an array that is "
+            "read before it is written has arbitrary contents. The simulator keeps track of written bytes and warns.",
         ),
     ],
     look_at=[
-        "The column 'status' is what the driver returns to a C program, and 'exception' what this package raises for "
-        "it. Where the exception is a `ValueError` or a `TypeError`, the package has refused the mistake before the "
-        "driver saw it.",
-        "In the text of 'null store', the simulator names the kernel, its line and the address. A GPU knows none of "
-        "these; there, the list of launches since the last good synchronisation is what remains.",
-        "Mistakes that end a context are made in processes of their own, and always on the simulator: on a GPU nothing "
-        "but a new process helps after them.",
+        "The column 'status' is what the driver returns to a C program. The column 'exception' is what cudart-py "
+        "raises. `ValueError` and `TypeError` mean that cudart-py refused the call before the driver saw it.",
+        "Read the text of 'null store'. The simulator names the kernel, its line and the address. A GPU knows none of "
+        "these; it can only list the launches since the last successful synchronisation.",
+        "Mistakes that end a context are made in processes of their own, and always on the simulator.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It makes the launches one "
-        "after the other and returns the place of the first one that fails, or None where all work.",
+        "after another, and returns the index of the first one that fails, or None if all succeed.",
         hints=[
-            "When has a kernel run? Which call raises the error of a kernel that has failed?",
+            "When has a kernel finished? Which call raises the error of a kernel that failed?",
+            "The error belongs to a launch for certain if the host waits after that launch and before the next one.",
+            "`with cuda.debug():` waits after each launch. So does a call of `cuda.current_device().synchronize()`.",
         ],
-        answer="Inside `cuda.debug()` each launch is followed by a synchronisation, so a fault is raised by the launch "
-        "that caused it. To call `cuda.current_device().synchronize()` after each launch finds it as well. Either "
-        "costs time, because the host and the device no longer work at the same time: it is for finding errors, and "
-        "not for every run.",
+        answer="Inside `cuda.debug()` every launch waits for its kernel, so the launch that caused an error also "
+        "raises it. Calling `cuda.current_device().synchronize()` after each launch works as well. Either way costs "
+        "time, because the host and the device no longer work at the same time. Use it to find errors, not in every "
+        "run.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

@@ -15,7 +15,7 @@ from ..device_code import load
 from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
-# Rows and columns: the first is made of whole warps, so that its counts are exact.
+# Rows and columns. The rows of the first consist of whole warps, so its counts are exact.
 SHAPES = ((96, 128), (45, 70), (1, 1000), (333, 1))
 # Each is too long for one axis of the grid or of the block.
 LARGE = ((1_000_000, 3), (3, 100_000_000))
@@ -23,7 +23,7 @@ SECTORS, LANES = 4, 32
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Add matrices of several shapes, count sectors and lanes, and ask whether a launch over long ones is allowed."""
+    """Add matrices of several shapes, count sectors and lanes, and check that launches for long ones are allowed."""
     kernel = load("launch_shapes")["matrix_add"]
     for rows, columns in SHAPES:
         a, b = np.random.default_rng(5).random((2, rows, columns), np.float32)
@@ -33,15 +33,15 @@ def check(answer: ModuleType) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load", "active lanes"])
         yield compare(f"all elements of {rows} x {columns} are computed", total.to_host(), a + b)
         if columns % LANES == 0:
-            yield at_most(f"a load of a warp touches {SECTORS} sectors", counted["sectors/load"], SECTORS)
+            yield at_most(f"a warp's load touches {SECTORS} sectors", counted["sectors/load"], SECTORS)
             yield Check(
-                f"all {LANES} lanes of a warp have an element",
+                f"all {LANES} lanes of a warp are active",
                 float(counted["active lanes"]) == LANES,
-                f"{float(counted['active lanes']):.1f} have one on average.",
+                f"{float(counted['active lanes']):.1f} are active on average.",
             )
     for rows, columns in LARGE:
         grid, block = answer.shape(rows, columns)
-        fact = f"a matrix of {rows:,} x {columns:,} is covered by a launch that is allowed"
+        fact = f"the launch for a matrix of {rows:,} x {columns:,} is allowed and covers it"
         covered = grid[0] * block[0] >= columns and grid[1] * block[1] >= rows
         try:
             kernel.configure(grid, block)  # prepared, and not run
@@ -52,68 +52,85 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
+    why="The same kernel, on the same H200, cools an array of cells at 0.13 GB/s or at 2,688 GB/s. Nothing differs but "
+    "the two values between the brackets of the launch: one thread in one case, one thread per cell in the other.\n\n"
+    "The shape of a block matters as well. Two matrices are added at 3,131 GB/s with blocks of 32 x 8 threads, and at "
+    "440 GB/s with blocks of 1 x 256, although both have 256 threads.",
     learn=[
-        "A launch has a grid of blocks and a block of threads, with up to three dimensions each, and threads are "
-        "numbered along x first.",
-        "Why a block should have a multiple of 32 threads, and why x should run along neighbours in memory.",
-        "Why few threads leave most of a GPU idle, however long each of them works.",
-        "Which shapes are refused: more than 1,024 threads in a block or 64 of them in z, and more than 65,535 blocks "
-        "in y or z.",
+        "choose a grid and a block for data of one, two or three dimensions.",
+        "say which threads of a block form a warp.",
+        "explain why a block should have a multiple of 32 threads, and why x should run along neighbours in memory.",
+        "say why few threads leave most of a GPU idle.",
+        "name the shapes that are refused.",
     ],
+    idea="A grid and a block have up to three dimensions each. That is a convenience for indexing; the hardware "
+    "numbers the threads of a block in one line, along x first, then y, then z. 32 consecutive threads of that line "
+    "form a **warp**, and its threads are the warp's **lanes**. A warp executes one instruction for all of its lanes "
+    "at a time:\n\n"
+    "```\nblock of 32 x 2   threads 0-31 are row y = 0: warp 0     threads 32-63 are row y = 1: warp 1\nblock of "
+    "33       threads 0-31: warp 0                   thread 32: warp 1, with 31 idle lanes\nblock of 3 x 3    threads "
+    "0-8: warp 0, with 23 idle lanes\n```\n\n"
+    "Idle lanes cost as much as busy ones. When a warp loads, memory is fetched in **sectors** of 32 bytes. 32 "
+    "neighbouring floats lie in 4 sectors; 32 floats of 32 different rows lie in 32 sectors, most of whose bytes are "
+    "wasted.\n\n"
+    "A block runs on one multiprocessor, and blocks may run in any order. One block therefore leaves 131 of an H200's "
+    "132 multiprocessors idle.\n\n"
+    "Rule of thumb: 128 or 256 threads per block, 32 or more of them along x, x along the rows of the data, and far "
+    "more blocks than multiprocessors.",
     steps=[
         Step(
             name="every thread's number",
             shows=["number_threads"],
-            text="The place of a thread in the grid along each axis is `blockIdx * blockDim + threadIdx`. Its number "
-            "counts blocks first and then threads, both with x fastest. 32 threads with consecutive numbers of a block "
-            "make a warp.",
+            text="Along each axis, a thread's index in the grid is `blockIdx * blockDim + threadIdx`. Its number "
+            "counts blocks first and then the threads of its block, both with x fastest.",
         ),
         Step(
             name="1 thread",
             shows=["cooled", "stride_over", "cool"],
-            text="One step of cooling. `stride_over` shares `n` places among any number of threads, so that the same "
-            "kernel runs with one thread and with a thread for each cell. `cooled` is one function for the "
-            "host and for the device.",
+            text="One step of cooling: every cell moves halfway to 20 degrees. `stride_over` is the grid-stride loop "
+            "from the exercise of `daxpy`, so the same kernel runs with one thread and with one thread per cell. "
+            "`cooled` is compiled for both the host and the device.",
         ),
         Step(
             name="matrix, 32 x 8",
             shows=["matrix_add"],
-            text="A thread for each element of a matrix. x counts columns, whose elements are neighbours in memory, "
-            "so a warp of a block of 32 x 8 threads reads 32 neighbours of one row. The kernel "
-            "is right with every shape of block, and fast with those whose warps lie along rows.",
+            text="One thread per element of a matrix. x counts columns, whose elements are neighbours in memory, so "
+            "each warp of a 32 x 8 block reads 32 neighbours of one row. The kernel is right for blocks of every "
+            "shape, and fast for those whose warps lie along rows.",
             compared_with="every thread's number",
         ),
         Step(
             name="shapes that are refused",
             shows=["REFUSED", "refused"],
-            text="Each shape exceeds one limit. The toolkit says which, before anything reaches the driver; the "
-            "driver's own answer names no axis.",
+            text="Each shape exceeds one limit. cudart-py says which one, before anything reaches the driver. The "
+            "driver's own error names no axis.",
         ),
     ],
     look_at=[
-        "The rows from '1 thread' to 'a thread a cell' do the same work. On an H200 they reached from 0.13 to "
-        "about 2,650 GB/s: a single thread waits for each of its loads before it starts the next one.",
-        "The column 'active lanes', counted where there is no GPU: a block of one thread still takes a warp, of which "
-        "31 lanes are idle, and blocks of 3 x 3 use 9 lanes of 32.",
-        "'matrix, 1 x 256' keeps its lanes busy, and yet it is slow: each lane reads another row, which the column "
-        "'sectors/load' shows.",
-        "The picture of threads a block has teeth: a block of 33 threads costs two warps, as one of 64 does.",
+        "The rows from '1 thread' to 'one thread per cell' do the same work. A single thread is slow because it waits "
+        "hundreds of cycles for each load, and nothing else runs meanwhile.",
+        "The column 'active lanes' is counted where there is no GPU. A block of one thread still occupies a warp, with "
+        "31 idle lanes. Blocks of 3 x 3 use 9 of 32 lanes.",
+        "`matrix, 1 x 256` keeps its lanes busy, and yet it is slow. The column 'sectors/load' says why: each lane "
+        "reads a different row.",
+        "The picture of threads per block has teeth. A block of 33 threads needs two warps, as many as a block of 64.",
     ],
     exercise=Exercise(
-        task="Write `shape(rows: int, columns: int)`, which returns the grid and the block, each with its sizes in x "
-        "and y, with which the kernel `matrix_add` computes every element of a matrix. Where rows consist of whole "
-        "groups of 32 elements, every lane of a warp has an element, and a load touches four sectors. The launch must "
-        "be allowed for a matrix of 1,000,000 x 3 elements, too, and for one of 3 x 100,000,000.",
+        task="Write `shape(rows: int, columns: int)`. It returns a grid and a block, each as sizes in x and y, with "
+        "which the kernel `matrix_add` computes every element of a matrix. If the number of columns is a multiple of "
+        "32, all lanes of a warp must be active, and a warp's load must touch four sectors. The launch must also be "
+        "allowed for matrices of 1,000,000 x 3 and 3 x 100,000,000 elements.",
         hints=[
-            "Which threads make the first warp of a block of 32 x 16? How many rows does the largest grid cover with "
-            "blocks of 32 x 8?",
+            "Which threads form the first warp of a block of 32 x 16? Which elements do they read?",
+            "A grid may have 65,535 blocks in y, and more than two billion in x. How many rows does the largest grid "
+            "cover with blocks of 32 x 8?",
+            "65,535 blocks of 16 rows each cover 1,048,560 rows.",
         ],
-        answer="A row of the block is a warp along a row of the matrix. The grid has at most 65,535 blocks in y, so "
-        "blocks of 16 rows reach 1,048,560 rows, where blocks of 8 reach 524,280. In x the grid may have more than two "
-        "billion blocks.",
+        answer="Each row of the block is a warp that lies along a row of the matrix. The grid has at most 65,535 "
+        "blocks in y, so blocks of 16 rows cover up to 1,048,560 rows, where blocks of 8 rows end at 524,280.",
         check=check,
     ),
-    course="The rates in the column of the course are computed from the times of lectures on GPU programming: 10 steps "
-    "over 5.12 million cells took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256 and 0.0003 s with a thread for "
-    "each cell. The lectures do not name the card.",
+    course="The rates in the column 'course GB/s' are computed from times in lectures on GPU programming: 10 steps "
+    "over 5.12 million cells took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256 and 0.0003 s with one thread "
+    "per cell. The lectures do not name the card.",
 )

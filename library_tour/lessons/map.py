@@ -18,7 +18,7 @@ BLOCK, WARP = 64, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Evaluate polynomials whose values are whole numbers, exact in single precision; count loads and stores."""
+    """Evaluate polynomials with integer values, which floats hold exactly; count loads and stores."""
     for size, count in ((4 * BLOCK, 6), (333, 4), (5, 1)):
         x = np.random.default_rng(5).integers(-5, 6, size).astype(np.float32)
         coefficients = np.random.default_rng(7).integers(-9, 10, count).astype(np.float32)
@@ -29,82 +29,99 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["loads", "stores"])
         expected = np.polynomial.polynomial.polyval(x, coefficients).astype(np.float32)
         yield compare(
-            f"{size} numbers: the values of a polynomial, with coefficients up to x^{count - 1}",
+            f"{size} elements: the values of a polynomial, with coefficients up to x^{count - 1}",
             values.to_host(),
             expected,
         )
         warps = blocks_for(size, WARP)
-        fact = f"{size} numbers: a warp loads its numbers once, and each coefficient once"
+        fact = f"{size} elements: a warp loads its elements once, and each coefficient once"
         yield at_most(fact, counted["loads"], warps * (1 + count))
-        yield at_most(f"{size} numbers: a warp stores its values once", counted["stores"], warps)
+        yield at_most(f"{size} elements: a warp stores its values once", counted["stores"], warps)
 
 
 LESSON = Lesson(
+    why="Suppose you apply a function to every element of an array 256 times. The obvious program launches a kernel "
+    "256 times, and on an H200 it takes 325 ms. Move the loop into the kernel and it takes 86 ms, for the same "
+    "arithmetic.\n\n"
+    "The difference is memory traffic. Each of the 256 launches reads the arrays and writes one of them back, only for "
+    "the next launch to read it again. This stop removes that traffic, and then asks what limits the kernel once it is "
+    "gone.",
     learn=[
-        "Why 256 passes over an array belong into one launch, with a loop inside the kernel.",
-        "How values stay in registers during a loop, and why a line such as `a[i] = f(a[i], b[i])` does not keep them "
-        "there.",
-        "How to tell which limit a kernel has reached: the memory's, or the arithmetic units'.",
-        "What `--use_fast_math` replaces, how much time that saves, and where its results are wrong.",
+        "say why many passes over an array belong into one launch.",
+        "keep a value in a register during a loop, and explain why `a[i] = f(a[i], b[i])` does not.",
+        "tell whether memory or the arithmetic units limit a kernel.",
+        "say what `--use_fast_math` replaces, how much time it saves, and where its results are wrong.",
     ],
+    idea="A **register** belongs to one thread, and an instruction uses it without waiting. Device memory is hundreds "
+    "of cycles away, and all threads share its bandwidth. A value that is needed again should stay in a register, and "
+    "a kernel's registers live only as long as its thread. So the loop must be inside the kernel.\n\n"
+    "The compiler keeps local variables in registers. It cannot do that for `a[i]` inside a loop that also reads "
+    "`b[i]`: both pointers might point to the same array (they may **alias**), so a store through one may change what "
+    "the other reads.\n\n"
+    "With memory out of the way, arithmetic is the limit. `sinf`, `cosf` and `powf` are sequences of ordinary "
+    "instructions. Under `--use_fast_math`, sine, cosine and square root become single instructions of the "
+    "**special-function units**, which are fast and less accurate.\n\n"
+    "Rule of thumb: load once, compute as much as you can in local variables, store once.",
     steps=[
         Step(
             name="256 launches",
             shows=["Pow", "f", "map_once<Pow>"],
-            text="A thread applies `f` to one element. Each of the 256 launches reads both arrays from memory and "
-            "writes one of them, though the next launch needs the same numbers again.",
+            text="Each thread applies `f` to one element. Every launch reads both arrays and writes one, although the "
+            "next launch needs the same values again.",
         ),
         Step(
             name="loop in registers",
             shows=["Pow", "f", "map_loop<Pow>"],
-            text="One launch. A thread reads its two numbers into variables before the loop, and writes the result "
-            "after it. The variables are registers, so the arrays pass through memory once and not 256 times.",
+            text="One launch. Each thread reads its two elements into variables before the loop and writes the result "
+            "after it. The arrays pass through memory once instead of 256 times.",
         ),
         Step(
             name="c * c for pow(c, 2)",
             shows=["Product", "f", "map_loop<Product>"],
-            text="A product takes the place of the general power, which needs many instructions for any exponent. With "
-            "the memory out of the way, fewer instructions mean less time.",
+            text="`powf` handles any exponent and needs many instructions. A product needs one. Now that memory is out "
+            "of the way, fewer instructions mean less time.",
         ),
         Step(
             name="in memory, fast math",
             shows=["f", "map_memory<Product>"],
-            text="The loop as one writes it at first, compiled with `--use_fast_math`, so that `sinf`, `cosf` and "
-            "`sqrtf` become instructions of the special-function units. The compiler has to store `a[i]` and to load "
-            "`b[i]` in every pass, since both pointers might point to the same memory.",
+            text="The loop as one would write it at first, compiled with `--use_fast_math`. The compiler has to store "
+            "`a[i]` and reload `b[i]` in every pass, since the two arrays might be the same one.",
         ),
         Step(
             name="in registers, fast math",
             shows=["f", "map_loop<Product>"],
-            text="The same with variables: no store and no load is left inside the loop.",
+            text="The same loop on local variables. No load and no store is left inside it.",
         ),
     ],
     look_at=[
-        "The columns 'loads' and 'stores', which are counted where there is no GPU: 256 launches load two numbers and "
-        "store one in each pass, the loop in memory loads one and stores one, and the loop in registers does so once.",
-        "On an H200 the loop in registers took about 415 ms, and 256 launches took about 500 ms: with precise "
-        "functions, arithmetic is most of the work. With fast math the difference is larger, 86 ms and 325 ms.",
-        "'in memory' and 'in registers' took the same time on an H200 with fast math, about 86 ms: both reach 96 % of "
-        "what the special-function units can do, and the stores of the one are hidden behind that.",
-        "The row 'pow, fast math' is wrong on purpose. Fast math computes a power by the logarithm of its base, which "
-        "a negative number does not have.",
-        "The table of whole programs: once the work is fast, the copies over the link take much of the time. A program "
-        "in pieces copies and computes at the same time.",
+        "Without a GPU the table counts loads and stores per warp. In each pass, 256 launches load two elements and "
+        "store one, and the loop in memory loads one and stores one. The loop in registers loads two and stores one in "
+        "all.",
+        "With precise functions, an H200 takes 499 ms for 256 launches and 414 ms for the loop: arithmetic is most of "
+        "the work. With fast math the times are 325 ms and 86 ms: memory traffic was most of the work.",
+        "`in memory, fast math` and `in registers, fast math` take the same time on an H200. Both reach 96 % of the "
+        "special-function units' rate, and the loads and stores of the former happen while these units are busy.",
+        "`pow, fast math` is wrong on purpose. Fast math computes a power from the logarithm of its base, and a "
+        "negative number has none.",
+        "In the table of whole programs on an H200, copies and allocation take 59 of 145 ms. The program in pieces "
+        "copies and computes at the same time, and takes 90 ms.",
     ],
     exercise=Exercise(
-        task="The kernel evaluates a polynomial for each of `n` numbers, from the highest coefficient down "
-        "(Horner's rule). Make every warp load its numbers once and store its values once, whatever the number of "
-        "coefficients is. A coefficient may be loaded in each pass.",
+        task="The kernel evaluates a polynomial for each of `n` elements, from the highest coefficient down (Horner's "
+        "rule). Change it so that every warp loads its elements once and stores its values once, for any number of "
+        "coefficients. It may load one coefficient per pass.",
         hints=[
-            "Why does the compiler not keep `values[i]` and `x[i]` in registers by itself? Which of the arrays might "
-            "overlap, as far as it knows?",
+            "Why does the compiler not keep `values[i]` and `x[i]` in registers? Which of the arrays might overlap, as "
+            "far as it knows?",
+            "A store through a pointer cannot change a local variable whose address nobody has taken.",
+            "Read `x[i]` into one variable before the loop, let another hold the value, and store it after the loop.",
         ],
-        answer="The number is read into a variable before the loop, and the value lives in another until it is stored. "
-        "A variable's address is known to nobody, so no store through a pointer can change it, and it stays in a "
-        "register. All lanes read the same coefficient, which is a single sector.",
+        answer="The element is read into a variable before the loop, and the value lives in a second variable until it "
+        "is stored. No pointer leads to these variables, so no store can change them, and they stay in registers. All "
+        "lanes read the same coefficient, so that load fetches a single sector.",
         check=check,
     ),
-    course="The times in the column 'course ms' are from lectures on GPU programming: of a T1000, then of a V100, with "
-    "fast math. Those of the row 'NumPy, scaled' are of host processors with 6 and with 20 cores. The same cards are "
-    "named in the table of whole programs.",
+    course="The times in the column 'course ms' are from lectures on GPU programming: those of a T1000, then of a "
+    "V100, with fast math. In the row 'NumPy, scaled' they are those of CPUs with 6 and with 20 cores. The table of "
+    "whole programs names the same cards.",
 )

@@ -11,18 +11,18 @@ from ..stop import Check
 
 
 class Case(NamedTuple):
-    """A multiprocessor, a kernel's blocks on it, its memory, and how many blocks and loads follow from these."""
+    """A multiprocessor, a kernel's blocks, a memory, and the resulting numbers of blocks and loads."""
 
     capability: tuple[int, int]
     threads: int
     registers: int
     latency: float
-    bytes_a_cycle: float
+    bytes_per_cycle: float
     blocks: int
     loads: int
 
 
-# Latency and rate are those of an H200, but for one case: 662 x 17.7 = 11,717 bytes, in loads of 4 bytes.
+# Latencies and rates are those of an H200 in all cases but one: 662 x 17.7 = 11,717 bytes, in loads of 4 bytes.
 CASES = (
     Case((9, 0), 256, 32, 662, 17.7, blocks=8, loads=2),
     Case((9, 0), 32, 32, 662, 17.7, blocks=32, loads=3),
@@ -36,53 +36,75 @@ CASES = (
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Ask about blocks that are limited by each resource in turn."""
+    """Ask about blocks whose limits are warps, blocks and registers."""
     for case in CASES:
-        found = answer.loads_in_flight(case.capability, case.threads, case.registers, case.latency, case.bytes_a_cycle)
+        found = answer.loads_in_flight(
+            case.capability, case.threads, case.registers, case.latency, case.bytes_per_cycle
+        )
         yield Check(
-            f"{case.threads} threads a block with {case.registers} registers each, {case.latency} cycles, capability "
-            f"{case.capability[0]}.{case.capability[1]}: {case.loads} in flight",
+            f"{case.threads} threads per block, {case.registers} registers each, {case.latency} cycles, compute "
+            f"capability {case.capability[0]}.{case.capability[1]}: {case.loads} in flight",
             found == case.loads,
             f"the answer is {found}; {case.blocks} blocks fit",
         )
 
 
 LESSON = Lesson(
+    why="On an H200, a load from memory takes about 660 clock cycles. A thread that adds two elements waits through "
+    "all of them. The GPU is fast anyway, because while one warp waits, others run: 64 of them fit on each "
+    "multiprocessor.\n\n"
+    "The number of warps decides the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, and 3,048 GB/s "
+    "with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, and how to "
+    "compute it.",
     learn=[
-        "What occupancy is: the number of warps that are resident on a multiprocessor, as a fraction of the number "
-        "that it can hold.",
-        "Which resource limits it for a given block: warps, blocks, registers or shared memory.",
-        "Why warps hide latency, and how many bytes have to be in flight for a bandwidth (Little's law).",
-        "Why full occupancy is neither always needed nor always enough.",
+        "compute the **occupancy** of a kernel: its resident warps as a fraction of those that a multiprocessor can "
+        "hold.",
+        "say which resource limits it: warps, blocks, registers or shared memory.",
+        "compute the bytes that must be in flight for a bandwidth, with Little's law.",
+        "explain why full occupancy is neither always necessary nor always enough.",
     ],
+    idea="A block is **resident** from its start until its last thread has ended. All that time it occupies threads, "
+    "registers and shared memory of its multiprocessor. The multiprocessor accepts blocks until one of these "
+    "resources, or its number of blocks, runs out:\n\n"
+    "```\na multiprocessor of an H200   64 warps     32 blocks    65,536 registers\nblocks of 32 threads          32 "
+    "of 64     32 of 32                        limiter: blocks\nblocks of 256 threads         64 of 64      8 of "
+    "32                        limiter: warps\n256 threads, 128 registers    16 of 64      2 of 32     65,536 of "
+    "65,536   limiter: registers\n```\n\n"
+    "In every cycle, the multiprocessor's schedulers pick warps that are ready. Latency is hidden as long as one is "
+    "ready.\n\n"
+    "**Little's law** says how much is enough: bytes in flight = latency x bandwidth. For an H200, 662 cycles x 17.7 "
+    "bytes per cycle are about 11,700 bytes per multiprocessor. Its 2,048 threads with one 4-byte load each have 8,192 "
+    "bytes in flight, so even full occupancy is not enough here. Loads of 16 bytes are.\n\n"
+    "Rule of thumb: use 128 to 256 threads per block, check the limiter, and then give each thread more loads in "
+    "flight.",
     steps=[
         Step(
-            name="how many fit",
+            name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
-            text="The calculator `kernel.occupancy` says how many blocks a multiprocessor holds. To prove it, every "
-            "block of `meet` waits until all blocks have arrived. The wait ends only if all of them are resident at "
-            "once. A cooperative launch promises that, and refuses a grid with one block more. `Live` values that "
-            "each thread keeps make registers the limit.",
+            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every block "
+            "of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at once. A "
+            "**cooperative launch** guarantees that, and refuses a grid with one block more. In other versions of the "
+            "kernel each thread keeps `Live` values, so that registers are the limit.",
         ),
         Step(
             name="256 threads",
             shows=["copy<float>"],
-            text="A copy in which each thread has one load in flight, of 4 bytes or, with `copy<float4>`, of 16. "
-            "`#pragma unroll 1` keeps the compiler from starting more loads ahead. The rows launch it with blocks of "
-            "many sizes, always as many as the device holds at once; a second table does so with ever more threads.",
+            text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. `#pragma "
+            "unroll 1` keeps the compiler from starting further loads early. The rows use blocks of many sizes, always "
+            "as many as the device holds at once. The second table uses more and more threads.",
         ),
         Step(
             name="memory",
             shows=["Node", "after", "link", "PastL1", "walk", "chase<PastL1>"],
-            text="The latency that has to be hidden. A node contains the address of the next one, so that each load "
-            "needs the result of the load before, and one thread can do nothing but wait. The time divided by the "
-            "number of steps is the latency of one load. `link` makes the chain, in an order that looks random.",
+            text="The latency to hide. Each node holds the address of the next, so every load needs the result of the "
+            "one before, and a single thread can only wait. The time divided by the number of steps is the latency of "
+            "a load. `link` makes the chain, in an order that looks random.",
         ),
         Step(
             name="L1 cache",
             shows=["ThroughL1", "walk", "chase<ThroughL1>"],
-            text="The same chain, short enough for the first-level cache, and loaded through it: `__ldca` in place of "
-            "`__ldcg`.",
+            text="The same chain, short enough for the L1 cache of a multiprocessor. `__ldca` loads through that "
+            "cache, and `__ldcg` bypasses it.",
         ),
         Step(
             name="shared memory",
@@ -91,33 +113,34 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The column 'limiter': blocks of 32 threads are limited by the number of blocks on compute capability 9.0, and "
-        "blocks of 768 threads by warps, of which a third block would need more than are left.",
-        "On an H200, blocks of 64, 128, 256 and 512 threads copied at the same rate, and blocks of 32 at 70 % of it, "
-        "because only half as many warps were resident. Blocks of 100 threads fill all 64 warps, and were slower "
-        "still, since the last warp of each has 4 threads.",
-        "In the table of ever more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
-        "reached about 3,000 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once as many threads are resident "
-        "as the device can hold, more bytes are in flight only if each thread loads more of them at a time.",
-        "The latencies of an H200: 23 cycles for shared memory, 32 for the L1 cache, about 280 for the L2 cache and "
-        "660 to 690 for memory. Without a GPU, the table counts the loads of the chain instead.",
+        "The column 'limiter'. On compute capability 9.0, blocks of 32 threads are limited by the number of blocks. "
+        "Blocks of 768 threads are limited by warps: a third block would need 24 more, and only 16 are left.",
+        "On an H200, blocks of 64, 128, 256, 512 and 1,024 threads copy at the same rate, and blocks of 32 at 70 % of "
+        "it. Blocks of 100 threads fill all 64 warps and are slower still, because the last warp of each block has "
+        "only 4 threads.",
+        "In the table with more and more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
+        "reach 3,052 GB/s with loads of 4 bytes, and 3,970 GB/s with loads of 16. These threads fill the device, so "
+        "only more bytes per thread help.",
+        "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
+        "from memory. Without a GPU, the table counts the loads of the chain instead.",
     ],
     exercise=Exercise(
-        task="Write `loads_in_flight(capability, threads, registers, latency, bytes_a_cycle) -> int`: how many loads "
-        "of 4 bytes each thread must have in flight at least, so that a multiprocessor moves `bytes_a_cycle` bytes in "
-        "each cycle while a load takes `latency` cycles. Its blocks have `threads` threads, each with `registers` "
-        "registers, and use no shared memory.",
+        task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "
+        "smallest number of 4-byte loads that each thread must have in flight, so that a multiprocessor moves "
+        "`bytes_per_cycle` bytes per cycle while a load takes `latency` cycles. Blocks have `threads` threads with "
+        "`registers` registers each, and use no shared memory.",
         hints=[
-            "By Little's law, latency times rate is what is in flight. How many threads share it: how many blocks "
-            "does `cuda.occupancy(capability, threads, registers)` let a multiprocessor hold?",
+            "By Little's law, latency times rate is the number of bytes in flight. Which threads share them?",
+            "`cuda.occupancy(capability, threads, registers).blocks` is the number of blocks that a multiprocessor "
+            "holds.",
+            "Divide the bytes by 4 and by the number of resident threads, and round up.",
         ],
-        answer="The bytes in flight are divided among the threads that are resident, which the registers and the "
-        "limits of the multiprocessor decide. On an H200, whose memory answers after 662 cycles and gives each "
-        "multiprocessor 17.7 bytes a cycle, 2,048 threads with 32 registers need two loads each; with 128 registers "
-        "only 512 threads are there, and each needs six. So low occupancy can be made up for by more "
-        "loads of each thread.",
+        answer="The bytes in flight are shared by the resident threads, whose number depends on their registers and on "
+        "the multiprocessor's limits. On an H200, memory answers after 662 cycles and gives each multiprocessor 17.7 "
+        "bytes per cycle. 2,048 threads with 32 registers then need two loads each. With 128 registers only 512 "
+        "threads are resident, and each needs six. More loads per thread can make up for low occupancy.",
         check=check,
     ),
-    course="The cycles in the column of the course are round figures of a lecture, without a card. The exercises are "
-    "from lectures on GPU programming; each row names the compute capability for which they ask.",
+    course="The cycles in the column 'course cycles' are round figures from a lecture that names no card. The "
+    "exercises are from lectures on GPU programming; each row names the compute capability they ask about.",
 )

@@ -14,51 +14,68 @@ from ..stop import Check
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Add vectors of whole blocks, of blocks and a part of one, and of less than a block."""
+    """Add vectors that fill their blocks, vectors that end inside a block, and vectors shorter than one block."""
     kernel = load("vector_add")["vector_add"]
     for size in (1024, 1000, 77):
         a, b = np.random.default_rng(5).random((2, size), np.float32)
-        yield compare(f"the sum of two vectors of {size:,} numbers", answer.add(kernel, a, b), a + b)
+        yield compare(f"the sum of two vectors of {size:,} elements", answer.add(kernel, a, b), a + b)
 
 
 LESSON = Lesson(
+    why="Adding two vectors is the smallest useful GPU program, and it already holds a surprise. On an H200, a kernel "
+    "adds 67 million pairs of floats in 0.32 ms. Copying the input to the device and the sum back takes 29 ms, some 90 "
+    "times as long.\n\n"
+    "So the kernel is rarely the whole story. A GPU pays off when data stays in its memory while many kernels work on "
+    "it. This stop goes through one complete computation and times every phase.",
     learn=[
-        "The phases of every computation on a GPU: allocate, copy in, launch, copy out, free.",
-        "How the number of blocks follows from the number of elements, and why the kernel tests its index.",
-        "Why the copies between host and device, and not the kernel, take most of the time if a kernel runs only once.",
+        "name the five phases of a GPU computation: allocate, copy in, launch, copy out, free.",
+        "compute a thread's index, and the number of blocks for a given number of elements.",
+        "explain why a kernel tests its index before it touches memory.",
+        "say why the copies take most of the time if a kernel runs only once.",
     ],
+    idea="The host and the device have separate memories. A kernel works on **device memory**, which ordinary host "
+    "code cannot read. So the host allocates arrays there, copies the input in, launches the kernel, and copies the "
+    "result out. The copies cross the link between the two, which on an H200 is about 80 times slower than the "
+    "device's own memory.\n\n"
+    "A launch states how many blocks there are, and how many threads each block has. Every thread runs the same "
+    "function and finds its own index:\n\n"
+    "```\nblock       0                 1                 2\nthread      0   1 ... 255     0   1 ... 255     0   1 ... "
+    "255\nindex       0   1 ... 255   256 257 ... 511   512 513 ... 767\n```\n\n"
+    "Blocks come whole, so the grid often has more threads than there are elements. Rule of thumb: round the number of "
+    "blocks up, and let the surplus threads do nothing.",
     steps=[
         Step(
             name="launch",
             shows=["vector_add"],
-            text="The kernel is the work of one thread: it finds its index from the numbers of its block and of itself "
-            "within the block, and adds one pair of numbers.",
+            text="The kernel describes the work of one thread. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's "
+            "index in the grid, and the thread adds the pair of elements at that index. `if (i < n)` stops the surplus "
+            "threads of the last block.",
         ),
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
-            text="The host allocates three arrays on the device, copies two of them in, launches the kernel, copies "
-            "the sum out and frees the arrays. `kernel[blocks, threads](...)` is the launch, which C++ writes as "
-            "`kernel<<<blocks, threads>>>(...)`. It returns at once; the copy out waits for it.",
+            text="The host's side. `kernel[blocks, threads](...)` is the launch; C++ writes `kernel<<<blocks, "
+            "threads>>>(...)`. A launch returns at once, before the kernel has run. The copy out waits for it.",
         ),
     ],
     look_at=[
-        "The column 'MB' says what each phase allocates or moves. The launch moves the most, since it reads two "
-        "vectors and writes one.",
-        "On the H200 the launch has the highest rate by far: it works in the device's own memory, while the copies "
-        "pass through the link to the host, here from and to pageable memory. The stop `copies` is about their rates.",
-        "On the H200, the copies together took some 90 times as long as the kernel: about 30 ms, and a third of a "
-        "millisecond. So a GPU pays where many kernels work on data that stays in its memory.",
-        "The computation runs twice, and the second time counts: the first one also pays for what CUDA sets up once.",
+        "The column 'MB' is what each phase allocates, moves or frees. The launch moves the most data, because the "
+        "kernel reads two vectors and writes one.",
+        "On the H200 the launch also has by far the highest rate, 2,513 GB/s: it uses the device's own memory. The "
+        "copies reach 31 and 23 GB/s. The stop `copies` is about what limits them.",
+        "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
+        "such as loading the kernel onto the device.",
     ],
     exercise=Exercise(
-        task="The function `add` copies two vectors to the device, launches the kernel of the stop, and returns the "
-        "sum. It is right for 1,024 numbers, and wrong for 1,000. Mend it without a change of the kernel.",
+        task="The function `add` copies two vectors to the device, launches the kernel, and returns the sum. It is "
+        "right for 1,024 elements and wrong for 1,000. Fix it without changing the kernel.",
         hints=[
-            "How many threads does a grid of `a.size // THREADS` blocks have, and how many numbers are there?",
+            "How many threads does a grid of `a.size // THREADS` blocks have, and how many elements are there?",
+            "1,000 elements need four blocks of 256 threads, because three blocks have only 768 threads.",
+            "The division must round up. In Python, `-(-a // b)` does that.",
         ],
-        answer="The number of blocks is rounded up, so that the last block covers the rest. Its threads beyond the end "
-        "do nothing, because the kernel tests its index. `-(-a // b)` is a division that rounds up; the tour has it as "
+        answer="The number of blocks is rounded up, so that the last block covers the rest of the vector. Its surplus "
+        "threads do nothing, because the kernel tests its index. The tour's function for this division is "
         "`blocks_for`.",
         check=check,
     ),

@@ -1,9 +1,9 @@
-// Print the numbers of an array, four in a line, as in "group 2: 8 -1 0 5". The array has n numbers, a multiple of four.
+// Print the elements of an array, four per line, as in "group 2: 8 -1 0 5". The array has n elements, a multiple of 4.
 
 extern "C" __global__ void print_groups(const int* x, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    // All lanes of the warp take part in the shuffles, those beyond the end too.
+    // All lanes of the warp take part in the shuffles, even those beyond the end of the array.
     int first = i < n ? x[i] : 0;
     int second = __shfl_down_sync(0xffffffff, first, 1, 4);
     int third = __shfl_down_sync(0xffffffff, first, 2, 4);

@@ -1,4 +1,4 @@
-"""Find the largest square tile of floats that a block can hold in shared memory, on any device."""
+"""Compute the side of the largest square tile of floats that fits into a block's shared memory, on any device."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ FLOAT_BYTES = 4
 
 
 def largest_tile(has: cuda.DeviceProperties) -> int:
-    """Return how many rows and columns the tile has."""
+    """Return the number of rows, and columns, of the tile."""
     return math.isqrt(has.shared_memory_per_block_optin // FLOAT_BYTES)

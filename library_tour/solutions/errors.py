@@ -1,4 +1,4 @@
-"""Find out which of several launches fails."""
+"""Find the first of several launches that fails."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import cudart_py as cuda
 
 
 def first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None:
-    """Launch one after the other; return the place of the first that fails, None if all work."""
+    """Launch one after another; return the index of the first launch that fails, or None if all succeed."""
     with cuda.debug():
-        for place, launch in enumerate(launches):
+        for index, launch in enumerate(launches):
             try:
                 launch()
             except cuda.CudaError:
-                return place
+                return index
     return None

@@ -1,4 +1,4 @@
-// Tell for each of n numbers in half precision, which are given by their bits, whether it is a NaN: 1, or 0 if it is not.
+// For each of n half-precision numbers, given by their bits, write 1 if it is a NaN, and 0 if it is not.
 
 constexpr int MAGNITUDE = 0x7fff;  // all bits but the sign
 constexpr int INFINITE = 0x7c00;

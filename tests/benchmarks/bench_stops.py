@@ -38,7 +38,7 @@ class Best(NamedTuple):
 BEST = {
     "daxpy": Best("daxpy", 2**24 + 3),
     "map": Best("in registers, fast math", 2**22),
-    "launch_shapes": Best("a thread a cell", 2**25 + 3),
+    "launch_shapes": Best("one thread per cell", 2**25 + 3),
     "occupancy": Best("256 threads", 2**26),
     "nan_check": Best("four loads in flight", 2**26 + 3),
     "copies": Best("pinned to device", 2**26 + 5),

@@ -19,10 +19,10 @@ def test_printing_costs_registers_and_stack(result):
     [costs] = result.tables.values()
     without, with_ = (row.values for row in costs)
     assert without["registers"] < with_["registers"]
-    assert without["bytes of stack"] < with_["bytes of stack"]
+    assert without["stack bytes"] < with_["stack bytes"]
 
 
-def test_lines_that_differ_are_told():
+def test_the_detail_shows_the_first_line_that_differs():
     for got, detail in ((["a", "x"], "'x' instead of 'b'"), (["a"], "1 lines instead of 2"), (["a", "b"], "")):
         check = compare_lines("lines", got, ["a", "b"])
         assert (check.holds, check.detail) == (not detail, detail)

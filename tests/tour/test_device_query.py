@@ -1,4 +1,4 @@
-"""The limits and the peaks that device_query shows."""
+"""Limits and peaks in device_query."""
 
 import dataclasses
 
@@ -17,8 +17,8 @@ def test_capabilities_with_equal_limits_share_a_row(tables):
     held, allowed, peaks = tables
     assert held["1.0 to 1.1"] == {"threads": 768, "warps": 24, "blocks": 8, "registers": 8192, "shared KiB": 16}
     assert held["2.0 to 2.1"]["warps"] == 48
-    assert allowed["3.0"]["a thread's"] == 63
-    assert allowed["1.2 to 1.3"]["grid in x, y, z"] == "65535 x 65535 x 1"
+    assert allowed["3.0"]["per thread"] == 63
+    assert allowed["1.2 to 1.3"]["max grid (x, y, z)"] == "65535 x 65535 x 1"
     assert [peaks[f"course: {name}"]["fp32 / fp64"] for name in ("T1000", "V100")] == [32, 2]
 
 
@@ -37,8 +37,8 @@ def test_a_device_that_the_table_does_not_describe_is_noticed(device):
     assert "'threads': 96" in check.detail
 
 
-def test_a_devices_gflops_a_watt_are_its_peak_over_its_power(device, monkeypatch):
+def test_a_devices_gflops_per_watt_are_its_peak_over_its_power(device, monkeypatch):
     monkeypatch.setattr(device_query, "power_limit", lambda address: 700.0)
     ours = device_query.peaks(device.properties)[0].values
     if "fp32 TFLOP/s" in ours:
-        assert ours["GFLOP/s a watt"] == pytest.approx(1e3 * ours["fp32 TFLOP/s"] / 700)
+        assert ours["GFLOP/s per W"] == pytest.approx(1e3 * ours["fp32 TFLOP/s"] / 700)

@@ -1,4 +1,4 @@
-"""What map's counters say, and its whole program in pieces on one device and on two."""
+"""Counters of the stop map, and its whole program in pieces on one device and on two."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def arrays(device):
 
 
 @counted
-def test_pointers_that_may_be_equal_cost_a_store_and_a_load_in_each_pass(rows):
+def test_pointers_that_may_be_equal_cost_a_store_and_a_load_per_pass(rows):
     memory, registers = (rows[name].values for name in ("in memory, fast math", "in registers, fast math"))
     warps = registers["stores"]
     assert (memory["loads"], memory["stores"]) == (warps * (stop.CHECKED_PASSES + 1), warps * stop.CHECKED_PASSES)
@@ -26,7 +26,7 @@ def test_pointers_that_may_be_equal_cost_a_store_and_a_load_in_each_pass(rows):
 
 
 @pytest.mark.parametrize("size", [1, 16, 1000])
-def test_pieces_give_the_numbers_of_the_whole_and_a_span_each_for_the_picture(arrays, size):
+def test_pieces_give_the_result_of_the_whole_and_one_span_each_for_the_picture(arrays, size):
     a, b, out = (array[:size] for array in arrays)
     _, parts = stop.in_pieces(cuda.devices()[:1], a, b, out)
     expected = stop.reference(a.astype(float), b.astype(float), stop.PASSES)
@@ -50,5 +50,5 @@ def test_the_courses_phases_stand_beside_ours_where_there_are_times(arrays, monk
     rows, pictures = stop.whole_programs(cuda.devices()[:1], *arrays)
     ours = {row.name: row.values for row in rows}
     assert set(ours["in phases"]) == set(ours["course: V100, loop"])
-    assert set(ours["in pieces"]) == {"in all"}
+    assert set(ours["in pieces"]) == {"total"}
     assert [picture.name for picture in pictures] == ["pieces"]

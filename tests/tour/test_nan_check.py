@@ -18,11 +18,11 @@ def test_a_mask_of_twelve_digits_finds_a_nan_with_low_bits(device):
 
 
 def test_a_way_that_finds_no_nan_is_noticed(device, nothing_apart, monkeypatch):
-    monkeypatch.setitem(WAYS, "doubles: mask of 13 f", nan_check.Way(nan_check.TOO_SHORT, np.float64))
+    monkeypatch.setitem(WAYS, "doubles: 13-digit mask", nan_check.Way(nan_check.TOO_SHORT, np.float64))
     outcome = run_stop("nan_check", device, 1000)
-    assert [check.fact for check in outcome.failed_checks] == ["doubles: mask of 13 f equals NumPy's result"]
+    assert [check.fact for check in outcome.failed_checks] == ["doubles: 13-digit mask equals NumPy's result"]
 
 
 @counted
-def test_loads_of_sixteen_bytes_are_a_quarter_as_many(rows):
-    assert rows["fixed grid, by four"].values["loads"] < 0.3 * rows["bits"].values["loads"]
+def test_loads_of_16_bytes_are_a_quarter_as_many(rows):
+    assert rows["fixed grid, 16-byte loads"].values["loads"] < 0.3 * rows["bits"].values["loads"]

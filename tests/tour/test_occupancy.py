@@ -1,4 +1,4 @@
-"""What the stop on occupancy notices, and the figures that it works out."""
+"""Errors that the stop on occupancy notices, and the figures that it computes."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_a_block_of_100_threads_leaves_lanes_idle(rows):
 
 
 @pytest.mark.parametrize("way", ["ThroughL1", "PastL1"])
-def test_a_walk_loads_once_a_step(device, module, way):
+def test_a_walk_loads_once_per_step(device, module, way):
     walk = stop.Chain(module, 1 << 14).walk(way)
     assert walk.end == walk.expected
     assert walk.cycles > 0
@@ -66,7 +66,7 @@ def test_a_walk_loads_once_a_step(device, module, way):
 
 def test_littles_law_tells_how_many_warps_a_latency_asks_for(device):
     clock = 1e3 * device.properties.clock_rate
-    rates = {"memory": 1e-9 * 16 * clock * device.sm_count}  # 16 bytes a clock for each multiprocessor
+    rates = {"memory": 1e-9 * 16 * clock * device.sm_count}  # 16 bytes per clock cycle and multiprocessor
     for name, cycles, warps in (("registers", 4.0, 16), ("memory", 640.0, 80), ("shared memory", 23.0, 23)):
         asked = stop.asked(device, name, cycles, rates)
         assert asked["warps"] == warps
