@@ -1,10 +1,10 @@
 // Managed memory has one address for the host and all devices. The kernel is the same wherever the pages are: a load
-// from a page that is elsewhere takes long, and no instruction shows it.
+// from a page that is elsewhere is slow, and no instruction shows it.
 //
-//   advance   each number becomes the one that comes `steps` later in a sequence of pseudorandom numbers
+//   advance   replaces each element by the one `steps` later in a sequence of pseudorandom numbers
 //
-// The sequence is x -> factor x + summand modulo 2^32. An input is read once, however many steps follow, so that
-// `steps` sets how long the kernel computes for the bytes that it reads.
+// The sequence is x -> factor x + summand modulo 2^32. Each input is read once, however many steps follow, so `steps`
+// sets how long the kernel computes per byte that it reads.
 
 extern "C" __global__ void advance(const unsigned* in, unsigned* out, int n, unsigned factor, unsigned summand,
                                    int steps)

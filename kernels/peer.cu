@@ -1,10 +1,9 @@
-// Two devices with peer access: a pointer into the other device's memory is loaded from and stored to like any other.
+// Two devices with peer access: a kernel uses a pointer into the other device's memory like any other pointer.
 //
-//   copy_words     a load and a store of 4 bytes for each thread
-//   copy_vectors   four loads of 16 bytes are in flight before the first is stored: the link's latency is the longest
-//                  there is, so it takes the most bytes in flight
+//   copy_words     one load and one store of 4 bytes per thread
+//   copy_vectors   four 16-byte loads per thread are in flight before the first store; the link's latency is long
 //
-// Which side lies on the other device is decided by the pointers alone.
+// The pointers alone decide which array is on the other device.
 
 extern "C" __global__ void copy_words(const unsigned* in, unsigned* out, int n)
 {
@@ -13,7 +12,7 @@ extern "C" __global__ void copy_words(const unsigned* in, unsigned* out, int n)
         out[i] = in[i];
 }
 
-// n is at most 2^31 - 2^16; both arrays begin at a multiple of 16 bytes.
+// n is at most 2^31 - 2^16; both arrays are aligned to 16 bytes.
 extern "C" __global__ void copy_vectors(const unsigned* in, unsigned* out, int n)
 {
     constexpr int loads = 4;
@@ -31,7 +30,7 @@ extern "C" __global__ void copy_vectors(const unsigned* in, unsigned* out, int n
         if (first + k * blockDim.x < n / 4)
             to[first + k * blockDim.x] = group[k];
 
-    // At most three last numbers.
+    // The last elements, at most three.
     if (blockIdx.x == 0 && threadIdx.x < n % 4)
         out[n / 4 * 4 + threadIdx.x] = in[n / 4 * 4 + threadIdx.x];
 }

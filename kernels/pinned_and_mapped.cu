@@ -1,11 +1,11 @@
-// Kernels that read and write memory of the host. Its pages are locked, so that they stay where they are, and mapped
-// into the device's address space: loads and stores then cross the link to the host, each time that they happen.
+// Kernels that read and write host memory. Its pages are pinned, so that they stay in place, and mapped into the
+// device's address space. Every load and store then crosses the link to the host.
 //
-//   add_up        adds all numbers, 4 bytes a load: a warp's load is one request of 128 bytes
-//   add_up_wide   the same with 16 bytes a load: a warp's load is four such requests, so that more are in flight
-//   scale         multiplies each number, and writes it to another array
+//   add_up        adds all elements with loads of 4 bytes: a warp's load is one request of 128 bytes
+//   add_up_wide   the same with loads of 16 bytes: a warp's load is four such requests, so more bytes are in flight
+//   scale         multiplies each element, and writes the product to another array
 //
-// The kernels are the same whatever memory the numbers lie in. Sums are modulo 2^32. Blocks are whole warps.
+// The kernels are the same for every kind of memory. Sums are modulo 2^32. Blocks consist of whole warps.
 
 #include "block_sum.cuh"
 
@@ -14,7 +14,7 @@ __device__ int first()
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-// Of a grid that strides over the numbers.
+// The number of threads in the grid, which is the step of a grid-stride loop.
 __device__ int stride()
 {
     return gridDim.x * blockDim.x;

@@ -1,11 +1,11 @@
-// Temporary arrays, allocated and freed in the order of a stream. The result is x + 2 x + ... + steps x, and each term
-// is first stored in a temporary array.
+// Temporary arrays, allocated and freed in stream order. The result is x + 2 x + ... + steps x, and each term is first
+// stored in a temporary array.
 //
-//   store_multiple   writes a multiple of every number into the temporary array
+//   store_multiple   writes a multiple of every element into the temporary array
 //   add_to           adds the temporary array to the total
 //
-// In a stream, a temporary array may be freed right behind add_to, before either kernel has run: the free takes its turn
-// in the stream. Another stream knows nothing of this order, unless an event tells it.
+// In a stream, a temporary array may be freed right after add_to is queued, before either kernel has run: the free is
+// work of the stream as well. Another stream does not follow this order, unless it waits for an event.
 
 extern "C" __global__ void store_multiple(const unsigned* x, unsigned* term, unsigned factor, int n)
 {

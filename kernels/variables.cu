@@ -1,17 +1,17 @@
-// Where a variable lives decides which threads see it, how long it lasts, and what each access costs.
+// The kind of a variable decides which threads see it, how long it lives, and what each access costs.
 //
-//   steps_device     each thread keeps its number in a __device__ array: global memory, read and written at each step
-//   steps_dynamic    in dynamic shared memory, whose size is chosen at the launch: up to 48 KiB, or more if opted in
+//   steps_device     each thread keeps its state in a __device__ array: global memory, read and written at each step
+//   steps_dynamic    in dynamic shared memory, whose size the launch chooses: up to 48 KiB, or more after opting in
 //   steps_static<n>  in a static __shared__ array of n words: at most 48 KiB, which the compiler checks
 //   steps_register   in a local variable, which the compiler keeps in a register
-//   reverse          a block turns its part of an array around in shared memory, which all its threads see
-//   reverse_unset    reads shared memory that no thread of the block has written. Wrong on purpose: it holds what an
-//                    earlier block left there, or anything else
+//   reverse          a block reverses its part of an array in shared memory, which all its threads see
+//   reverse_unset    reads shared memory that no thread of the block has written. Wrong on purpose: the memory holds
+//                    values of an earlier block, or anything else
 //   count_threads    adds to a __device__ counter, which keeps its value from one launch to the next
-//   line             computes a x + b, where a and b are a __constant__ variable that the host writes
+//   line             computes a x + b, where a and b are in a __constant__ variable that the host writes
 //
-// A step is one of Marsaglia's generator of random numbers with 32 bits: three shifts and three exclusive ors. Arrays of
-// the steps are volatile, so that the compiler does not keep their elements in registers. A block has BLOCK threads.
+// A step is one of Marsaglia's 32-bit random number generator: three shifts and three exclusive ors. States in memory
+// are volatile, so that the compiler does not keep them in registers. A block has BLOCK threads.
 
 constexpr int BLOCK = 256;
 constexpr int MOST = 1 << 20;

@@ -1,9 +1,9 @@
-"""Copy between host and device in every direction, with every kind of host memory.
+"""Copy between host and device in both directions, with every kind of host memory.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run copies
-    copies: Copies between host and device, by kind of host memory
+    copies: Copies between host and device: pageable or pinned memory
     size 4,194,309: bytes to copy
                               check
     ───────────────────────────────
@@ -29,12 +29,13 @@ On the simulator, which checks and does not time:
     ─────────────────────────────────
     pageable, changed at once  right
     pinned, changed at once    caught
-    the wrong direction        caught
-    into a read-only array     right
-    pinned, changed at once: 4,096 of 4,096 bytes are those written after the call.
-    the wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
-    into a read-only array: memcpy: argument 'dst' is read-only
-    Bandwidths of the course
+    wrong direction            caught
+    read-only target           right
+    pinned, changed at once: 4,096 of 4,096 copied bytes were written after the
+    call.
+    wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
+    read-only target: memcpy: argument 'dst' is read-only
+    Bandwidths named in the course
                        course GB/s
     ──────────────────────────────
     link, PCIe 5                32
@@ -43,21 +44,21 @@ On the simulator, which checks and does not time:
     device, RTX 5090         1,790
     The device copies pinned memory by itself. Pageable memory goes through pinned
     memory, piece by piece.
-    One lecture calls cudaMemcpy asynchronous, another one synchronous. It depends
-    on the memory: between arrays of the device the call only queues the copy, and
-    with the host's memory it waits until the copy is done. A copy in a stream
-    (cudaMemcpyAsync) only queues the copy of pinned memory, whose source must stay
-    as it is meanwhile. Of a pageable source it takes the bytes before it returns,
-    and for a pageable target it waits.
-    In C the argument 'kind' tells the direction, by the names in the column;
-    cudaMemcpyDefault lets the driver find it from the addresses. Here it follows
-    from the arrays. Only an address of the host that is declared to be the device's
-    makes the direction wrong, and the driver refuses it.
-    By the course's figures the device's memory is some 10 times as fast as the
-    host's, which is 3 times as fast as the link. The link's 32 GB/s are 8 lanes of
-    PCIe 5 in one direction; 16 lanes carry 63. A copy within a memory reads and
-    writes, so that it counts twice. One thread does not reach the bandwidth of the
-    host's memory.
+    One lecture calls cudaMemcpy asynchronous, another calls it synchronous. It
+    depends on the memory: a copy between device arrays is only queued, and a copy
+    to or from host memory is done when the call returns. A copy in a stream
+    (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source
+    must not change until the copy has run. From a pageable source, the call takes
+    the bytes before it returns; for a pageable target, it waits.
+    In C the argument 'kind' states the direction, by the names in the column
+    'kind'; cudaMemcpyDefault lets the driver infer it from the addresses. In
+    cudart-py it follows from the arrays. It can be wrong only if a host address is
+    declared to be a device address, and the driver refuses that.
+    By the course's figures, device memory is some 10 times as fast as host memory,
+    which is 3 times as fast as the link. The link's 32 GB/s are 8 lanes of PCIe 5
+    in one direction; 16 lanes carry 63 GB/s. A copy within one memory reads and
+    writes, so its bytes count twice. One thread does not reach the bandwidth of
+    host memory.
 """
 
 from __future__ import annotations
@@ -78,24 +79,24 @@ from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Copies between host and device, by kind of host memory"
+TITLE = "Copies between host and device: pageable or pinned memory"
 SIZE = Size("bytes to copy", full=2**28 + 5, small=2**22 + 5)
 
-# What the course gives in GB/s, and the row that measures the same here.
+# The course's figure in GB/s, and the row that measures the same here.
 COURSE_RATES = {
     "link, PCIe 5": (32, "pinned to device"),
     "host, DDR5": (102, "host to host"),
     "device, RTX 2070S": (448, "device to device"),
     "device, RTX 5090": (1790, "device to device"),
 }
-LATE = 4096  # bytes of the copy whose source is changed meanwhile
+LATE = 4096  # bytes of a copy whose source is changed too early
 
 Array = cuda.DeviceArray | NDArray[np.uint8]
 Ways = dict[str, tuple[Array, Array]]
 
 
 def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
-    """Return the target and the source of each copy: those over the link to the host, and those within one memory."""
+    """Return the target and source of each copy: first those over the link, then those within one memory."""
     pinned, pinned_target = (cuda.pinned_empty(data.shape, data.dtype) for _ in range(2))
     combined = cuda.pinned_empty(data.shape, data.dtype, write_combined=True)
     pinned[:] = combined[:] = data
@@ -111,7 +112,7 @@ def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every kind of copy, synchronous and in a stream; time the copy, and how soon its call returns."""
+    """Check every kind of copy, synchronous and in a stream; time the copies, and how soon their calls return."""
     data = np.random.default_rng().integers(0, 256, size, np.uint8)
     link, beside = make_ways(data)
     ways = link | beside
@@ -146,37 +147,38 @@ def run(device: cuda.Device, size: int) -> Result:
         "Sources and directions": [
             changed_at_once(),
             shown_wrong("pinned, changed at once", changed_too_early),
-            shown_wrong("the wrong direction", wrong_direction),
+            shown_wrong("wrong direction", wrong_direction),
             into_read_only(data),
         ],
-        "Bandwidths of the course": [beside_course(name, rows) for name in COURSE_RATES],
+        "Bandwidths named in the course": [beside_course(name, rows) for name in COURSE_RATES],
     }
     notes = [
         "The device copies pinned memory by itself. Pageable memory goes through pinned memory, piece by piece.",
-        "One lecture calls cudaMemcpy asynchronous, another one synchronous. It depends on the memory: between arrays "
-        "of the device the call only queues the copy, and with the host's memory it waits until the copy is done. A "
-        "copy in a stream (cudaMemcpyAsync) only queues the copy of pinned memory, whose source must stay as it is "
-        "meanwhile. Of a pageable source it takes the bytes before it returns, and for a pageable target it waits.",
-        "In C the argument 'kind' tells the direction, by the names in the column; cudaMemcpyDefault lets the driver "
-        "find it from the addresses. Here it follows from the arrays. Only an address of the host that is declared to "
-        "be the device's makes the direction wrong, and the driver refuses it.",
-        "By the course's figures the device's memory is some 10 times as fast as the host's, which is 3 times as fast "
-        "as the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63. A copy within a "
-        "memory reads and writes, so that it counts twice. One thread does not reach the bandwidth of the host's "
+        "One lecture calls cudaMemcpy asynchronous, another calls it synchronous. It depends on the memory: a copy "
+        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A copy "
+        "in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not change "
+        "until the copy has run. From a pageable source, the call takes the bytes before it returns; for a pageable "
+        "target, it waits.",
+        "In C the argument 'kind' states the direction, by the names in the column 'kind'; cudaMemcpyDefault lets the "
+        "driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a host "
+        "address is declared to be a device address, and the driver refuses that.",
+        "By the course's figures, device memory is some 10 times as fast as host memory, which is 3 times as fast as "
+        "the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within "
+        "one memory reads and writes, so its bytes count twice. One thread does not reach the bandwidth of host "
         "memory.",
     ]
     return Result(rows, limit, checks, pictures, notes, tables)
 
 
 def moved(target: Array, source: Array) -> dict[str, float]:
-    """Return how many bytes a copy reads and writes in each memory, and how many it takes over the link."""
+    """Return the bytes that a copy reads or writes in each memory, and those that cross the link."""
     places = [side(array) for array in (target, source)]
     found = {f"bytes in {place.lower()} memory": places.count(place) * target.nbytes for place in ("Host", "Device")}
     return {"bytes over the link": target.nbytes if len(set(places)) == 2 else 0, **found}
 
 
 def returned(name: str, target: Array, source: Array) -> Row:
-    """Return whether a copy is done or only queued when its call returns, without a stream and in one."""
+    """Return whether a copy is done or only queued when its call returns, without and with a stream."""
     alone = on_return(partial(cuda.memcpy, target, source))
     in_stream = on_return(partial(cuda.memcpy, target, source, stream=cuda.legacy_default))
     kind = f"{side(source)}To{side(target)}"
@@ -185,12 +187,12 @@ def returned(name: str, target: Array, source: Array) -> Row:
 
 
 def side(array: Array) -> str:
-    """Return where the driver says that an array's memory lies, as the names of cudaMemcpyKind have it."""
+    """Return the side on which an array's memory lies, as in the names of cudaMemcpyKind."""
     return "Device" if cuda.pointer_attributes(array).kind == "device" else "Host"
 
 
 def changed_at_once() -> Row:
-    """Change a pageable source as soon as the call of its copy in a stream has returned."""
+    """Change a pageable source as soon as the call that copies it in a stream has returned."""
     source, target = np.ones(LATE, np.uint8), cuda.zeros(LATE, np.uint8)
     cuda.memcpy(target, source, stream=cuda.legacy_default)
     source.fill(2)
@@ -200,45 +202,45 @@ def changed_at_once() -> Row:
 
 
 def changed_too_early() -> str:
-    """Change a pinned source before its copy in a stream is done."""
+    """Change a pinned source before its queued copy has run."""
     source, target = cuda.pinned_empty(LATE, np.uint8), cuda.zeros(LATE, np.uint8)
     source.fill(1)
     cuda.memcpy(target, source, stream=cuda.legacy_default)
     source.fill(2)
     wrong = np.count_nonzero(on_host(target) != 1)
-    return f"{wrong:,} of {LATE:,} bytes are those written after the call." if wrong else ""
+    return f"{wrong:,} of {LATE:,} copied bytes were written after the call." if wrong else ""
 
 
 def wrong_direction() -> str:
-    """Copy to an address of the host as if it were the device's, as cudaMemcpyHostToDevice with a host's target."""
+    """Copy to a host address as if it were a device address, like cudaMemcpyHostToDevice with a host target."""
     target = np.zeros(LATE, np.uint8)
     cuda.memcpy(cuda.DeviceArray.borrow(target.ctypes.data, target.shape, target.dtype), np.ones_like(target))
     return ""
 
 
 def into_read_only(data: NDArray[np.uint8]) -> Row:
-    """Copy into an array that may not be written, as when target and source are exchanged."""
+    """Copy into a read-only array, as may happen if target and source are swapped."""
     constant = data.view()
     constant.flags.writeable = False
-    check = refusal("a read-only target", ValueError, lambda: cuda.memcpy(constant, cuda.empty_like(data)))
-    return Row("into a read-only array", check=check, note=check.detail)
+    check = refusal("a read-only target is refused", ValueError, lambda: cuda.memcpy(constant, cuda.empty_like(data)))
+    return Row("read-only target", check=check, note=check.detail)
 
 
 def beside_course(name: str, rows: Sequence[Row]) -> Row:
-    """Return a bandwidth that the course gives, with the one measured here."""
+    """Return a bandwidth of the course beside the one measured here."""
     course, measured = COURSE_RATES[name]
     here = next(row.values for row in rows if row.name == measured)
     return Row(name, {"course GB/s": course} | ({"GB/s": here["GB/s"]} if "GB/s" in here else {}))
 
 
 def with_call(row: Row, target: Array, source: Array) -> Row:
-    """Return the row with the time until the call of a copy in a stream returns; with pinned memory that is at once."""
+    """Return the row with the time until the call of a copy in a stream returns."""
     call = timing.host_ms(partial(cuda.memcpy, target, source, stream=cuda.legacy_default), wait=False)
     return replace(row, values={**row.values, "call ms": call})
 
 
 def bandwidths(ways: Ways, size: int) -> Curve:
-    """Measure the bandwidth of synchronous copies against their size."""
+    """Return a curve of the bandwidth of synchronous copies against their size."""
     lengths = [*(4**power for power in range(5, 20) if 2 * 4**power < size), size]
     lines = {
         name: [

@@ -1,9 +1,9 @@
-"""Copy a window of a larger matrix: its rows do not follow one another in memory.
+"""Copy a window of a larger matrix, whose rows are not contiguous in memory.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run copies_2d
-    copies_2d: 2-D copies and fills of a window of a matrix
+    copies_2d: 2-D copies: one call for a window of a matrix
     size 1,024: rows and columns of the matrix
                                 calls  check
     ────────────────────────────────────────
@@ -19,10 +19,10 @@ On the simulator, which checks and does not time:
     host to device    done      queued       right
     device to host    done      queued       right
     device to device  queued    queued       right
-    A window's rows lie a pitch apart, which memcpy2d takes from the arrays'
-    strides: one call copies them all. With a stream (cudaMemcpy2DAsync) the call
-    only queues a copy of pinned memory, so that copies in two streams use both
-    directions of the link at the same time.
+    The rows of a window lie one pitch apart. memcpy2d takes the pitch from the
+    arrays' strides, and copies all rows in one call. In a stream
+    (cudaMemcpy2DAsync) a copy of pinned memory is only queued, so copies in two
+    streams use both directions of the link at the same time.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from ..limits import link_limit
 from ..stop import Check, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "2-D copies and fills of a window of a matrix"
+TITLE = "2-D copies: one call for a window of a matrix"
 SIZE = Size("rows and columns of the matrix", full=8192, small=1024, least=4)
-OUTSIDE = -1  # what a poisoned int32 is
+OUTSIDE = -1  # the value of a poisoned int32
 FILL = 7
 
 Array = cuda.DeviceArray | NDArray[np.int32]
 
 
 class Way(NamedTuple):
-    """One way to copy or fill the window: `calls` of the driver that write it `windows` times, the last in `output`."""
+    """One way to copy or fill the window: `calls` driver calls, which write it `windows` times, last in `output`."""
 
     launch: Callable[[], object]
     output: Array
@@ -60,7 +60,7 @@ class Way(NamedTuple):
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check that the window is right and that nothing outside of it changed, then time."""
+    """Check that the window is right and that nothing outside it has changed, then time."""
     host, host_target = (cuda.pinned_empty((size, size), np.int32) for _ in range(2))
     host[:] = np.random.default_rng().integers(0, 2**31, host.shape, np.int32)
     source, target = (cuda.empty_pitched(host.shape, host.dtype) for _ in range(2))
@@ -118,19 +118,19 @@ def run(device: cuda.Device, size: int) -> Result:
     found = measure(variants(over_the_link), limit) + measure(variants(on_the_device), None)
     poison(target)
     both_ways()
-    checks = [compare("the other one of the copies both ways arrives", on_host(target), copied)]
+    checks = [compare("both ways at once: the copy to the device arrives", on_host(target), copied)]
     calls = {"host to device": to_device, "device to host": to_host, "device to device": within}
     tables = {"When the call returns, the copy is": [returned(name, call) for name, call in calls.items()]}
     notes = [
-        "A window's rows lie a pitch apart, which memcpy2d takes from the arrays' strides: one call copies them all. "
-        "With a stream (cudaMemcpy2DAsync) the call only queues a copy of pinned memory, so that copies in two streams "
-        "use both directions of the link at the same time.",
+        "The rows of a window lie one pitch apart. memcpy2d takes the pitch from the arrays' strides, and copies all "
+        "rows in one call. In a stream (cudaMemcpy2DAsync) a copy of pinned memory is only queued, so copies in two "
+        "streams use both directions of the link at the same time.",
     ]
     return Result(found, limit, checks, tables=tables, notes=notes)
 
 
 def returned(name: str, copy: Callable[..., object]) -> Row:
-    """Return whether a copy is done or only queued when its call returns, without a stream and in one."""
+    """Return whether a copy is done or only queued when its call returns, without and with a stream."""
     alone, in_stream = on_return(copy), on_return(partial(copy, stream=cuda.legacy_default))
     check = Check(f"{name}: done on return without a stream", alone == "done" or name == "device to device")
     return Row(name, {"memcpy2d": alone, "in a stream": in_stream}, check)

@@ -36,7 +36,7 @@ On the simulator, which checks and does not time:
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:224
+    stream 0x1, launched at library_tour/course/errors.py:223
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -91,7 +91,7 @@ On the simulator, which checks and does not time:
     uninitialised memory: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:277), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:276), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];
@@ -225,7 +225,7 @@ def launch_three(x: cuda.DeviceArray) -> None:
 
 
 def null_store() -> str:
-    """Store to the null pointer between other launches; report the errors of the copy that waits and of the next call."""
+    """Store to the null pointer between other launches; report the errors of the copy after them and the next call."""
     x = cuda.empty(COUNT, np.float32)
     launch_three(x)
     first, second = error_of(x.to_host), error_of(cuda.current_device().synchronize)

@@ -1,30 +1,30 @@
-"""Managed memory has one address everywhere: its pages move when they are touched, or when the driver is told.
+"""Use managed memory, which has one address everywhere: its pages move on access, or by prefetches and advice.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run managed
     managed: Managed memory: page faults, prefetches and advice
-    size 65,539: numbers in the array
+    size 65,539: elements in the array
                                     steps  loads  instructions  check
     ──────────────────────────────────────────────────────────────────
     copied from pinned memory           1  2,049        69,757  right
     managed, page faults                1  2,049        69,757  right
     managed, prefetched                 1  2,049        69,757  right
-    managed, stays on the host          1  2,049        69,757  right
+    managed, kept on the host           1  2,049        69,757  right
     prefetch, then long kernel      1,024  2,049     3,735,418  right
-    prefetch beside long kernel     1,024  2,051     3,739,246  right
-    managed, on the device already      1  2,049        69,757  right
+    prefetch during long kernel     1,024  2,051     3,739,246  right
+    managed, already on the device      1  2,049        69,757  right
     two devices, one array
-    advice, asked back                                          right
+    advice, queried                                             right
     host reads too early                                        caught
     host writes too early                                       caught
-    two devices, one array: it needs a second device. Each device then advances one
-    half of an array, and the program copies nothing.
-    advice, asked back: preferred location: host; accessed by: device 0.
-    host reads too early: 1,000 of 1,000 numbers are still those from before the
+    two devices, one array: Skipped: needs a second device. Each device then
+    advances half of an array, and the program copies nothing.
+    advice, queried: preferred location: host; accessed by: device 0.
+    host reads too early: 1,000 of 1,000 elements are still those from before the
     launch, which is only queued.
-    host writes too early: 1,000 of 1,000 results are those of what the host wrote
-    after the launch.
+    host writes too early: 1,000 of 1,000 results were computed from values that the
+    host wrote after the launch.
     The host reads an array whose pages are on the device
                  check
     ──────────────────
@@ -33,23 +33,22 @@ On the simulator, which checks, counts and does not time:
     read mostly  right
     Managed memory consists of pages that the driver moves between the host and the
     devices. The kernel executes the same loads wherever the pages are. A load from
-    a page on the host is a page fault: the warp waits until the driver has moved
-    the page. A prefetch moves many pages at a time, without faults, and beside
-    other work.
-    'steps' are what the kernel computes for each number. The long kernel's 1,024
-    steps take about as long as the link takes to bring the array: prefetched in
-    pieces beside the kernel, the array is done sooner than prefetched before it.
+    a page on the host causes a page fault: the warp waits until the driver has
+    moved the page. A prefetch moves many pages at a time, without faults, while
+    other work runs.
+    The column 'steps' is the number of steps that the kernel computes per element.
+    The long kernel's 1,024 steps take about as long as the array takes to cross the
+    link. Prefetching in pieces while the kernel runs is therefore faster than
+    prefetching everything first.
     Pages whose preferred location is the host stay there, and each load crosses the
-    link: good for data that is read once. Pages that are mostly read are copied
-    instead of moved, so that host and device each read a copy of their own; a write
-    discards the other copies. One thread of the host reads the array, which limits
-    its rate.
-    The host sees a kernel's results only after it has waited for the kernel. It
-    must not change what a queued kernel will read, because no copy has been made of
-    it.
-    The managed array takes 0.3 MiB of the device's 16,384 MiB. One may be larger
-    than the device's memory: the driver then moves pages back to the host to make
-    room, and every pass over the array brings each page across the link again.
+    link. That suits data that is read once. Read-mostly pages are copied instead of
+    moved, so the host and the device each read their own copy; a write discards the
+    other copies. One thread of the host reads the array, which limits its rate.
+    The host sees a kernel's results only after waiting for the kernel. It must not
+    change the input of a queued kernel, because no copy of the input has been made.
+    The managed array takes 0.3 MiB of the device's 16,384 MiB. A managed array may
+    be larger than device memory. The driver then moves pages back to the host to
+    free space, and every pass over the array moves each page across the link again.
 """
 
 from __future__ import annotations
@@ -71,38 +70,38 @@ from ..variants import Variant, measure
 from ..wrong import all_shown_wrong
 
 TITLE = "Managed memory: page faults, prefetches and advice"
-SIZE = Size("numbers in the array", full=2**26 + 3, small=2**16 + 3, least=8)
+SIZE = Size("elements in the array", full=2**26 + 3, small=2**16 + 3, least=8)
 BLOCK = 256
 FACTOR, SUMMAND = 1664525, 1013904223
-# The long kernel computes about as long as the link takes to bring its input.
+# The long kernel computes for about as long as its input takes to cross the link.
 SHORT, LONG = 1, 1024
 PIECES = 8
-OWN_PAGES = 2 << 20  # bytes: smaller arrays share pages with others, and advice is given to pages
+OWN_PAGES = 2 << 20  # bytes; smaller arrays share pages with others, and advice applies to pages
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
     "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
-    "same loads wherever the pages are. A load from a page on the host is a page fault: the warp waits until the "
-    "driver has moved the page. A prefetch moves many pages at a time, without faults, and beside other work.",
-    "'steps' are what the kernel computes for each number. The long kernel's 1,024 steps take about as long as the "
-    "link takes to bring the array: prefetched in pieces beside the kernel, the array is done sooner than prefetched "
-    "before it.",
-    "Pages whose preferred location is the host stay there, and each load crosses the link: good for data that is read "
-    "once. Pages that are mostly read are copied instead of moved, so that host and device each read a copy of their "
-    "own; a write discards the other copies. One thread of the host reads the array, which limits its rate.",
-    "The host sees a kernel's results only after it has waited for the kernel. It must not change what a queued kernel "
-    "will read, because no copy has been made of it.",
+    "same loads wherever the pages are. A load from a page on the host causes a page fault: the warp waits until the "
+    "driver has moved the page. A prefetch moves many pages at a time, without faults, while other work runs.",
+    "The column 'steps' is the number of steps that the kernel computes per element. The long kernel's 1,024 steps "
+    "take about as long as the array takes to cross the link. Prefetching in pieces while the kernel runs is therefore "
+    "faster than prefetching everything first.",
+    "Pages whose preferred location is the host stay there, and each load crosses the link. That suits data that is "
+    "read once. Read-mostly pages are copied instead of moved, so the host and the device each read their own copy; a "
+    "write discards the other copies. One thread of the host reads the array, which limits its rate.",
+    "The host sees a kernel's results only after waiting for the kernel. It must not change the input of a queued "
+    "kernel, because no copy of the input has been made.",
 )
 NEEDS_FAULTS = (
-    "This device cannot stop at a page fault (concurrent_managed_access is False): each launch moves all managed pages "
-    "to the device, and there are no prefetches."
+    "This device does not support page faults (concurrent_managed_access is False): each launch moves all managed "
+    "pages to the device, and prefetches are not available."
 )
 
-Numbers = NDArray[np.uint32]
+Words = NDArray[np.uint32]
 Spans = list[tuple[cuda.Event, cuda.Event]]
 
 
-def reference(x: Numbers, steps: int) -> Numbers:
-    """Return the numbers that come so many steps later: all steps together are one multiplication and one addition."""
+def reference(x: Words, steps: int) -> Words:
+    """Return the elements after so many steps, which together are one multiplication and one addition."""
     factor, summand = 1, 0
     for _ in range(steps):
         factor, summand = FACTOR * factor % 2**32, (FACTOR * summand + SUMMAND) % 2**32
@@ -110,21 +109,21 @@ def reference(x: Numbers, steps: int) -> Numbers:
 
 
 def kernel_over(x: Any, y: Any, steps: int, stream: cuda.Stream = cuda.legacy_default) -> cuda.BoundLaunch:
-    """Return the launch on the current device that advances the numbers in `x` into `y`."""
+    """Return the launch on the current device that advances the elements of `x` into `y`."""
     kernel = load("managed")["advance"][blocks_for(x.size, BLOCK), BLOCK, 0, stream]
     return kernel.bind(x, y, x.size, FACTOR, SUMMAND, steps)
 
 
-def managed_copy(x: Numbers) -> Numbers:
-    """Return the numbers in managed memory, whose pages are on the host because the host has written them."""
-    array: Numbers = cuda.managed_empty(max(x.size, OWN_PAGES // x.itemsize), x.dtype)[: x.size]
+def managed_copy(x: Words) -> Words:
+    """Return a copy in managed memory, whose pages are on the host because the host has written them."""
+    array: Words = cuda.managed_empty(max(x.size, OWN_PAGES // x.itemsize), x.dtype)[: x.size]
     array[:] = x
     return array
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time each way in which a kernel reaches numbers of the host, and the host those on the device."""
-    host: Numbers = cuda.pinned_empty(size, np.uint32)
+    """Check and time each way for a kernel to read data of the host, and for the host to read data on the device."""
+    host: Words = cuda.pinned_empty(size, np.uint32)
     host[:] = np.random.default_rng().integers(0, 2**32, size, np.uint32)
     x, y, copied = managed_copy(host), cuda.empty(size, np.uint32), cuda.empty(size, np.uint32)
     expected = {steps: reference(host, steps) for steps in (SHORT, LONG)}
@@ -167,36 +166,36 @@ def run(device: cuda.Device, size: int) -> Result:
         explicit,
         variant("managed, page faults", over_pages, before=to_host),
         variant("managed, prefetched", prefetched(SHORT), before=to_host),
-        variant("managed, stays on the host", kernel_over(far, y, SHORT)),
+        variant("managed, kept on the host", kernel_over(far, y, SHORT)),
         variant("prefetch, then long kernel", prefetched(LONG), LONG, before=to_host),
-        variant("prefetch beside long kernel", pieces.advance, LONG, before=to_host),
+        variant("prefetch during long kernel", pieces.advance, LONG, before=to_host),
     ]
     rows = measure(over_the_link, limit, EXPLAINED_BY)
-    # The link limits neither what is on the device already nor, below, the one thread of the host that reads.
-    rows += measure([variant("managed, on the device already", over_pages)], None, EXPLAINED_BY)
+    # The link limits neither an array that is already on the device nor, below, the one thread of the host that reads.
+    rows += measure([variant("managed, already on the device", over_pages)], None, EXPLAINED_BY)
     tables = {"The host reads an array whose pages are on the device": measure(read_by_host(x, host), None)}
     rows += [*on_two_devices(device, x, expected[SHORT]), advice(far, device), *wrong]
     larger = (
         f"The managed array takes {host.nbytes / 2**20:,.1f} MiB of the device's "
-        f"{device.memory_info.total / 2**20:,.0f} MiB. One may be larger than the device's memory: the driver then "
-        "moves pages back to the host to make room, and every pass over the array brings each page across the link "
-        "again."
+        f"{device.memory_info.total / 2**20:,.0f} MiB. A managed array may be larger than device memory. The driver "
+        "then moves pages back to the host to free space, and every pass over the array moves each page across the "
+        "link again."
     )
     pictures = [pieces.timeline(to_host)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=[*NOTES, larger], tables=tables)
 
 
 class Pieces:
-    """An array in pieces: while the kernel advances one in a stream, the next one is prefetched in another stream."""
+    """An array in pieces: while the kernel advances one piece, the next one is prefetched in another stream."""
 
-    def __init__(self, x: Numbers, y: cuda.DeviceArray) -> None:
+    def __init__(self, x: Words, y: cuda.DeviceArray) -> None:
         self.moving, self.computing = cuda.Stream(), cuda.Stream()
         starts = [piece * x.size // PIECES for piece in range(PIECES + 1)]
         parts = [slice(start, stop) for start, stop in pairwise(starts)]
         self.parts = [(x[part], kernel_over(x[part], y[part], LONG, self.computing)) for part in parts]
 
     def advance(self) -> tuple[Spans, Spans]:
-        """Advance all numbers; return the events around the prefetches, and those around the kernels."""
+        """Advance all elements; return the events around the prefetches, and those around the kernels."""
         prefetches: Spans = []
         kernels: Spans = []
         for part, launch in self.parts:
@@ -220,12 +219,12 @@ class Pieces:
         return Timeline("overlap", lanes)
 
 
-def read_by_host(x: Numbers, data: Numbers) -> list[Variant]:
-    """Return the ways in which the host reads pages that are on the device."""
+def read_by_host(x: Words, data: Words) -> list[Variant]:
+    """Return the ways for the host to read pages that are on the device."""
     seen, mostly_read = np.empty(data.shape, data.dtype), managed_copy(data)
     cuda.advise(mostly_read, "set_read_mostly")
 
-    def variant(name: str, array: Numbers, *, fetch: bool = False) -> Variant:
+    def variant(name: str, array: Words, *, fetch: bool = False) -> Variant:
         def read() -> None:
             if fetch:
                 cuda.prefetch(array, "host")
@@ -244,16 +243,17 @@ def read_by_host(x: Numbers, data: Numbers) -> list[Variant]:
     ]
 
 
-def on_two_devices(device: cuda.Device, x: Numbers, expected: Numbers) -> list[Row]:
-    """Let two devices advance one half of an array each, into halves of another, where there are two."""
+def on_two_devices(device: cuda.Device, x: Words, expected: Words) -> list[Row]:
+    """Let two devices, if there are two, each advance half of an array into half of another."""
     name = "two devices, one array"
     others = [other for other in cuda.devices() if other is not device and other.properties.concurrent_managed_access]
     if not others:
         needs = (
-            "it needs a second device. Each device then advances one half of an array, and the program copies nothing."
+            "Skipped: needs a second device. Each device then advances half of an array, and the program copies "
+            "nothing."
         )
         return [Row(name, note=needs)]
-    y: Numbers = cuda.managed_empty(x.shape, x.dtype)
+    y: Words = cuda.managed_empty(x.shape, x.dtype)
     halves = []
     for each, part in zip((device, others[0]), (slice(0, x.size // 2), slice(x.size // 2, None)), strict=True):
         with each:
@@ -275,13 +275,13 @@ def on_two_devices(device: cuda.Device, x: Numbers, expected: Numbers) -> list[R
     return measure([variant], None, EXPLAINED_BY)
 
 
-def advice(far: Numbers, device: cuda.Device) -> Row:
-    """Return a row that holds if the driver still knows the advice on the array that stays on the host."""
+def advice(far: Words, device: cuda.Device) -> Row:
+    """Return a row that holds if the driver reports the advice given for the array on the host."""
     known = cuda.managed_attributes(far)
     told = cuda.ManagedAttributes(False, "host", (device,), None)
-    fact = "the driver knows the advice"
+    fact = "the driver reports the advice"
     note = f"preferred location: {known.preferred_location}; accessed by: {', '.join(map(place, known.accessed_by))}."
-    return Row("advice, asked back", check=Check(fact, known == told, str(known)), note=note)
+    return Row("advice, queried", check=Check(fact, known == told, str(known)), note=note)
 
 
 def place(location: cuda.Device | str) -> str:
@@ -294,7 +294,9 @@ def read_early() -> str:
     x, y = managed_copy(np.arange(1, 1001, dtype=np.uint32)), managed_copy(np.zeros(1000, np.uint32))
     kernel_over(x, y, SHORT)()
     old = int(np.count_nonzero(y == 0))
-    return f"{old:,} of {y.size:,} numbers are still those from before the launch, which is only queued." if old else ""
+    return (
+        f"{old:,} of {y.size:,} elements are still those from before the launch, which is only queued." if old else ""
+    )
 
 
 def write_early() -> str:
@@ -304,4 +306,8 @@ def write_early() -> str:
     kernel_over(x, y, SHORT)()
     x[:] = 0
     wrong = int(np.count_nonzero(y.to_host() != reference(data, SHORT)))
-    return f"{wrong:,} of {y.size:,} results are those of what the host wrote after the launch." if wrong else ""
+    return (
+        f"{wrong:,} of {y.size:,} results were computed from values that the host wrote after the launch."
+        if wrong
+        else ""
+    )

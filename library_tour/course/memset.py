@@ -1,19 +1,19 @@
-"""Fill memory with 8-, 16- and 32-bit values; an 8-bit fill of 32-bit integers repeats the byte.
+"""Fill memory with 8-, 16- and 32-bit values. An 8-bit fill of 32-bit integers repeats the byte.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run memset
     memset: Filling memory with 8-, 16- and 32-bit values
     size 1,048,579: 32-bit integers to fill
-                          every integer  check
-    ──────────────────────────────────────────
-    8 bits                   16,843,009  right
-    16 bits                      65,537  right
-    32 bits                           1  right
-    32 bits, in a stream              1  right
-    258 by 8 bits                        right
-    258 by 8 bits: refused, where C writes the byte 2: memset: argument 'value' must
-    be a value that fits uint8, not the int 258
+                          each integer  check
+    ─────────────────────────────────────────
+    8 bits                  16,843,009  right
+    16 bits                     65,537  right
+    32 bits                          1  right
+    32 bits, in a stream             1  right
+    8 bits, value 258                   right
+    8 bits, value 258: refused; C would write the byte 2. memset: argument 'value'
+    must be a value that fits uint8, not the int 258
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 def reference(width: type[np.unsignedinteger], size: int) -> NDArray[np.int32]:
-    """Return 32-bit integers made of copies of the value in the given width."""
+    """Return 32-bit integers that consist of copies of the value in the given width."""
     return np.full(size * 4 // np.dtype(width).itemsize, VALUE, width).view(np.int32)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Fill the same integers with each width, and in a stream; then ask for a value that does not fit."""
+    """Fill the same integers with each width, and in a stream; then try a value that does not fit."""
     integers = cuda.empty(size, np.int32)
     stream = cuda.Stream()
 
@@ -62,7 +62,7 @@ def run(device: cuda.Device, size: int) -> Result:
             output=integers,
             expected=expected,
             amount=integers.nbytes,
-            columns={"every integer": int(expected[0])},
+            columns={"each integer": int(expected[0])},
             work={"elements filled": integers.nbytes // width().itemsize, "bytes written": integers.nbytes},
         )
 
@@ -72,5 +72,5 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure(variants, limit)
 
     too_large = refusal("258 does not fit a byte", ValueError, lambda: cuda.memset(integers.view(np.uint8), 258))
-    note = f"refused, where C writes the byte {258 % 256}: {too_large.detail}"
-    return Result([*rows, Row("258 by 8 bits", check=too_large, note=note)], limit)
+    note = f"refused; C would write the byte {258 % 256}. {too_large.detail}"
+    return Result([*rows, Row("8 bits, value 258", check=too_large, note=note)], limit)

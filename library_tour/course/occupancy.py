@@ -384,12 +384,12 @@ def latencies(device: cuda.Device, module: cuda.Module, nbytes: int) -> list[Row
 
 def read_again(device: cuda.Device, module: cuda.Module, nbytes: int) -> Variant:
     """Return the variant in which all resident threads read data that fits into the L2 cache."""
-    numbers = np.arange(nbytes // 16 * 4, dtype=np.uint32)
-    fours = numbers.reshape(-1, 4).sum(axis=1, dtype=np.uint32)
+    elements = np.arange(nbytes // 16 * 4, dtype=np.uint32)
+    fours = elements.reshape(-1, 4).sum(axis=1, dtype=np.uint32)
     threads = device.properties.max_threads_per_sm // BLOCK * BLOCK * device.sm_count
     sums, kernel = cuda.empty(threads, np.uint32), module["read_again"][threads // BLOCK, BLOCK]
     places = np.arange(threads)[:, None] + BLOCK * np.arange(FEW_PASSES)
-    on_device = cuda.to_device(numbers)
+    on_device = cuda.to_device(elements)
     return Variant(
         name="L2 cache, all threads",
         launch=kernel.bind(on_device, fours.size, FEW_PASSES, sums),

@@ -1,49 +1,46 @@
-"""Two devices: copies between them, kernels that read and write the other one's memory, and what orders their work.
+"""Use two devices: copies between them, kernels that access the peer's memory, and the order of their work.
 
 On the simulator, which checks, counts and does not time, with two devices:
 
     $ export CUDART_PY_SIMULATOR_DEVICES=2
     $ library-tour run peer
-    peer: Peer access: copies and kernels between two devices
-    size 131,075: numbers of 4 bytes to move
-                                  loads  load efficiency  check
-    ──────────────────────────────────────────────────────────
-    copy, no peer access                                right
-    copy, peer access                                   right
-    copy, without a stream                              right
-    copy, devices not named                             right
-    kernel reads                  4,097        100.0 %  right
-    kernel reads 16 bytes         1,025        100.0 %  right
-    kernel writes 16 bytes        1,025        100.0 %  right
-    copies both ways at once                            right
-    copy of 64 bytes                                    right
-    permission has one direction                        right
-    addresses tell the device                           right
-    wait for the peer's event                           right
-    copy within one device                              right
-    event not waited for                                caught
-    wrong device waited for                             caught
-    permission has one direction: argument 0 of copy_words (unsigned int const*):
-    the array is on device 0, and device 1 has no access; call
+    peer: Peer access: copies and kernels across two devices
+    size 131,075: 4-byte elements to move
+                               loads  load efficiency  check
+    ─────────────────────────────────────────────────────────
+    copy, no peer access                               right
+    copy, peer access                                  right
+    copy, without a stream                             right
+    copy, devices not named                            right
+    kernel reads               4,097          100.0 %  right
+    kernel reads 16 bytes      1,025          100.0 %  right
+    kernel writes 16 bytes     1,025          100.0 %  right
+    copies both ways at once                           right
+    copy of 64 bytes                                   right
+    access has one direction                           right
+    address identifies device                          right
+    wait for the peer's event                          right
+    copy within one device                             right
+    event not waited for                               caught
+    wrong device waited for                            caught
+    access has one direction: argument 0 of copy_words (unsigned int const*): the
+    array is on device 0, and device 1 has no access; call
     Device(1).enable_peer(Device(0)), or copy the array
-    event not waited for: 100,000 of 100,000 numbers were copied before the kernel
+    event not waited for: 100,000 of 100,000 elements were copied before the kernel
     wrote them.
-    wrong device waited for: 100,000 of 100,000 numbers have not come from device 1
-    yet.
-    A copy between two devices needs no peer access: without it the driver takes the
-    data through the host's memory, with it they cross the link between the devices.
-    Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s in each
-    direction, a part of which is spent on the packets' headers. Permission has one
-    direction: a device that may access another one's memory does not open its own
-    to that one.
+    wrong device waited for: 100,000 of 100,000 elements have not arrived from
+    device 1 yet.
+    A copy between two devices does not need peer access. Without it, the driver
+    moves the data through host memory; with it, the data crosses the link between
+    the devices. Between H200s the link is NVLink: 18 links of 25 GB/s each, 450
+    GB/s in each direction, some of which carries packet headers. Peer access has
+    one direction: a device that may access another's memory does not open its own.
     Addresses are unified: the driver knows the device of each address, and kernels
-    execute the same loads and stores for another device's memory. The latency is
-    longer there, so that more bytes have to be in flight, as by four loads of 16
-    bytes.
-    The streams of two devices run side by side, and a copy in a stream waits for
-    that stream only. An event makes a stream wait for another device's, as a copy
-    without a stream does for the default streams of both. Device.synchronize()
-    waits for one device.
+    use the same loads and stores for a peer's memory. Latency is longer there.
+    The streams of two devices run at the same time, and a copy in a stream waits
+    for that stream only. An event makes a stream wait for a stream of another
+    device. A copy without a stream waits for the default streams of both devices.
+    Device.synchronize() waits for one device.
 """
 
 from __future__ import annotations
@@ -67,37 +64,36 @@ from ..stop import Check, Curve, Limit, Points, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import all_shown_wrong
 
-TITLE = "Peer access: copies and kernels between two devices"
-SIZE = Size("numbers of 4 bytes to move", full=2**28 + 3, small=2**17 + 3)
+TITLE = "Peer access: copies and kernels across two devices"
+SIZE = Size("4-byte elements to move", full=2**28 + 3, small=2**17 + 3)
 CHECKED = 2**17 + 3
-LITTLE = 16  # 64 bytes
+FEW = 16  # elements, of 64 bytes in all
 BLOCK = 256
-# Numbers that a thread of each kernel moves.
+# Elements per thread of each kernel.
 KERNELS = {"copy_words": 1, "copy_vectors": 16}
 EXPLAINED_BY = ("loads", "load efficiency")
 NOTES = (
-    "A copy between two devices needs no peer access: without it the driver takes the data through the host's memory, "
-    "with it they cross the link between the devices. Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s "
-    "in each direction, a part of which is spent on the packets' headers. Permission has one direction: a device that "
-    "may access another one's memory does not open its own to that one.",
-    "Addresses are unified: the driver knows the device of each address, and kernels execute the same loads and stores "
-    "for another device's memory. The latency is longer there, so that more bytes have to be in flight, as by four "
-    "loads of 16 bytes.",
-    "The streams of two devices run side by side, and a copy in a stream waits for that stream only. An event makes a "
-    "stream wait for another device's, as a copy without a stream does for the default streams of both. "
-    "Device.synchronize() waits for one device.",
+    "A copy between two devices does not need peer access. Without it, the driver moves the data through host memory; "
+    "with it, the data crosses the link between the devices. Between H200s the link is NVLink: 18 links of 25 GB/s "
+    "each, 450 GB/s in each direction, some of which carries packet headers. Peer access has one direction: a device "
+    "that may access another's memory does not open its own.",
+    "Addresses are unified: the driver knows the device of each address, and kernels use the same loads and stores for "
+    "a peer's memory. Latency is longer there.",
+    "The streams of two devices run at the same time, and a copy in a stream waits for that stream only. An event "
+    "makes a stream wait for a stream of another device. A copy without a stream waits for the default streams of both "
+    "devices. Device.synchronize() waits for one device.",
 )
 NEEDS = "The other rows need a second device whose memory this one can access (the capability 'peer')."
 
 COUNTED = np.arange(1, 100_001, dtype=np.uint32)
 
-Numbers = NDArray[np.uint32]
+Words = NDArray[np.uint32]
 Way = Callable[[cuda.DeviceArray, cuda.DeviceArray], Callable[[], object]]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A device and its peer: a source and a target on each, and what the two sources begin with."""
+    """A device and its peer, with a source and a target on each, and the first elements of both sources."""
 
     device: cuda.Device
     peer: cuda.Device
@@ -105,11 +101,11 @@ class Pair:
     target: cuda.DeviceArray
     peer_source: cuda.DeviceArray
     peer_target: cuda.DeviceArray
-    data: Numbers
-    peer_data: Numbers
+    data: Words
+    peer_data: Words
 
     def variant(self, name: str, way: Way, *, writes: bool = False) -> Variant:
-        """Return a way to move the peer's numbers here, or the device's there; a few are checked, all are timed."""
+        """Return a way to move data from the peer, or to it with `writes`; check few elements and time all."""
         source, target = (self.source, self.peer_target) if writes else (self.peer_source, self.target)
         few = (self.data if writes else self.peer_data)[:CHECKED]
         move = way(target[: few.size], source[: few.size])
@@ -124,13 +120,13 @@ class Pair:
         )  # fmt: skip  # grouped by meaning
 
     def poison(self, *targets: cuda.DeviceArray) -> None:
-        """Make the targets wrong, and wait: what fills the peer's memory is in a stream of the peer."""
+        """Poison the targets, and wait for the peer, because its memory is filled in its own stream."""
         for target in targets:
             poison(target)
         self.peer.synchronize()
 
     def rates(self, way: Way) -> Points:
-        """Return GB/s against bytes when more and more of the peer's numbers are moved here."""
+        """Return the rate in GB/s against the number of bytes moved from the peer."""
         points = []
         for length in [*(4**power for power in range(4, 14) if 4**power < self.source.size), self.source.size]:
             ms = timing.median_ms(way(self.target[:length], self.peer_source[:length]), quick=True)
@@ -139,12 +135,12 @@ class Pair:
 
 
 def moved(between: int, here: int | None = None) -> dict[str, float]:
-    """Return how many bytes go from device to device, and how many are read and written in this one's memory."""
+    """Return the bytes that cross the link between devices, and those read or written in this device's memory."""
     return {"bytes between devices": between, "bytes in own memory": between if here is None else here}
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check what one device can show; between two, check and time each way to move numbers, and the order of work."""
+    """Check the rows for one device; with two, check and time each way to move data, and the order of work."""
     data, peer_data = np.random.default_rng().integers(0, 2**32, (2, min(size, INPUT_BLOCK)), np.uint32)
     source, target = repeated(data, size), cuda.empty(size, np.uint32)
     few = data[:CHECKED]
@@ -167,7 +163,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def between(pair: Pair) -> Result:
-    """Check and time what takes two devices: first without peer access, then with it."""
+    """Check and time the rows for two devices: first without peer access, then with it."""
     staged = pair.variant("copy, no peer access", by_copy)
     with access(pair):
         limit = link_limit(pair)
@@ -183,16 +179,20 @@ def between(pair: Pair) -> Result:
         ]
         rows += measure(ways, limit, EXPLAINED_BY)
         both, arrived = both_ways(pair)
-        # Two directions of the link take part.
+        # No limit: both directions of the link take part.
         rows += measure([both], None)
-        checks = [compare("the numbers that go there arrive too", on_host(arrived), pair.data[: arrived.size])]
-        rows += [little(pair), one_direction(pair), addresses(pair), waited_for(pair)]
+        checks = [
+            compare(
+                "copies both ways at once: the copy to the peer arrives", on_host(arrived), pair.data[: arrived.size]
+            )
+        ]
+        rows += [short_copy(pair), one_direction(pair), addresses(pair), waited_for(pair)]
         pictures = [bandwidths(pair, limit)] if timing.available() else []
     return Result(rows, limit, checks, pictures)
 
 
 def bandwidths(pair: Pair, limit: Limit) -> Curve:
-    """Measure the copy and the kernel against the bytes that they move."""
+    """Return curves of the rate of the copy and of the kernel against the bytes moved."""
     ways = {"copy, peer access": by_copy, "kernel reads 16 bytes": by_kernel("copy_vectors")}
     lines = {name: pair.rates(way) for name, way in ways.items()}
     return Curve("bandwidth", "bytes", limit.unit, lines, logarithmic="x", line=limit)
@@ -200,7 +200,7 @@ def bandwidths(pair: Pair, limit: Limit) -> Curve:
 
 @contextmanager
 def access(pair: Pair) -> Iterator[None]:
-    """Let the device access its peer's memory in the block, if it may not already."""
+    """Let the device access its peer's memory within the block, unless it already may."""
     if pair.device.peer_enabled(pair.peer):
         yield
         return
@@ -213,32 +213,32 @@ def access(pair: Pair) -> Iterator[None]:
 
 
 def by_copy(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
-    """Return the copy in a stream of the current device, whose order is all that it keeps (cudaMemcpyPeerAsync)."""
+    """Return the copy in a stream of the current device, ordered by that stream alone (cudaMemcpyPeerAsync)."""
     return partial(cuda.memcpy_peer, target, source, stream=cuda.legacy_default)
 
 
 def by_copy_in_order(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
-    """Return the copy that comes after all work of both devices' default streams (cudaMemcpyPeer)."""
+    """Return the copy that runs after all work in both devices' default streams (cudaMemcpyPeer)."""
     return partial(cuda.memcpy_peer, target, source)
 
 
 def by_address(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
-    """Return an ordinary copy, which is given two addresses alone (cudaMemcpyAsync)."""
+    """Return an ordinary copy, which gets only two addresses (cudaMemcpyAsync)."""
     return partial(cuda.memcpy, target, source, stream=cuda.legacy_default)
 
 
 def by_kernel(name: str) -> Way:
-    """Return what makes the launch of a kernel on the current device that copies."""
-    kernel, numbers = load("peer")[name], KERNELS[name]
+    """Return a function that binds a copying kernel of the current device to a target and a source."""
+    kernel, elements = load("peer")[name], KERNELS[name]
 
     def make(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
-        return kernel[blocks_for(source.size, numbers * BLOCK), BLOCK].bind(source, target, source.size)
+        return kernel[blocks_for(source.size, elements * BLOCK), BLOCK].bind(source, target, source.size)
 
     return make
 
 
 def link_limit(pair: Pair) -> Limit:
-    """Return the bandwidth of a copy of all the peer's numbers, which takes what the link has in one direction."""
+    """Return the bandwidth of a copy of all data from the peer, which uses one direction of the link."""
     name = "the link between the devices, one way"
     if not timing.available():
         return Limit(name)
@@ -247,8 +247,8 @@ def link_limit(pair: Pair) -> Limit:
 
 
 def both_ways(pair: Pair) -> tuple[Variant, cuda.DeviceArray]:
-    """Return copies in both directions at once, the checked one comes here, and what the other one writes."""
-    # The default stream's work waits for theirs, and theirs for that.
+    """Return copies in both directions at once, and the target on the peer; the variant checks the other one."""
+    # Ordinary streams: they and the default stream wait for one another.
     here, there = cuda.Stream(), cuda.Stream()
 
     def copies(size: int) -> None:
@@ -270,9 +270,9 @@ def both_ways(pair: Pair) -> tuple[Variant, cuda.DeviceArray]:
     return variant, arrived
 
 
-def little(pair: Pair) -> Row:
-    """Return the row of a copy of a few bytes, whose time is no question of bandwidth."""
-    target, source, expected = pair.target[:LITTLE], pair.peer_source[:LITTLE], pair.peer_data[:LITTLE]
+def short_copy(pair: Pair) -> Row:
+    """Return the row of a copy of a few bytes, whose time does not depend on bandwidth."""
+    target, source, expected = pair.target[:FEW], pair.peer_source[:FEW], pair.peer_data[:FEW]
     copy = by_copy(target, source)
     variant = Variant(
         name="copy of 64 bytes", launch=copy, output=target, expected=expected, work=moved(expected.nbytes)
@@ -282,28 +282,30 @@ def little(pair: Pair) -> Row:
 
 
 def one_direction(pair: Pair) -> Row:
-    """Return a row that holds if the peer may not access the device's memory."""
+    """Return a row that holds if the peer cannot access the device's memory."""
     with pair.peer:
         launch = load("peer")["copy_words"][1, BLOCK]
-        check = refusal("the peer has no access", ValueError, lambda: launch(pair.source, pair.peer_target, 1))
-    return Row("permission has one direction", check=check, note=check.detail)
+        check = refusal("the peer's access is refused", ValueError, lambda: launch(pair.source, pair.peer_target, 1))
+    return Row("access has one direction", check=check, note=check.detail)
 
 
 def addresses(pair: Pair) -> Row:
-    """Return a row that holds if the driver knows where each array is."""
+    """Return a row that holds if the driver knows the device of each array."""
     arrays = {pair.source: pair.device, pair.peer_source: pair.peer}
     known = all(cuda.pointer_attributes(array).device is device for array, device in arrays.items())
-    return Row("addresses tell the device", check=Check("the driver knows each array's device", known))
+    return Row("address identifies device", check=Check("the driver knows each array's device", known))
 
 
 def waited_for(pair: Pair) -> Row:
-    """Return a row that holds if one device's stream waits for the other's event."""
-    check = compare("the copy has what the kernel wrote", exchange(pair.device, pair.peer, wait=True), COUNTED)
+    """Return a row that holds if a stream of one device waits for an event of the other."""
+    check = compare(
+        "the copy has the elements that the kernel wrote", exchange(pair.device, pair.peer, wait=True), COUNTED
+    )
     return Row("wait for the peer's event", check=check)
 
 
-def exchange(device: cuda.Device, peer: cuda.Device, *, wait: bool) -> Numbers:
-    """Return what a stream of `device` copies from the peer, where a kernel writes numbers in a stream of its own."""
+def exchange(device: cuda.Device, peer: cuda.Device, *, wait: bool) -> Words:
+    """Return the elements that a stream of `device` copies from the peer, where a kernel writes them in another."""
     with peer:
         source, written = cuda.to_device(COUNTED), cuda.zeros(COUNTED.size, np.uint32)
         writing = cuda.Stream(non_blocking=True)
@@ -324,7 +326,7 @@ def exchange(device: cuda.Device, peer: cuda.Device, *, wait: bool) -> Numbers:
 def no_wait() -> str:
     """Copy from the peer without waiting for the kernel there."""
     missing = int(np.count_nonzero(exchange(*cuda.devices(), wait=False) == 0))
-    return f"{missing:,} of {COUNTED.size:,} numbers were copied before the kernel wrote them." if missing else ""
+    return f"{missing:,} of {COUNTED.size:,} elements were copied before the kernel wrote them." if missing else ""
 
 
 def wrong_device() -> str:
@@ -337,4 +339,8 @@ def wrong_device() -> str:
     first.synchronize()
     missing = int(np.count_nonzero(result == 0))
     second.synchronize()
-    return f"{missing:,} of {COUNTED.size:,} numbers have not come from device {second.ordinal} yet." if missing else ""
+    return (
+        f"{missing:,} of {COUNTED.size:,} elements have not arrived from device {second.ordinal} yet."
+        if missing
+        else ""
+    )

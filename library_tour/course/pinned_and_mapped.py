@@ -1,54 +1,52 @@
-"""Give kernels the host's numbers by copies from pageable or pinned memory, or let them read mapped memory in place.
+"""Give kernels data of the host: copied from pageable or pinned memory, or read in place from mapped memory.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run pinned_and_mapped
-    pinned_and_mapped: Pageable, pinned and mapped memory of the host
-    size 131,077: numbers in the host's memory
-                             link MB  loads  sectors/load  load efficiency  check
-    ────────────────────────────────────────────────────────────────────────────
-    pinned, copy alone         0.524                                      right
-    pageable, copied           0.524  4,097          4.00        100.0 %  right
-    pinned, copied             0.524  4,097          4.00        100.0 %  right
-    mapped, in place           0.524  4,097          4.00        100.0 %  right
-    registered, in place       0.524  4,097          5.00         80.0 %  right
-    mapped, 16 bytes a load    0.524  1,026          16.0        100.0 %  right
-    mapped, write-combined     0.524  4,097          4.00        100.0 %  right
-    pageable, in place                                                    right
-    mapped, read too early                                                caught
+    pinned_and_mapped: Host memory: pageable, pinned, or mapped into the device
+    size 131,077: elements in host memory
+                            link MB  loads  sectors/load  load efficiency  check
+    ─────────────────────────────────────────────────────────────────────────────
+    pinned, copy alone        0.524                                        right
+    pageable, copied          0.524  4,097          4.00          100.0 %  right
+    pinned, copied            0.524  4,097          4.00          100.0 %  right
+    mapped, in place          0.524  4,097          4.00          100.0 %  right
+    registered, in place      0.524  4,097          5.00           80.0 %  right
+    mapped, 16-byte loads     0.524  1,026          16.0          100.0 %  right
+    mapped, write-combined    0.524  4,097          4.00          100.0 %  right
+    pageable, in place                                                     right
+    mapped, read too early                                                 caught
     pageable, in place: argument 0 of add_up (unsigned int const*) takes a device
     pointer, not a host array of uint32 and shape (131077,); copy it with
     cudart_py.to_device
-    mapped, read too early: 4,096 of 4,096 numbers are not there yet.
+    mapped, read too early: 4,096 of 4,096 elements have not been written yet.
     Read 8 times
                       link MB   loads  sectors/load  load efficiency  check
-    ─────────────────────────────────────────────────────────────────────
-    pageable, copied    0.524  32,776          4.00        100.0 %  right
-    pinned, copied      0.524  32,776          4.00        100.0 %  right
-    mapped, in place     4.19  32,776          4.00        100.0 %  right
-    Read, and written back
+    ───────────────────────────────────────────────────────────────────────
+    pageable, copied    0.524  32,776          4.00          100.0 %  right
+    pinned, copied      0.524  32,776          4.00          100.0 %  right
+    mapped, in place     4.19  32,776          4.00          100.0 %  right
+    Read and written back
                       link MB  loads  sectors/load  load efficiency  check
-    ────────────────────────────────────────────────────────────────────
-    pageable, copied     1.05  4,097          4.00        100.0 %  right
-    pinned, copied       1.05  4,097          4.00        100.0 %  right
-    mapped, in place     1.05  4,097          4.00        100.0 %  right
-    Pageable memory may move, so a copy of it goes through pinned memory first.
-    Pinned memory stays in place, and the device copies it by itself. Mapped memory
-    needs no copy: every load and store of a kernel crosses the link. That suits
-    numbers that are read once. Numbers that are read often belong in the device's
-    memory. A kernel's loads cross the link in requests of 128 bytes at most, and so
-    reach a little less than a copy does; loads of 16 bytes a thread change nothing,
-    since the link is the limit.
-    'link MB' is what crosses the link. GB/s count what the kernels read and write,
-    which is more than the link carries where a copy is read 8 times. The copies in
-    and out follow one another, while loads and stores of mapped memory use both
-    directions of the link at the same time.
-    Registering locks and maps the pages of an array that exists. Such an array need
-    not begin at a multiple of 128 bytes; if it does not, each load of a warp
-    touches a fifth sector, and takes two requests over the link. Write-combined
-    memory bypasses the host's caches, so that the device's reads need not ask them;
-    on an H200 they are as fast as those of other mapped memory. The host should
-    write such memory from end to end, and never read it.
+    ──────────────────────────────────────────────────────────────────────
+    pageable, copied     1.05  4,097          4.00          100.0 %  right
+    pinned, copied       1.05  4,097          4.00          100.0 %  right
+    mapped, in place     1.05  4,097          4.00          100.0 %  right
+    Pageable memory may move, so a copy of it goes through pinned memory. Pinned
+    memory stays in place, and the device copies it by itself. Mapped memory needs
+    no copy: every load and store of a kernel crosses the link. That suits data that
+    is read once. Data that is read often belongs in device memory. A kernel's loads
+    cross the link in requests of at most 128 bytes, and so reach a little less than
+    a copy. Wider loads change nothing, because the link is the limit.
+    The column 'link MB' is the data that crosses the link. GB/s count the bytes
+    that kernels read and write, which are more than the link carries if a copy is
+    read 8 times. Copies in and out follow one another, while loads and stores of
+    mapped memory use both directions of the link at the same time.
+    Registering pins and maps the pages of an existing array. Such an array need not
+    be aligned to 128 bytes. If it is not, each load of a warp touches a fifth
+    sector and takes two requests over the link. Write-combined memory bypasses the
+    host's caches. On an H200 the device reads it as fast as other mapped memory.
+    The host should write such memory sequentially, and never read it.
 """
 
 from __future__ import annotations
@@ -70,11 +68,11 @@ from ..stop import Curve, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Pageable, pinned and mapped memory of the host"
-SIZE = Size("numbers in the host's memory", full=2**25 + 5, small=2**17 + 5)
+TITLE = "Host memory: pageable, pinned, or mapped into the device"
+SIZE = Size("elements in host memory", full=2**25 + 5, small=2**17 + 5)
 BLOCK = 256
-OFTEN = 8  # reads
-CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads
+OFTEN = 8  # reads of each element
+CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads of each element
 FACTOR = 2654435761
 EXPLAINED_BY = ("loads", "sectors/load", "load efficiency")
 
@@ -82,28 +80,28 @@ Words = NDArray[np.uint32]
 
 
 def total(x: Words, reads: int) -> Words:
-    """Return the sum of all numbers that are read, modulo 2^32, as an array of one."""
+    """Return the sum of all elements, each read so often, modulo 2^32, as an array of one element."""
     return np.array([reads * int(x.sum(dtype=np.uint64)) % 2**32], np.uint32)
 
 
 class Kinds(NamedTuple):
-    """The same numbers in each kind of the host's memory."""
+    """The same data in each kind of host memory."""
 
     pageable: Words
     pinned: Words
     mapped: Words
 
     @classmethod
-    def of(cls, numbers: Words) -> Kinds:
-        """Return the numbers in pageable memory, and copies of them in pinned and in mapped memory."""
-        pinned = cuda.pinned_empty(numbers.shape, numbers.dtype)
-        mapped = cuda.pinned_empty(numbers.shape, numbers.dtype, mapped=True)
-        pinned[:] = mapped[:] = numbers
-        return cls(numbers, pinned, mapped)
+    def of(cls, elements: Words) -> Kinds:
+        """Return the data in pageable memory, and copies of it in pinned and in mapped memory."""
+        pinned = cuda.pinned_empty(elements.shape, elements.dtype)
+        mapped = cuda.pinned_empty(elements.shape, elements.dtype, mapped=True)
+        pinned[:] = mapped[:] = elements
+        return cls(elements, pinned, mapped)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Read numbers of the host once and often, and write others back, from each kind of memory."""
+    """Read host data once and often, and write results back, with each kind of memory."""
     kinds = Kinds.of(np.random.default_rng().integers(0, 2**32, size, np.uint32))
     registered = kinds.pageable.copy()
     limit = link_limit(registered.nbytes)
@@ -115,7 +113,7 @@ def run(device: cuda.Device, size: int) -> Result:
             reading.copy_alone("pinned, copy alone", kinds.pinned),
             *reading.variants(kinds, 1),
             reading.variant("registered, in place", registered, 1),
-            reading.variant("mapped, 16 bytes a load", kinds.mapped, 1, kernel="add_up_wide"),
+            reading.variant("mapped, 16-byte loads", kinds.mapped, 1, kernel="add_up_wide"),
             reading.variant("mapped, write-combined", combined, 1),
         ]
         rows = measure(once, limit, EXPLAINED_BY)
@@ -125,40 +123,39 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     tables = {
         f"Read {OFTEN} times": measure(reading.variants(kinds, OFTEN), limit, EXPLAINED_BY),
-        "Read, and written back": measure(list(reading.round_trips(kinds)), limit, EXPLAINED_BY),
+        "Read and written back": measure(list(reading.round_trips(kinds)), limit, EXPLAINED_BY),
     }
     pictures = [reading.curve(kinds)] if timing.available() else []
     notes = [
-        "Pageable memory may move, so a copy of it goes through pinned memory first. Pinned memory stays in place, and "
-        "the device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the "
-        "link. That suits numbers that are read once. Numbers that are read often belong in the device's memory. A "
-        "kernel's loads cross the link in requests of 128 bytes at most, and so reach a little less than a copy does; "
-        "loads of 16 bytes a thread change nothing, since the link is the limit.",
-        "'link MB' is what crosses the link. GB/s count what the kernels read and write, which is more than the link "
-        "carries where a copy is read 8 times. The copies in and out follow one another, while loads and stores of "
-        "mapped memory use both directions of the link at the same time.",
-        "Registering locks and maps the pages of an array that exists. Such an array need not begin at a multiple of "
-        "128 bytes; if it does not, each load of a warp touches a fifth sector, and takes two requests over the link. "
-        "Write-combined memory bypasses the host's caches, so that the device's reads need not ask them; on an H200 "
-        "they are as fast as those of other mapped memory. The host should write such memory from end to end, and "
-        "never read it.",
+        "Pageable memory may move, so a copy of it goes through pinned memory. Pinned memory stays in place, and the "
+        "device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the link. "
+        "That suits data that is read once. Data that is read often belongs in device memory. A kernel's loads cross "
+        "the link in requests of at most 128 bytes, and so reach a little less than a copy. Wider loads change "
+        "nothing, because the link is the limit.",
+        "The column 'link MB' is the data that crosses the link. GB/s count the bytes that kernels read and write, "
+        "which are more than the link carries if a copy is read 8 times. Copies in and out follow one another, while "
+        "loads and stores of mapped memory use both directions of the link at the same time.",
+        "Registering pins and maps the pages of an existing array. Such an array need not be aligned to 128 bytes. If "
+        "it is not, each load of a warp touches a fifth sector and takes two requests over the link. Write-combined "
+        "memory bypasses the host's caches. On an H200 the device reads it as fast as other mapped memory. The host "
+        "should write such memory sequentially, and never read it.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 class Reading:
-    """Work on numbers that the host has: in place, or with copies."""
+    """Kernels over host data, in place or with copies."""
 
-    def __init__(self, device: cuda.Device, numbers: Words) -> None:
+    def __init__(self, device: cuda.Device, elements: Words) -> None:
         self._module = load("pinned_and_mapped")
         resident = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
-        self._grid = min(resident, blocks_for(numbers.size, BLOCK))
-        self._numbers, self._size = numbers, numbers.size
-        self._copy, self._result = (cuda.empty_like(numbers) for _ in range(2))
+        self._grid = min(resident, blocks_for(elements.size, BLOCK))
+        self._elements, self._size = elements, elements.size
+        self._copy, self._result = (cuda.empty_like(elements) for _ in range(2))
         self._total = cuda.empty(1, np.uint32)
 
     def variants(self, kinds: Kinds, reads: int) -> list[Variant]:
-        """Return the sum of all numbers, each read so often, from each kind of memory."""
+        """Return the sum of all elements, each read so often, with each kind of memory."""
         return [
             self.variant("pageable, copied", kinds.pageable, reads, copied=True),
             self.variant("pinned, copied", kinds.pinned, reads, copied=True),
@@ -166,18 +163,18 @@ class Reading:
         ]
 
     def variant(self, name: str, host: Words, reads: int, *, copied: bool = False, kernel: str = "add_up") -> Variant:
-        """Return one way to sum the numbers, with the bytes that cross the link."""
+        """Return one way to sum the elements, with the bytes that cross the link."""
         return Variant(
             name=name,
             launch=self.sums(host, reads, copied=copied, kernel=kernel),
             output=self._total,
-            expected=total(self._numbers, reads),
+            expected=total(self._elements, reads),
             amount=host.nbytes * reads,
             columns={"link MB": 1e-6 * host.nbytes * (1 if copied else reads)},
         )
 
     def sums(self, host: Words, reads: int, *, copied: bool, kernel: str = "add_up") -> Callable[[], None]:
-        """Return the work of summing all numbers so often, of which the first part is the copy."""
+        """Return the work of summing all elements so often, after a copy if there is one."""
         launch = self._module[kernel][self._grid, BLOCK].bind(self._copy if copied else host, self._total, self._size)
 
         def work() -> None:
@@ -195,13 +192,13 @@ class Reading:
             name=name,
             launch=partial(cuda.memcpy, self._copy, host, stream=cuda.legacy_default),
             output=self._copy,
-            expected=self._numbers,
+            expected=self._elements,
             amount=host.nbytes,
             columns={"link MB": 1e-6 * host.nbytes},
         )
 
     def round_trips(self, kinds: Kinds) -> Iterator[Variant]:
-        """Yield the ways to multiply each number by a factor and have the results on the host."""
+        """Yield the ways to multiply each element by a factor and get the results to the host."""
         scale, stream = self._module["scale"][self._grid, BLOCK], cuda.legacy_default
         on_device = scale.bind(self._copy, self._result, FACTOR, self._size)
         targets = Kinds.of(np.empty_like(kinds.pageable))
@@ -228,7 +225,7 @@ class Reading:
             )
 
     def curve(self, kinds: Kinds) -> Curve:
-        """Measure the time until all sums are done against the reads of each number."""
+        """Return a curve of the time until all sums are done against the reads of each element."""
         sources = {
             "pageable, copied": (kinds.pageable, True),
             "pinned, copied": (kinds.pinned, True),
@@ -240,20 +237,20 @@ class Reading:
             ]
             for name, (host, copied) in sources.items()
         }
-        return Curve("reads", "reads of each number", "ms", lines)
+        return Curve("reads", "reads of each element", "ms", lines)
 
 
 def finished(work: Callable[[], object]) -> None:
-    """Do the work and wait for it, as the host must before it reads what a kernel wrote into its memory."""
+    """Do the work and wait for it, as the host must before it reads results in mapped memory."""
     work()
     cuda.legacy_default.synchronize()
 
 
-def pageable_argument(numbers: Words) -> Row:
-    """Give a kernel an array in pageable memory."""
+def pageable_argument(elements: Words) -> Row:
+    """Pass an array in pageable memory to a kernel."""
     kernel = load("pinned_and_mapped")["add_up"]
     check = refusal(
-        "a kernel takes no pageable memory", TypeError, lambda: kernel[1, BLOCK](numbers, None, numbers.size)
+        "a kernel refuses pageable memory", TypeError, lambda: kernel[1, BLOCK](elements, None, elements.size)
     )
     return Row("pageable, in place", check=check, note=check.detail)
 
@@ -264,4 +261,4 @@ def read_too_early() -> str:
     source[:], target[:] = np.arange(1, source.size + 1), 0
     load("pinned_and_mapped")["scale"][1, BLOCK](source, target, FACTOR, source.size)
     missing = np.count_nonzero(target == 0)
-    return f"{missing:,} of {target.size:,} numbers are not there yet." if missing else ""
+    return f"{missing:,} of {target.size:,} elements have not been written yet." if missing else ""

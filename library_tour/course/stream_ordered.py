@@ -1,39 +1,39 @@
-"""Allocate and free temporary arrays in the order of a stream, from a pool of the device's memory.
+"""Allocate and free temporary arrays in stream order, from a pool of device memory.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run stream_ordered
-    stream_ordered: Allocating and freeing memory in the order of a stream
-    size 262,147: numbers in a temporary array
-                           waits  check
-    ────────────────────────────────────
-    calls of the host          8  right
-    pool, memory returned      8  right
-    pool, memory kept          8  right
-    pool, kept, no waits       0  right
-    one array for all          0  right
-    two streams, an event      0  right
-    used without a wait           caught
-    freed too early               caught
+    stream_ordered: Stream-ordered memory: allocate and free without waiting
+    size 262,147: elements per temporary array
+                               waits  check
+    ────────────────────────────────────────
+    synchronous calls              8  right
+    pool, memory returned          8  right
+    pool, memory kept              8  right
+    pool, kept, no waits           0  right
+    one array for all steps        0  right
+    two streams with an event      0  right
+    used without a wait               caught
+    freed too early                   caught
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:272), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:273), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
-    freed too early: 4,095 of 4,095 numbers are wrong.
+    freed too early: 4,095 of 4,095 elements are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:253), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:254), which a
     fill in another stream wrote, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
-    What a pool holds
-                          used MiB  most used MiB  reserved MiB  check
+    Memory of a pool
+                          used MiB  peak used MiB  reserved MiB  check
     ──────────────────────────────────────────────────────────────────
     four arrays                256            256           256  right
     three freed                 64            256           256  right
@@ -43,22 +43,22 @@ On the simulator, which checks and does not time:
     more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
     were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
     67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
-    Each of 8 steps allocates an array, uses it in two kernels and frees it. The
-    first row does so by calls of the host, as cudaMalloc and cudaFree: the memory
-    is freed only when the device has finished. A pool's arrays are allocated and
-    freed as work of a stream. The host need not wait, and the next array of the
-    stream gets the same memory, because all kernels that used it come before.
-    'waits' counts how often the host waits for the device.
-    When the host waits, a pool returns to the device what is unused above its
-    release threshold, and the next step has to take and map memory again. With a
-    threshold of 0 bytes, every step pays for that, and on an H200 more than for the
-    calls of the host; a pool that keeps its memory takes it once. Below, 'used' is
-    what a pool's arrays occupy, and 'reserved' what the pool has taken from the
-    device.
-    The order holds in one stream. Another stream must wait for the first one, by an
-    event, before it uses the array, and the array must be freed in the stream that
-    uses it last. Where the first stream frees it before the second one has read it,
-    the next array gets its memory. Without a wait, the numbers can be right by
+    Each of 8 steps allocates an array, uses it in two kernels and frees it.
+    'synchronous calls' do so like cudaMalloc and cudaFree: to free the memory, the
+    host waits until the device has finished. Arrays of a pool are allocated and
+    freed as work of a stream. The host need not wait, and the stream's next array
+    gets the same memory, because all kernels that used it come before. The column
+    'waits' is the number of times that the host waits for the device.
+    When the host waits, a pool returns unused memory above its release threshold to
+    the device, and the next step must allocate and map memory again. With a
+    threshold of 0 bytes, every step pays for that; on an H200 it costs more than
+    synchronous calls. A pool that keeps its memory allocates it once. In the table
+    below, 'used' memory belongs to arrays, and 'reserved' memory is all that the
+    pool has taken from the device.
+    Stream order holds within one stream. Another stream must wait for the first
+    one, by an event, before it uses the array, and the stream that uses the array
+    last must free it. If the first stream frees it before the second one has read
+    it, the next array gets its memory. Without a wait, the result may be right by
     chance.
 """
 
@@ -80,13 +80,13 @@ from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Allocating and freeing memory in the order of a stream"
-SIZE = Size("numbers in a temporary array", full=2**26 + 3, small=2**18 + 3)
+TITLE = "Stream-ordered memory: allocate and free without waiting"
+SIZE = Size("elements per temporary array", full=2**26 + 3, small=2**18 + 3)
 STEPS = 8
 BLOCK = 256
 MIB = 2**20
-CHUNK = 64 * MIB  # bytes of each array that shows what a pool holds
-CURVE = tuple(4**power for power in range(6, 16))  # bytes of the arrays of the curve
+CHUNK = 64 * MIB  # bytes of each array in the table of a pool's memory
+CURVE = tuple(4**power for power in range(6, 16))  # bytes, the sizes along the curve
 
 Words = NDArray[np.uint32]
 
@@ -97,7 +97,7 @@ def reference(x: Words) -> Words:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time a temporary array in each step, show what pools hold, and what goes wrong between two streams."""
+    """Check and time one temporary array per step; show a pool's memory, and mistakes between two streams."""
     host = np.random.default_rng().integers(0, 2**32, size, np.uint32)
     limit = copy_limit(device)
     with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
@@ -110,27 +110,26 @@ def run(device: cuda.Device, size: int) -> Result:
         shown_wrong("used without a wait", used_without_wait),
         shown_wrong("freed too early", given_away),
     ]
-    tables = {"What a pool holds": list(pool_rows(device))}
+    tables = {"Memory of a pool": list(pool_rows(device))}
     notes = [
-        "Each of 8 steps allocates an array, uses it in two kernels and frees it. The first row does so by calls of "
-        "the host, as cudaMalloc and cudaFree: the memory is freed only when the device has finished. A pool's arrays "
-        "are allocated and freed as work of a stream. The host need not wait, and the next array of the stream gets "
-        "the same memory, because all kernels that used it come before. 'waits' counts how often the host waits for "
-        "the device.",
-        "When the host waits, a pool returns to the device what is unused above its release threshold, and the next "
-        "step has to take and map memory again. With a threshold of 0 bytes, every step pays for that, and on an H200 "
-        "more than for the calls of the host; a pool that keeps its memory takes it once. Below, 'used' is what a "
-        "pool's arrays occupy, and 'reserved' what the pool has taken from the device.",
-        "The order holds in one stream. Another stream must wait for the first one, by an event, before it uses the "
-        "array, and the array must be freed in the stream that uses it last. Where the first stream frees it before "
-        "the second one has read it, the next array gets its memory. Without a wait, the numbers can be right by "
-        "chance.",
+        "Each of 8 steps allocates an array, uses it in two kernels and frees it. 'synchronous calls' do so like "
+        "cudaMalloc and cudaFree: to free the memory, the host waits until the device has finished. Arrays of a pool "
+        "are allocated and freed as work of a stream. The host need not wait, and the stream's next array gets the "
+        "same memory, because all kernels that used it come before. The column 'waits' is the number of times that the "
+        "host waits for the device.",
+        "When the host waits, a pool returns unused memory above its release threshold to the device, and the next "
+        "step must allocate and map memory again. With a threshold of 0 bytes, every step pays for that; on an H200 it "
+        "costs more than synchronous calls. A pool that keeps its memory allocates it once. In the table below, 'used' "
+        "memory belongs to arrays, and 'reserved' memory is all that the pool has taken from the device.",
+        "Stream order holds within one stream. Another stream must wait for the first one, by an event, before it uses "
+        "the array, and the stream that uses the array last must free it. If the first stream frees it before the "
+        "second one has read it, the next array gets its memory. Without a wait, the result may be right by chance.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Iterator[Variant]:
-    """Yield the ways to get a temporary array for each step."""
+    """Yield the ways to allocate a temporary array for each step."""
     size = host.size
     x, total, whole = cuda.to_device(host), cuda.empty_like(host), cuda.empty_like(host)
     module = load("stream_ordered")
@@ -157,17 +156,17 @@ def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryP
             columns={"waits": waits},
         )
 
-    # One padded row: its calls, cuMemAllocPitch and cuMemFree, are not work of a stream.
-    yield variant("calls of the host", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
+    # One padded row, because its calls, cuMemAllocPitch and cuMemFree, are not stream-ordered.
+    yield variant("synchronous calls", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
     from_pools = [partial(cuda.empty, size, np.uint32, pool=pool) for pool in (returning, keeping)]
     yield variant("pool, memory returned", from_pools[0], STEPS, wait=True)
     yield variant("pool, memory kept", from_pools[1], STEPS, wait=True)
     yield variant("pool, kept, no waits", from_pools[1])
-    yield variant("one array for all", lambda: whole)
+    yield variant("one array for all steps", lambda: whole)
 
 
 def two_streams(host: Words) -> Row:
-    """Use an array of one stream in another one, which waits for the first and then frees the array."""
+    """Use an array of one stream in another one, which waits for the first, and frees the array."""
     size = host.size
     module = load("stream_ordered")
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
@@ -179,18 +178,20 @@ def two_streams(host: Words) -> Row:
     module["add_to"][blocks_for(size, BLOCK), BLOCK, 0, second](total, term, size)
     term.close(stream=second)
     second.synchronize()
-    return Row("two streams, an event", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
+    return Row(
+        "two streams with an event", {"waits": 0}, compare("the second stream read the array", on_host(total), host)
+    )
 
 
 def pool_rows(device: cuda.Device) -> Iterator[Row]:
-    """Yield what a pool holds, from its arrays' allocation to their end, and what it refuses."""
+    """Yield the memory of a pool as arrays are allocated and freed, and an allocation that it refuses."""
     with cuda.MemoryPool() as pool:
 
         def row(name: str, used: int) -> Row:
             device.synchronize()
             holds = pool.used == used <= pool.reserved
-            detail = f"{pool.used} bytes are used and {pool.reserved} reserved, where arrays hold {used}"
-            held = {"used MiB": pool.used, "most used MiB": pool.used_high, "reserved MiB": pool.reserved}
+            detail = f"{pool.used} bytes are used and {pool.reserved} are reserved; the arrays have {used}"
+            held = {"used MiB": pool.used, "peak used MiB": pool.used_high, "reserved MiB": pool.reserved}
             values = {column: nbytes // MIB for column, nbytes in held.items()}
             return Row(name, values, Check(f"{name}: the pool counts its arrays' bytes", holds, detail))
 
@@ -218,14 +219,14 @@ def in_pool(nbytes: int, pool: cuda.MemoryPool) -> None:
 
 
 def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
-    """Measure the host's time for allocating and freeing against the size."""
+    """Return a curve of the host's time for an allocation and a free against the size."""
 
     def waited(nbytes: int) -> None:
         in_pool(nbytes, returning)
         cuda.legacy_default.synchronize()
 
     ways: dict[str, Callable[[int], object]] = {
-        "calls of the host": lambda nbytes: cuda.empty_pitched((1, nbytes), np.uint8).close(),
+        "synchronous calls": lambda nbytes: cuda.empty_pitched((1, nbytes), np.uint8).close(),
         "pool, memory returned": waited,
         "pool, memory kept": lambda nbytes: in_pool(nbytes, keeping),
     }
@@ -236,16 +237,16 @@ def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
 
 
 def used_without_wait() -> str:
-    """Read an array in a stream that does not wait for the stream which allocates and writes it.
+    """Read an array in a stream that does not wait for the stream that allocates and writes it.
 
-    The numbers are right all the same, since the host lets the first stream run before it asks for them.
+    The result is right by chance, because the host waits for the first stream before it reads the total.
     """
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
     return second_reads(first, second, lambda term: first.synchronize(), waits=False)
 
 
 def given_away() -> str:
-    """Free an array in its own stream, which does not wait for the stream that reads it, and use the memory again."""
+    """Free an array in its own stream, which does not wait for the reading stream, and reuse the memory."""
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
 
     def replace(term: cuda.DeviceArray) -> None:
@@ -264,7 +265,7 @@ def second_reads(
     *,
     waits: bool = True,
 ) -> str:
-    """Write an array in the first stream and add it up in the second; return how many numbers are wrong."""
+    """Write an array in the first stream and add it up in the second; report the number of wrong elements."""
     host = np.arange(1, 2**12, dtype=np.uint32)
     module = load("stream_ordered")
     x, total = cuda.to_device(host), cuda.zeros(host.size, np.uint32)
@@ -277,4 +278,4 @@ def second_reads(
     module["add_to"][grid, BLOCK, 0, second](total, term, host.size)
     meanwhile(term)
     wrong = np.count_nonzero(total.to_host(stream=second) != host)
-    return f"{wrong:,} of {host.size:,} numbers are wrong." if wrong else ""
+    return f"{wrong:,} of {host.size:,} elements are wrong." if wrong else ""

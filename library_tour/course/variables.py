@@ -1,36 +1,36 @@
-"""Keep values in registers, shared memory, `__device__` and `__constant__` variables: who sees them, and how long.
+"""Keep values in registers, shared memory, `__device__` and `__constant__` variables: scope, lifetime and cost.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run variables
-    variables: Scope, lifetime and cost of variables by where they live
-    size 64: steps of each thread
+    variables: Scope, lifetime and cost of variables, by kind of memory
+    size 64: steps per thread
                            loads  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────
     __device__ array       2,520           0        22,640  right
     dynamic shared memory     40       4,960        22,680  right
     static shared memory      40       4,960        22,680  right
     register                  40           0        17,600  right
-    shared, never written                                   caught
-    shared, never written: 256 of 256 numbers are wrong.
+    shared, uninitialised                                   caught
+    shared, uninitialised: 256 of 256 elements are wrong.
     kernel reverse_unset at kernels/variables.cu:85: uninitialised value reaches a
     store: it was read at kernels/variables.cu:85 from shared memory at 0x7fc (1020
     bytes into reverse_unset::part), where nothing has been written; block (0, 0,
     0), thread (0, 0, 0), instruction 'st.global.u32 [%rd4], %r7'
         85 | out[place()] = part[BLOCK - 1 - threadIdx.x];
-    Who sees a variable, and how long it lasts
-                          seen by            ends with its  largest size   check
-    ────────────────────────────────────────────────────────────────────────────
-    local                 its thread         thread         255 registers  right
-    __shared__            its block          block          48 KiB         right
-    extern __shared__     its block          block          227 KiB        right
-    __device__            all threads, host  module         device memory  right
-    __device__, written                                                    right
-    __device__, reloaded                                                   right
-    __device__, closed                                                     right
-    __constant__          all threads, host  module         64 KiB         right
+    Scope, lifetime and size of variables
+                          seen by            lifetime  max size       check
+    ───────────────────────────────────────────────────────────────────────
+    local                 its thread         thread    255 registers  right
+    __shared__            its block          block     48 KiB         right
+    extern __shared__     its block          block     227 KiB        right
+    __device__            all threads, host  module    device memory  right
+    __device__, written                                               right
+    __device__, reloaded                                              right
+    __device__, closed                                                right
+    __constant__          all threads, host  module    64 KiB         right
     __device__, closed: this DeviceArray is closed
-    Blocks of 256 threads on a multiprocessor, by the shared memory of each
+    Blocks per multiprocessor, by shared memory per block
                                 blocks  check
     ─────────────────────────────────────────
     dynamic, 1 KiB                   8  right
@@ -44,20 +44,21 @@ On the simulator, which checks, counts and does not time:
     dynamic shared memory are outside 0 to 232448 (232448 a block, less 0 static)
     static, 64 KiB: Entry function '_Z12steps_staticILi16384EEvPKjPji' uses too much
     shared data (0x10000 bytes, 0xc000 max)
-    An arithmetic instruction takes its operands from registers. A variable in
-    memory is loaded into a register first and stored afterwards, at each step.
-    Shared memory is a part of the multiprocessor; stores to global memory go to the
-    L2 cache, which all multiprocessors share, and so take longest. A value that
-    must outlast a launch is loaded once, kept in a register, and stored once.
-    A local variable begins and ends with its thread, and a shared one with its
-    block. Before the first write both are undefined: they hold what others have
-    left there. A __device__ variable has the value of its declaration when its
-    module is loaded, keeps what kernels and the host write, and ends when the
-    module is closed. A __constant__ variable can be written by the host alone.
-    A multiprocessor divides its shared memory among its blocks: the more a block
-    takes, the fewer fit. Where it takes little, the number of threads is the limit.
-    Dynamic shared memory beyond 48 KiB has to be opted in to, which a launch does
-    for the caller; static shared memory ends at 48 KiB.
+    Arithmetic instructions take their operands from registers. A variable in memory
+    is loaded into a register before each step and stored after it. Shared memory is
+    part of the multiprocessor. Stores to global memory go to the L2 cache, which
+    all multiprocessors share, and so take longest. If a value must outlast a
+    launch, load it once, keep it in a register, and store it once.
+    A local variable lives as long as its thread, and a shared variable as long as
+    its block. Both are undefined before the first write: they hold whatever was
+    there before. A __device__ variable has its initial value when the module is
+    loaded, keeps the values that kernels and the host write, and ends when the
+    module is closed. Only the host can write a __constant__ variable.
+    A multiprocessor divides its shared memory among its blocks: the more each block
+    uses, the fewer fit. If blocks use little, the number of threads is the limit.
+    Dynamic shared memory above 48 KiB requires an opt-in, which a launch makes for
+    the caller. Static shared memory ends at 48 KiB. All blocks of the last table
+    have 256 threads.
 """
 
 from __future__ import annotations
@@ -77,14 +78,14 @@ from ..stop import Check, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Scope, lifetime and cost of variables by where they live"
-SIZE = Size("steps of each thread", full=2**14, small=2**6)
+TITLE = "Scope, lifetime and cost of variables, by kind of memory"
+SIZE = Size("steps per thread", full=2**14, small=2**6)
 BLOCK, MOST_THREADS = 256, 2**20  # as in the device code
 CHECKED_BLOCKS, CHECKED_STEPS = 5, 61
 KIB = 2**10
 STATIC, TOO_LARGE = f"steps_static<{BLOCK}>", f"steps_static<{16 * KIB}>"
-INITIAL = 1000  # of the counter in the device code
-REGISTERS = 255  # of 32 bits, the most that an instruction can name since compute capability 3.2
+INITIAL = 1000  # value of the counter in the device code
+REGISTERS = 255  # per thread, of 32 bits each; the limit since compute capability 3.2
 STEP_INSTRUCTIONS = 6  # three shifts, three exclusive ors
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 
@@ -93,7 +94,7 @@ Launch = Callable[[], object]
 
 
 def reference(seeds: Words, steps: int) -> Words:
-    """Return the numbers of Marsaglia's generator after so many steps."""
+    """Return the states of Marsaglia's generator after so many steps."""
     state = seeds.copy()
     for _ in range(steps):
         state ^= state << np.uint32(13)
@@ -103,33 +104,34 @@ def reference(seeds: Words, steps: int) -> Words:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time the same steps in each kind of variable, then show scopes, lifetimes and sizes."""
+    """Check and time the same steps in each kind of variable; then show scopes, lifetimes and sizes."""
     limit = issue_limit(device, STEP_INSTRUCTIONS, "Gsteps/s")
     module = load("variables", names=[STATIC])
     rows = measure(list(make_variants(device, module, size)), limit, EXPLAINED_BY)
-    rows.append(shown_wrong("shared, never written", never_written))
+    rows.append(shown_wrong("shared, uninitialised", uninitialised))
     tables = {
-        "Who sees a variable, and how long it lasts": list(lifetimes(device, module)),
-        "Blocks of 256 threads on a multiprocessor, by the shared memory of each": list(shared_sizes(device, module)),
+        "Scope, lifetime and size of variables": list(lifetimes(device, module)),
+        "Blocks per multiprocessor, by shared memory per block": list(shared_sizes(device, module)),
     }
     notes = [
-        "An arithmetic instruction takes its operands from registers. A variable in memory is loaded into a register "
-        "first and stored afterwards, at each step. Shared memory is a part of the multiprocessor; stores to global "
-        "memory go to the L2 cache, which all multiprocessors share, and so take longest. A value that must outlast a "
-        "launch is loaded once, kept in a register, and stored once.",
-        "A local variable begins and ends with its thread, and a shared one with its block. Before the first write "
-        "both are undefined: they hold what others have left there. A __device__ variable has the value of its "
-        "declaration when its module is loaded, keeps what kernels and the host write, and ends when the module is "
-        "closed. A __constant__ variable can be written by the host alone.",
-        "A multiprocessor divides its shared memory among its blocks: the more a block takes, the fewer fit. Where it "
-        "takes little, the number of threads is the limit. Dynamic shared memory beyond 48 KiB has to be opted in to, "
-        "which a launch does for the caller; static shared memory ends at 48 KiB.",
+        "Arithmetic instructions take their operands from registers. A variable in memory is loaded into a register "
+        "before each step and stored after it. Shared memory is part of the multiprocessor. Stores to global memory go "
+        "to the L2 cache, which all multiprocessors share, and so take longest. If a value must outlast a launch, load "
+        "it once, keep it in a register, and store it once.",
+        "A local variable lives as long as its thread, and a shared variable as long as its block. Both are undefined "
+        "before the first write: they hold whatever was there before. A __device__ variable has its initial value when "
+        "the module is loaded, keeps the values that kernels and the host write, and ends when the module is closed. "
+        "Only the host can write a __constant__ variable.",
+        "A multiprocessor divides its shared memory among its blocks: the more each block uses, the fewer fit. If "
+        "blocks use little, the number of threads is the limit. Dynamic shared memory above 48 KiB requires an opt-in, "
+        "which a launch makes for the caller. Static shared memory ends at 48 KiB. All blocks of the last table have "
+        "256 threads.",
     ]
     return Result(rows, limit, notes=notes, tables=tables)
 
 
 def make_variants(device: cuda.Device, module: cuda.Module, steps: int) -> Iterator[Variant]:
-    """Yield each kind of variable with a few blocks to check, and a full device to time."""
+    """Yield one variant per kind of variable, checked with a few blocks and timed with a full device."""
     full = min(device.sm_count * (device.properties.max_threads_per_sm // BLOCK), MOST_THREADS // BLOCK)
     blocks, checked_steps = min(full, CHECKED_BLOCKS), min(steps, CHECKED_STEPS)
     host = np.random.default_rng().integers(1, 2**32, full * BLOCK, np.uint32)
@@ -152,7 +154,7 @@ def make_variants(device: cuda.Device, module: cuda.Module, steps: int) -> Itera
 
 
 def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
-    """Yield who sees a variable, how long it lives and how large it may be, each with the check that shows it."""
+    """Yield the scope, lifetime and size of each kind of variable, with a check that shows it."""
     host = np.random.default_rng().integers(1, 2**32, (CHECKED_BLOCKS, BLOCK), np.uint32)
     on_device, out = cuda.to_device(host), poisoned(host.shape, np.uint32)
     has = device.properties
@@ -162,7 +164,7 @@ def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
     yield lasting("local", "its thread", "thread", f"{REGISTERS} registers", own)
 
     module["reverse"][CHECKED_BLOCKS, BLOCK](on_device, out)
-    reversed_ = compare("the threads of a block share its variable", on_host(out), host[:, ::-1])
+    reversed_ = compare("the threads of a block share a variable", on_host(out), host[:, ::-1])
     yield lasting("__shared__", "its block", "block", f"{has.shared_memory_per_block // KIB} KiB", reversed_)
     sized = poisoned(host.shape, np.uint32)
     module["steps_dynamic"][CHECKED_BLOCKS, BLOCK, 4 * BLOCK](on_device, sized, 1)
@@ -180,11 +182,11 @@ def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
     counter.copy_from(np.uint64(7))
     module["count_threads"][1, BLOCK]()
     found = [int(counter.to_host())]
-    yield Row("__device__, written", check=Check("a kernel goes on from the host's value", found == [7 + BLOCK]))
+    yield Row("__device__, written", check=Check("a kernel continues with the host's value", found == [7 + BLOCK]))
     again = load("variables", names=[STATIC])
     symbol = again.symbol("threads_so_far")
     found = [int(symbol.to_host())]
-    yield Row("__device__, reloaded", check=Check("it has variables of its own", found == [INITIAL]))
+    yield Row("__device__, reloaded", check=Check("a module loaded again has its own variables", found == [INITIAL]))
     again.close()
     closed = refusal("variables end with their module", ValueError, symbol.to_host)
     yield Row("__device__, closed", check=closed, note=closed.detail)
@@ -192,26 +194,26 @@ def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
 
 
 def lasting(name: str, scope: str, lifetime: str, most: str, check: Check) -> Row:
-    """Return the row of a kind of variable."""
-    return Row(name, {"seen by": scope, "ends with its": lifetime, "largest size": most}, check)
+    """Return the row of one kind of variable."""
+    return Row(name, {"seen by": scope, "lifetime": lifetime, "max size": most}, check)
 
 
 def constant(module: cuda.Module) -> Check:
-    """Check that kernels see the first values of a constant variable, and then those that the host writes."""
+    """Check that kernels see the initial values of a constant variable, and then the host's values."""
     x = np.random.default_rng().random(1000, np.float32)
     on_device, y = cuda.to_device(x), poisoned(x.shape, np.float32)
     line = module["line"][blocks_for(x.size, BLOCK), BLOCK].bind(on_device, y, x.size)
     line()
-    first = compare("a constant variable has its first values", on_host(y), x)
+    first = compare("a constant variable has its initial values", on_host(y), x)
     module.symbol("coefficients").copy_from(np.array([2.0, -0.5], np.float32))
     line()
-    # Doubling is exact, so that both round once.
+    # Doubling is exact, so both sides round once.
     second = compare("a constant variable has the host's values", on_host(y), 2 * x - np.float32(0.5))
     return second if first.holds else first
 
 
 def shared_sizes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
-    """Yield what blocks of several sizes of dynamic shared memory leave room for, and what is refused."""
+    """Yield the blocks that fit with several sizes of shared memory, and the sizes that are refused."""
     kernel, most = module["steps_dynamic"], device.properties.shared_memory_per_block_optin
     seeds = np.arange(1, BLOCK + 1, dtype=np.uint32)
     on_device, ends = cuda.to_device(seeds), cuda.empty_like(seeds)
@@ -222,16 +224,18 @@ def shared_sizes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
         kernel[1, BLOCK, nbytes](on_device, ends, 3)
         right = compare(f"{nbytes} bytes of shared memory", on_host(ends), reference(seeds, 3))
         yield Row(f"dynamic, {nbytes // KIB} KiB", {"blocks": kernel.occupancy(BLOCK, nbytes).blocks}, right)
-    too_many = refusal("no more than a block may have", ValueError, lambda: kernel[1, BLOCK, most + 4])
+    too_many = refusal("more than a block may have is refused", ValueError, lambda: kernel[1, BLOCK, most + 4])
     yield Row(f"dynamic, {most // KIB} KiB + 4 bytes", check=too_many, note=too_many.detail)
-    compiled = refusal("no more static", cuda.CompileError, partial(load, "variables", names=[TOO_LARGE]))
+    compiled = refusal(
+        "more static memory is refused", cuda.CompileError, partial(load, "variables", names=[TOO_LARGE])
+    )
     yield Row("static, 64 KiB", check=compiled, note=compiled.detail.rpartition(" : ")[2])
 
 
-def never_written() -> str:
-    """Read shared memory before any thread of the block has written it."""
+def uninitialised() -> str:
+    """Read shared memory that no thread of the block has written."""
     values = np.arange(1, BLOCK + 1, dtype=np.uint32)
     out = cuda.zeros(BLOCK, np.uint32)
     load("variables", names=[STATIC])["reverse_unset"][1, BLOCK](cuda.to_device(values), out)
     wrong = np.count_nonzero(on_host(out) != values[::-1])
-    return f"{wrong} of {BLOCK} numbers are wrong." if wrong else ""
+    return f"{wrong} of {BLOCK} elements are wrong." if wrong else ""

@@ -1,6 +1,6 @@
-"""Copy a pageable array to the device, piece by piece through two pinned buffers.
+"""Copy a pageable array to the device in pieces, through two pinned buffers.
 
-So far, a buffer is filled again while its copy is still queued.
+So far, a buffer is refilled while its copy is still queued.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import cudart_py as cuda
 def upload(
     target: cuda.DeviceArray, source: NDArray[Any], buffers: Sequence[NDArray[Any]], stream: cuda.Stream
 ) -> None:
-    """Queue the copies of all pieces; wait for a copy only before its buffer is filled again."""
+    """Queue copies of all pieces; before a buffer is refilled, wait for its copy."""
     length = buffers[0].size
     for piece, start in enumerate(range(0, source.size, length)):
         part = source[start : start + length]

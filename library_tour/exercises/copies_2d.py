@@ -1,6 +1,6 @@
-"""Exchange the quarters of a matrix across its middle, as numpy.fft.fftshift does.
+"""Swap the diagonally opposite quarters of a matrix, as numpy.fft.fftshift does.
 
-The result is right, but there are two copies for each row.
+The result is right, but it takes two copies per row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import cudart_py as cuda
 
 
 def exchange_quarters(target: cuda.DeviceArray, source: cuda.DeviceArray, stream: cuda.Stream) -> None:
-    """Copy the source's quarters to the opposite ones of the target."""
+    """Copy each quarter of the source to the opposite quarter of the target."""
     rows, columns = source.shape
     middle = columns // 2
     for row in range(rows):

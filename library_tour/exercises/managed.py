@@ -1,6 +1,6 @@
-"""Advance numbers in managed memory, with all pages where they are needed.
+"""Advance an array in managed memory, with all pages where they are needed.
 
-So far, the function returns before the kernel has run, and leaves all pages to page faults.
+So far, the function returns before the kernel has run, and every page moves by page faults.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ from library_tour.course.managed import kernel_over
 
 
 def advanced(x: NDArray[np.uint32], y: NDArray[np.uint32], steps: int) -> None:
-    """Advance the numbers in `x` by so many steps into `y`, for the host to read."""
+    """Advance the elements of `x` by `steps` steps into `y`, for the host to read."""
     kernel_over(x, y, steps)()

@@ -1,4 +1,4 @@
-"""Make a NaN of every number of a floating-point array by one fill; the byte 1 makes very small numbers instead."""
+"""Set every element of a floating-point array to NaN with one fill. So far, the byte 1 makes tiny numbers instead."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import cudart_py as cuda
 
 
 def mark(x: cuda.DeviceArray) -> None:
-    """Make every number a NaN."""
+    """Set every element to NaN."""
     cuda.memset(x.view(np.uint8), 1)

@@ -1,6 +1,6 @@
-"""Multiply numbers in mapped memory of the host, and return the results in another array of the host.
+"""Multiply an array in mapped host memory by a factor, and return the result in another host array.
 
-The result is right, but the numbers are copied to the device, and the results back.
+The result is right, but the array is copied to the device, and the result back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from library_tour.device_code import blocks_for, load
 BLOCK = 256
 
 
-def scaled(numbers: NDArray[np.uint32], factor: int) -> NDArray[np.uint32]:
-    """Return the numbers, multiplied by the factor modulo 2^32."""
-    kernel = load("pinned_and_mapped")["scale"][blocks_for(numbers.size, BLOCK), BLOCK]
-    on_device, result = cuda.to_device(numbers), cuda.empty_like(numbers)
-    kernel(on_device, result, factor, numbers.size)
+def scaled(elements: NDArray[np.uint32], factor: int) -> NDArray[np.uint32]:
+    """Return the elements, multiplied by the factor modulo 2^32."""
+    kernel = load("pinned_and_mapped")["scale"][blocks_for(elements.size, BLOCK), BLOCK]
+    on_device, result = cuda.to_device(elements), cuda.empty_like(elements)
+    kernel(on_device, result, factor, elements.size)
     return result.to_host()

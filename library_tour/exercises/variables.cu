@@ -1,7 +1,7 @@
-// Give a ticket to each person who wants one; there are at least as many threads as people. The numbers go on from
-// block to block and from launch to launch.
+// Give a ticket to each person who wants one; there are at least as many threads as people. Tickets are numbered across
+// all blocks and all launches.
 //
-// So far, the tickets begin at 0 in each block, and the number of the next one stays 0.
+// So far, tickets start at 0 in each block, and next_ticket stays 0.
 
 __device__ unsigned next_ticket = 0;
 

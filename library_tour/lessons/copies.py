@@ -23,13 +23,13 @@ class CountedStream(cuda.Stream):
     waits = 0
 
     def synchronize(self) -> None:
-        """Count the wait, and do it."""
+        """Count the wait, then wait."""
         self.waits += 1
         super().synchronize()
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Upload pieces of which the last is whole or short; look at the buffers, at the stream and at what arrives."""
+    """Upload with a whole and a short last piece; look at the buffers, the stream and the result."""
     for size in (6 * PIECE, 4 * PIECE + 77, 2 * PIECE):
         source = np.random.default_rng(5).random(size, np.float32)
         target = cuda.zeros(size, np.float32)
@@ -42,85 +42,105 @@ def check(answer: ModuleType) -> Iterator[Check]:
             stream.launch_host_function(partial(begun.append, True))
             answer.upload(target, source, buffers, stream)
             if size == 2 * PIECE:
-                yield Check("two pieces are queued without any wait", not begun)
-            yield Check(f"{size:,} numbers: the last copy is only queued when the function returns", not stream.done)
-            yield at_most(f"{size:,} numbers: the host waits for events, never for the whole stream", stream.waits, 0)
+                yield Check("two pieces are queued without waiting", not begun)
+            yield Check(f"{size:,} elements: the last copy is only queued when the function returns", not stream.done)
+            yield at_most(f"{size:,} elements: the host waits for events, never for the whole stream", stream.waits, 0)
             stream.synchronize()
-            yield compare(f"{size:,} numbers arrive", target.to_host(), source)
+            yield compare(f"{size:,} elements arrive", target.to_host(), source)
         starts = range(0, size, PIECE)[-2:]
         kept = {float(buffer[0]) for buffer in buffers}
         yield Check(
-            f"{size:,} numbers: the buffers hold the last pieces",
+            f"{size:,} elements: the buffers hold the last two pieces",
             {float(source[start]) for start in starts} <= kept,
             f"They begin with {', '.join(f'{first:.6f}' for first in sorted(kept))}.",
         )
 
 
 LESSON = Lesson(
+    why="Two arrays of the same size, the same call, the same H200: one copy to the device takes 4.8 ms and the other "
+    "8.7 ms. The only difference is the kind of host memory. The faster copy also leaves your program free: its call "
+    "returns after 0.2 ms, while the slower one keeps the host busy almost to the end.\n\n"
+    "The link to the host carries 55 GB/s, and device memory 4,000. For most programs the link is the narrowest part, "
+    "so it pays to know how to use all of it.",
     learn=[
-        "Why the device can copy pinned memory by itself, while pageable memory goes through pinned memory in pieces.",
-        "When a copy is done at the return of its call, and when it is only queued.",
-        "Why the source of a queued copy must stay as it is until the copy has run.",
+        "choose between pageable and pinned host memory.",
+        "say whether a copy is done, or only queued, when its call returns.",
+        "explain why the source of a queued copy must not change until the copy has run.",
+        "copy a pageable array in pieces, so that the host and the device work at the same time.",
     ],
+    idea="The operating system may move a page of ordinary memory, or write it to disk, at any time. Such memory is "
+    "**pageable**. **Pinned** (page-locked) memory stays where it is, so the device's **copy engine** can read and "
+    "write it directly, while the host does something else. A copy of pageable memory takes a detour, because the "
+    "driver first copies each piece into a pinned buffer of its own:\n\n"
+    "```\n"
+    "pinned      host memory ------------------------> link --> device memory\n"
+    "pageable    host memory --> pinned buffer ------> link --> device memory\n"
+    "```\n\n"
+    "A **stream** is a queue of work for the device. A copy in a stream is *asynchronous* if its host memory is "
+    "pinned: the call only queues it. Until the copy has run, its source must not change and its target must not be "
+    "read.\n\n"
+    "Rule of thumb: pin the arrays that you copy often, but not everything, because pinned pages are not available to "
+    "other programs. Keep data on the device if a kernel will need it again.",
     steps=[
         Step(
             name="every kind of memory",
             shows=["make_ways"],
-            text="The same bytes lie in four kinds of memory: a NumPy array is pageable, `pinned_empty` returns memory "
-            "whose pages stay in place, its write-combined form bypasses the host's caches, and `to_device` returns "
-            "an array of the device. `memcpy(target, source)` finds the direction from its two arrays.",
+            text="The same bytes in four kinds of memory. A NumPy array is pageable, `pinned_empty` returns pinned "
+            "memory, its write-combined form bypasses the host's caches, and `to_device` returns a device array. "
+            "`memcpy(target, source)` infers the direction from its arrays.",
         ),
         Step(
             name="done or queued",
             shows=["returned"],
-            text="Each copy is made without a stream and in a stream. `stream.done` right after the call tells whether "
-            "the copy has run. Without a stream the call waits, except between two arrays of the device. In a stream "
-            "it waits only where the target is pageable memory.",
+            text="Each copy is made without a stream and in one. `stream.done`, right after the call, says whether the "
+            "copy has run. Without a stream the call waits, except between two device arrays. In a stream it waits "
+            "only if the target is pageable.",
         ),
         Step(
             name="pageable, changed at once",
             shows=["changed_at_once"],
-            text="The copy of a pageable source takes the bytes before its call returns. What the host writes into the "
-            "source afterwards does not arrive, so the source can be used again at once.",
+            text="From a pageable source, the call takes the bytes before it returns. The host may change the source "
+            "right afterwards.",
         ),
         Step(
             name="pinned, changed at once",
             shows=["changed_too_early"],
-            text="Only the source's memory has changed: it is pinned. Now no bytes are taken at the call, and the copy "
-            "reads the source when it runs. It finds what the host has written meanwhile. This step is wrong on "
-            "purpose.",
+            text="Wrong on purpose. The source is pinned now, so the call takes no bytes. The copy reads the source "
+            "when it runs, and finds what the host has written meanwhile.",
         ),
         Step(
-            name="the wrong direction",
+            name="wrong direction",
             shows=["wrong_direction"],
-            text="An address of the host is declared to be the device's, which in C is a wrong `kind` argument. The "
-            "driver knows where every address belongs and refuses the copy.",
+            text="A host address is declared to be a device address. In C this is a wrong `kind` argument. The driver "
+            "knows where every address belongs, and refuses the copy.",
         ),
     ],
     look_at=[
-        "The table 'When the call returns, the copy is' is the same with and without a GPU. Its two columns differ "
-        "where pinned memory is copied, and for a pageable source.",
+        "The table 'When the call returns, the copy is' is the same with and without a GPU. Its two columns differ for "
+        "pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
-        "device and 44 GB/s from it, since each byte is copied within the host, too.",
-        "The column 'call ms', which a GPU fills, is the time until the call of a copy in a stream returns. On an H200 "
-        "it is 0.2 ms of 4.8 ms for a pinned source, and nearly the whole time for pageable memory.",
-        "A copy within the device of an H200 reads and writes about 4,100 GB/s, against 55 GB/s over the link: what a "
-        "kernel needs again should stay on the device.",
+        "device and 44 GB/s from it, because every byte is also copied within the host.",
+        "The column 'call ms', which only a GPU can fill, is the time until the call of a copy in a stream returns. "
+        "For pageable memory it is nearly the whole duration of the copy.",
+        "A copy within the device of an H200 reads and writes 4,092 GB/s.",
     ],
     exercise=Exercise(
-        task="Write `upload(target, source, buffers, stream)`: it copies the pageable array `source` to the device, "
-        "piece by piece through two pinned buffers of the same size. The host fills one buffer while the device copies "
-        "the other one. Wait for no more than the one copy that still needs the buffer, and return while the last "
-        "copies are queued. The last piece may be shorter than a buffer.",
+        task="Write `upload(target, source, buffers, stream)`. It copies the pageable array `source` to the device in "
+        "pieces, through two pinned buffers of the same size. The host must fill one buffer while the device copies "
+        "the other. Wait only for the copy that still needs the buffer, and return while the last copies are queued. "
+        "The last piece may be shorter than a buffer.",
         hints=[
-            "`stream.record()` returns an event that is done when all work has run that was queued before it. Keep "
-            "one for each buffer, and call its `synchronize()` before you fill the buffer again.",
+            "Which earlier copy reads the buffer that you are about to fill?",
+            "`stream.record()` returns an **event**, which is done when all work queued before it has run. "
+            "`event.synchronize()` waits for it.",
+            "Record an event after each copy. Before filling a buffer for piece *i*, wait for the event of piece *i - "
+            "2*.",
         ],
-        answer="An event behind each copy says when its buffer may be filled again. The host waits for the copy "
-        "before the last one, while the last one is still running. Waiting for the whole stream would be right too, "
-        "but then the host and the device would take turns, and the second buffer would be of no use.",
+        answer="An event after each copy says when its buffer may be filled again. The host waits for the copy before "
+        "the last one while the last one may still run. Waiting for the whole stream would be right too, but the host "
+        "and the device would then take turns, and a second buffer would gain nothing.",
         check=check,
     ),
-    course="The bandwidths of the last table are those that the courses name for PCIe 5, DDR5 and two graphics cards, "
-    "RTX 2070S and RTX 5090. They are figures of the products, not measurements of the courses.",
+    course="The bandwidths in the last table are those that the courses name for PCIe 5, DDR5 and two graphics cards, "
+    "the RTX 2070S and the RTX 5090. They are product figures, not measurements.",
 )

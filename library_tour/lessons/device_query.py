@@ -34,7 +34,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A GPU that you rent tomorrow may be five generations newer than the one you wrote your program on. Some "
+    why="A GPU that you rent tomorrow may be several generations newer than the one you wrote your program on. Some "
     "limits will be the same, and some will not: one block may use 64 KiB of shared memory on compute capability 7.5, "
     "and 227 KiB on an H200. A program that asks the device runs well on both. A program that assumes is slow on one "
     "of them, or its launch is refused.\n\n"

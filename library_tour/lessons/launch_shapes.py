@@ -67,9 +67,13 @@ LESSON = Lesson(
     "numbers the threads of a block in one line, along x first, then y, then z. 32 consecutive threads of that line "
     "form a **warp**, and its threads are the warp's **lanes**. A warp executes one instruction for all of its lanes "
     "at a time:\n\n"
-    "```\nblock of 32 x 2   threads 0-31 are row y = 0: warp 0     threads 32-63 are row y = 1: warp 1\nblock of "
-    "33       threads 0-31: warp 0                   thread 32: warp 1, with 31 idle lanes\nblock of 3 x 3    threads "
-    "0-8: warp 0, with 23 idle lanes\n```\n\n"
+    "```\n"
+    "block of 32 x 2   warp 0: threads 0-31, row y = 0\n"
+    "                  warp 1: threads 32-63, row y = 1\n"
+    "block of 33       warp 0: threads 0-31\n"
+    "                  warp 1: thread 32, and 31 idle lanes\n"
+    "block of 3 x 3    warp 0: threads 0-8, and 23 idle lanes\n"
+    "```\n\n"
     "Idle lanes cost as much as busy ones. When a warp loads, memory is fetched in **sectors** of 32 bytes. 32 "
     "neighbouring floats lie in 4 sectors; 32 floats of 32 different rows lie in 32 sectors, most of whose bytes are "
     "wasted.\n\n"
@@ -107,8 +111,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The rows from '1 thread' to 'one thread per cell' do the same work. A single thread is slow because it waits "
-        "hundreds of cycles for each load, and nothing else runs meanwhile.",
+        "The rows from '1 thread' to 'one thread per cell' do the same work per cell. A single thread is slow because "
+        "it waits hundreds of cycles for each load, and nothing else runs meanwhile.",
         "The column 'active lanes' is counted where there is no GPU. A block of one thread still occupies a warp, with "
         "31 idle lanes. Blocks of 3 x 3 use 9 of 32 lanes.",
         "`matrix, 1 x 256` keeps its lanes busy, and yet it is slow. The column 'sectors/load' says why: each lane "

@@ -53,8 +53,10 @@ LESSON = Lesson(
     ],
     idea="A floating-point number has a sign, an exponent and a mantissa. If all bits of the exponent are set, it is "
     "an infinity (mantissa zero) or a NaN (mantissa not zero):\n\n"
-    "```\nfloat      sign   exponent (8 bits)   mantissa (23 bits)\ninfinity   0      11111111            "
-    "00000000000000000000000   0x7f800000\nNaN        0      11111111            10000000000000000000000   0x7fc00000\n"
+    "```\n"
+    "float      sign   exponent (8 bits)   mantissa (23 bits)\n"
+    "infinity   0      11111111            00000000000000000000000   0x7f800000\n"
+    "NaN        0      11111111            10000000000000000000000   0x7fc00000\n"
     "```\n\n"
     "So without its sign, a NaN is an *integer* above 0x7f800000, and every other number is not. Options for "
     "floating-point arithmetic do not affect integers.\n\n"
@@ -105,7 +107,7 @@ LESSON = Lesson(
     look_at=[
         "`isnan`, `isnan, fast math` and `bits` all find the NaN on the device. Without a GPU the table shows that "
         "they need the same number of instructions and loads.",
-        "The two rows marked 'caught', and the notes that explain them.",
+        "The last two rows are wrong on purpose, and their notes explain why.",
         "The column 'loads', counted where there is no GPU, falls to a quarter with loads of 16 bytes.",
         "On an H200, one 4-byte load per thread reaches 36.6 % of the read bandwidth, 16-byte loads reach 95.7 %, and "
         "four of them in flight reach 97.5 %.",

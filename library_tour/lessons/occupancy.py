@@ -53,9 +53,9 @@ LESSON = Lesson(
     why="On an H200, a load from memory takes about 660 clock cycles. A thread that adds two elements waits through "
     "all of them. The GPU is fast anyway, because while one warp waits, others run: 64 of them fit on each "
     "multiprocessor.\n\n"
-    "The number of warps decides the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, and 3,048 GB/s "
-    "with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, and how to "
-    "compute it.",
+    "The number of resident warps decides the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, and "
+    "3,048 GB/s with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, and "
+    "how to compute it.",
     learn=[
         "compute the **occupancy** of a kernel: its resident warps as a fraction of those that a multiprocessor can "
         "hold.",
@@ -66,10 +66,12 @@ LESSON = Lesson(
     idea="A block is **resident** from its start until its last thread has ended. All that time it occupies threads, "
     "registers and shared memory of its multiprocessor. The multiprocessor accepts blocks until one of these "
     "resources, or its number of blocks, runs out:\n\n"
-    "```\na multiprocessor of an H200   64 warps     32 blocks    65,536 registers\nblocks of 32 threads          32 "
-    "of 64     32 of 32                        limiter: blocks\nblocks of 256 threads         64 of 64      8 of "
-    "32                        limiter: warps\n256 threads, 128 registers    16 of 64      2 of 32     65,536 of "
-    "65,536   limiter: registers\n```\n\n"
+    "```\n"
+    "on an H200                   warps      blocks     limiter\n"
+    "blocks of 32 threads         32 of 64   32 of 32   blocks\n"
+    "blocks of 256 threads        64 of 64    8 of 32   warps\n"
+    "256 threads, 128 registers   16 of 64    2 of 32   registers (65,536)\n"
+    "```\n\n"
     "In every cycle, the multiprocessor's schedulers pick warps that are ready. Latency is hidden as long as one is "
     "ready.\n\n"
     "**Little's law** says how much is enough: bytes in flight = latency x bandwidth. For an H200, 662 cycles x 17.7 "

@@ -18,7 +18,7 @@ NO_TICKET = 2**32 - 1
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Launch the answer several times; all tickets together are those from zero on, each of them once."""
+    """Launch the answer several times; all tickets together are numbered from 0, each number once."""
     rng = np.random.default_rng(5)
     given: list[int] = []
     for size in (BLOCKS * BLOCK, 333, 1):
@@ -27,84 +27,112 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["take_tickets"][BLOCKS, BLOCK].bind(cuda.to_device(wants), tickets, size)
         counted = counters.count(launch, ["atomics"])
         got = tickets.to_host()
-        yield compare(f"{size:,} people: those who want a ticket have one", got != NO_TICKET, wants > 0)
+        yield compare(
+            f"{size:,} people: everyone who wants a ticket has one, and no one else", got != NO_TICKET, wants > 0
+        )
         given += got[got != NO_TICKET].tolist()
-        fact = f"{size:,} people: the tickets of all launches so far are numbered from 0 on, without gaps"
+        fact = f"{size:,} people: the tickets of all launches so far are numbered from 0 without gaps"
         yield compare(fact, np.sort(np.array(given)), np.arange(len(given)))
-        yield at_most(f"{BLOCKS} blocks make {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS)
+        yield at_most(
+            f"{BLOCKS} blocks make at most {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS
+        )
         found = int(answer.symbol("next_ticket").to_host())
-        yield Check("the host finds the number of the next ticket", found == len(given), f"{found}, not {len(given)}")
+        yield Check("the host reads the number of the next ticket", found == len(given), f"{found}, not {len(given)}")
 
 
 LESSON = Lesson(
+    why="A thread needs one integer for its work. Keep it in a register, and 16,384 steps on every thread of an H200 "
+    "take 1.2 ms. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and they take 22 "
+    "ms, for the same arithmetic.\n\n"
+    "The fast kinds cost something else: a register belongs to one thread and disappears with it. Each kind of "
+    "variable trades speed for scope and lifetime, and this stop shows all of them.",
     learn=[
-        "Which threads see a variable: its own, those of its block, or all threads and the host.",
-        "How long a variable lasts: as long as its thread, its block, or its module.",
-        "Why a value that is used often belongs in a register, whatever memory it comes from.",
-        "How much shared memory a block may have, and what it costs in blocks that run at the same time.",
+        "say which threads see a variable: one, those of a block, or all of them and the host.",
+        "say how long it lives: as long as its thread, its block or its module.",
+        "choose the kind of variable for a value.",
+        "compute how many blocks fit on a multiprocessor for a given amount of shared memory.",
     ],
+    idea="Arithmetic works on registers only. A variable in memory must be loaded first, and stored after each change. "
+    "So the question is how far away its memory is:\n\n"
+    "```\n"
+    "kind          memory                 seen by            lives as long as\n"
+    "local         register               its thread         its thread\n"
+    "__shared__    in the multiprocessor  its block          its block\n"
+    "__device__    device memory          all threads, host  its module\n"
+    "__constant__  device memory, cached  all threads, host  its module\n"
+    "```\n\n"
+    "A **module** is compiled device code that has been loaded. Its `__device__` and `__constant__` variables exist "
+    "from loading to unloading, across launches.\n\n"
+    "Several threads that use a shared variable need a **barrier**, `__syncthreads()`, between the write of one thread "
+    "and the read of another. It waits until all threads of the block have arrived.\n\n"
+    "The shared memory of a multiprocessor is divided among its resident blocks. An H200 has 228 KiB per "
+    "multiprocessor, and one block may use up to 227 KiB.\n\n"
+    "Rule of thumb: compute in local variables. Use shared memory for values that the threads of a block exchange, and "
+    "device memory for values that outlast the launch.",
     steps=[
         Step(
             name="__device__ array",
             shows=["states", "next", "place", "steps_device"],
-            text="A thread computes many steps of a sequence of random numbers, and keeps its number in an array in "
-            "global memory: a load and a store at each step. All threads and the host see the array, which is more "
-            "than the steps need. `volatile` keeps the compiler from using a register instead.",
+            text="Each thread computes many steps of a random number generator, and keeps its state in an array in "
+            "**global memory**, which is device memory that all threads see. Every step loads it and stores it. "
+            "`volatile` keeps the compiler from using a register instead.",
         ),
         Step(
             name="dynamic shared memory",
             shows=["next", "place", "steps_dynamic"],
-            text="The number is kept in shared memory, which is a part of the multiprocessor and is seen by the block. "
-            "Only the launch says how large `extern __shared__` is.",
+            text="The state is in shared memory now. The size of `extern __shared__` memory is set at the launch.",
         ),
         Step(
             name="static shared memory",
             shows=["next", "place", "steps_static<256>"],
-            text="The size is known to the compiler. It is as fast, and ends at 48 KiB.",
+            text="The compiler knows the size. This is equally fast, and limited to 48 KiB.",
         ),
         Step(
             name="register",
             shows=["next", "place", "steps_register"],
-            text="A local variable, which the compiler keeps in a register. Memory is touched twice in all: to read "
-            "the seed, and to store the result.",
+            text="A local variable, which the compiler keeps in a register. The thread touches memory twice in all: to "
+            "load the seed, and to store the result.",
         ),
         Step(
-            name="shared, never written",
+            name="shared, uninitialised",
             shows=["reverse", "reverse_unset"],
-            text="`reverse` shows what a block's variable is good for: a thread reads what another one has written, "
-            "behind a barrier. `reverse_unset` reads it before anyone has written, and gets what an earlier block left "
-            "there. It is wrong on purpose, and the simulator says so.",
+            text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element that "
+            "another thread wrote. `reverse_unset` is wrong on purpose. It reads before anyone has written, and gets "
+            "whatever was there before. The simulator reports it.",
         ),
         Step(
-            name="variables that last",
+            name="variables of a module",
             shows=["threads_so_far", "count_threads", "coefficients", "line", "lifetimes"],
             text="A `__device__` variable keeps its value from launch to launch. The host reads and writes it through "
-            "`module.symbol`, and a module that is loaded again has a variable of its own. A `__constant__` variable "
-            "is written by the host alone.",
+            "`module.symbol`. A module that is loaded again has its own variables. Only the host can write a "
+            "`__constant__` variable.",
         ),
     ],
     look_at=[
-        "The columns 'loads' and 'wavefronts': a `__device__` array costs loads from global memory at each step, "
-        "shared memory costs wavefronts, which are its passes, and a register costs neither.",
-        "On an H200 the steps take 22 ms in a `__device__` array, 1.5 ms in shared memory of either kind, and 1.2 ms "
-        "in registers.",
-        "The table 'Who sees a variable, and how long it lasts' has a check behind every row.",
-        "The last table: blocks of 256 threads on one multiprocessor. On an H200 8 blocks fit if each has 16 KiB of "
-        "shared memory, 4 with 48 KiB, and one with 227 KiB.",
+        "The columns 'loads' and 'wavefronts' are counted where there is no GPU. A `__device__` array costs a load "
+        "from global memory at each step. Shared memory costs **wavefronts**, the passes in which it serves a warp's "
+        "requests. A register costs neither.",
+        "Every row of the table of scopes and lifetimes was checked by a small program.",
+        "In the last table, blocks of 256 threads share a multiprocessor. On compute capability 9.0, 8 blocks fit with "
+        "16 KiB of shared memory each, 4 with 48 KiB, and one with 227 KiB.",
     ],
     exercise=Exercise(
-        task="Each person with `wants[i] > 0` takes a ticket. The numbers begin at 0 when the module is loaded, go on "
-        "from launch to launch, and none is left out or given twice; who gets which number does not matter. "
-        "`next_ticket` holds the number of the next one after each launch, where the host reads it. A block may make "
-        "one atomic addition to global memory. So far, tickets begin at 0 in every block.",
+        task="Each person with `wants[i] > 0` takes a ticket. Tickets are numbered from 0 when the module is loaded, "
+        "and the numbers continue from launch to launch without gaps or repetitions; who gets which number does not "
+        "matter. After each launch, the host reads the next number in `next_ticket`. A block may make one atomic "
+        "addition to global memory. So far, tickets start at 0 in every block.",
         hints=[
-            "Three variables are needed: a person's place among those of the block, the number of tickets that the "
-            "block takes, and the number of the next ticket of all. Who sees each of them, and how long must it last?",
+            "You need three values: a person's place within the block, the number of tickets that the block takes, and "
+            "the next number of all. Who must see each of them, and how long must it live?",
+            "`atomicAdd` returns the old value. Applied to a `__shared__` counter, it gives each person a place within "
+            "the block, and leaves the block's total in the counter.",
+            "One thread adds that total to `next_ticket`. The old value is the block's first number. Share it with the "
+            "block, with a barrier between each write and the reads of other threads.",
         ],
-        answer="The place is a local variable. The block's count and its first number are `__shared__`, with a barrier "
-        "between what one thread writes and the others read. `next_ticket` is a `__device__` variable, which outlasts "
-        "the launch: one thread of each block adds the block's count to it, and the atomic addition returns the "
-        "block's first number.",
+        answer="The place is a local variable. The block's total and its first number are `__shared__`, with barriers "
+        "between one thread's write and the others' reads. `next_ticket` is a `__device__` variable, so it outlasts "
+        "the launch. One thread per block adds the block's total to it, and the atomic addition returns the block's "
+        "first number.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

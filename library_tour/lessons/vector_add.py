@@ -39,10 +39,13 @@ LESSON = Lesson(
     "device's own memory.\n\n"
     "A launch states how many blocks there are, and how many threads each block has. Every thread runs the same "
     "function and finds its own index:\n\n"
-    "```\nblock       0                 1                 2\nthread      0   1 ... 255     0   1 ... 255     0   1 ... "
-    "255\nindex       0   1 ... 255   256 257 ... 511   512 513 ... 767\n```\n\n"
-    "Blocks come whole, so the grid often has more threads than there are elements. Rule of thumb: round the number of "
-    "blocks up, and let the surplus threads do nothing.",
+    "```\n"
+    "block       0                 1                 2\n"
+    "thread      0   1 ... 255     0   1 ... 255     0   1 ... 255\n"
+    "index       0   1 ... 255   256 257 ... 511   512 513 ... 767\n"
+    "```\n\n"
+    "All blocks have the same number of threads, so the grid often has more threads than there are elements. Rule of "
+    "thumb: round the number of blocks up, and let the surplus threads do nothing.",
     steps=[
         Step(
             name="launch",

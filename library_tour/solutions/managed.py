@@ -1,4 +1,4 @@
-"""Advance numbers in managed memory, with all pages where they are needed."""
+"""Advance an array in managed memory, with all pages where they are needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from library_tour.course.managed import kernel_over
 
 
 def advanced(x: NDArray[np.uint32], y: NDArray[np.uint32], steps: int) -> None:
-    """Advance the numbers in `x` by so many steps into `y`, for the host to read."""
+    """Advance the elements of `x` by `steps` steps into `y`, for the host to read."""
     cuda.prefetch(x)
     cuda.prefetch(y)
     kernel_over(x, y, steps)()

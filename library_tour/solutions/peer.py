@@ -1,4 +1,4 @@
-"""Swap the contents of two arrays on two devices, in a stream of each device, by copies through spare arrays."""
+"""Swap the contents of two arrays on two devices, with one stream per device and copies through spare arrays."""
 
 from __future__ import annotations
 

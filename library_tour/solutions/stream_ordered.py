@@ -1,4 +1,4 @@
-"""Multiply numbers by several factors in one stream, and add the result to a total in another one."""
+"""Multiply an array by several factors in one stream, and add the result to a total in another one."""
 
 from __future__ import annotations
 

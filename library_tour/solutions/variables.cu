@@ -1,5 +1,5 @@
-// Give a ticket to each person who wants one; there are at least as many threads as people. The numbers go on from
-// block to block and from launch to launch.
+// Give a ticket to each person who wants one; there are at least as many threads as people. Tickets are numbered across
+// all blocks and all launches.
 
 __device__ unsigned next_ticket = 0;
 

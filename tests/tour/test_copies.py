@@ -1,4 +1,4 @@
-"""Copies in one piece and of windows: when their calls return, and what is refused or changed too early."""
+"""Copies of arrays and of windows: when their calls return, and sources that change too early."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def returned(result):
         ("memset", "32 bits", {"elements filled": 77, "written": 308}),
     ],
 )
-def test_a_call_moves_as_many_bytes_as_its_arguments_say(name, row, work):
+def test_a_call_moves_as_many_bytes_as_its_arguments_imply(name, row, work):
     said = by_name(outcome(name).result.rows)[row].work
     assert {fact.removeprefix("bytes "): amount for fact, amount in said.items()}.items() >= work.items()
 
 
-def test_copies_with_the_host_wait_and_the_driver_knows_the_kind_from_the_addresses(returned):
+def test_copies_to_and_from_the_host_wait_and_the_driver_infers_the_kind(returned):
     assert {row.values["memcpy"] for name, row in returned.items() if name != "device to device"} == {"done"}
     assert returned["pinned to device"].values["in a stream"] == "queued"
     assert returned["device to pinned"].values["in a stream"] == "queued"
@@ -50,7 +50,7 @@ def test_copies_with_the_host_wait_and_the_driver_knows_the_kind_from_the_addres
     assert kinds["device to device"] == "DeviceToDevice"
 
 
-def test_the_courses_figures_stand_beside_what_is_measured_here():
+def test_the_courses_figures_stand_beside_the_measured_ones():
     rows = [Row("pinned to device", {"GB/s": 55.4}), Row("device to device")]
     assert copies.beside_course("link, PCIe 5", rows).values == {"course GB/s": 32, "GB/s": 55.4}
 

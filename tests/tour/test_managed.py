@@ -14,7 +14,7 @@ def test_the_kernel_loads_as_much_wherever_the_pages_are(rows):
     assert len(short) == 1
 
 
-def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(nothing_apart, monkeypatch, device):
+def test_without_page_faults_the_stop_names_its_need_and_runs_the_other_rows(nothing_apart, monkeypatch, device):
     without = replace(device.properties, concurrent_managed_access=False)
     monkeypatch.setattr(cuda.Device, "properties", without)
     outcome = run_stop("managed", device, 333)
@@ -26,8 +26,8 @@ def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(
     ]
 
 
-def test_advice_is_asked_back(rows):
-    assert rows["advice, asked back"].note == "preferred location: host; accessed by: device 0."
+def test_the_driver_reports_the_advice(rows):
+    assert rows["advice, queried"].note == "preferred location: host; accessed by: device 0."
 
 
 def test_the_timeline_shows_each_piece_in_both_streams(device):

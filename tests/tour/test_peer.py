@@ -39,7 +39,7 @@ def test_it_passes_between_two_devices_and_takes_access_back(cases):
     assert not cases["enabled"]
     rows = cases["4096"]["rows"]
     assert [name for name in rows if name not in peer.__doc__] == []
-    assert "device 1 has no access" in rows["permission has one direction"]["note"]
+    assert "device 1 has no access" in rows["access has one direction"]["note"]
 
 
 @counted
@@ -49,7 +49,7 @@ def test_wider_loads_are_fewer(cases):
     assert words == 4 * vectors == 128
 
 
-def test_rates_and_the_latency_are_shown_where_times_are_taken_and_a_kernel_that_leaves_numbers_out_is_noticed(cases):
+def test_times_become_rates_and_a_latency_and_a_kernel_that_omits_elements_is_noticed(cases):
     timed = cases["timed"]
     assert timed["state"] == "passed"
     assert timed["pictures"] == ["bandwidth"]
@@ -59,7 +59,7 @@ def test_rates_and_the_latency_are_shown_where_times_are_taken_and_a_kernel_that
     assert cases["wrong"]["failed"] == ["kernel reads equals NumPy's result"]
 
 
-def test_one_device_says_what_it_needs_and_passes_what_it_can(monkeypatch, nothing_apart, device):
+def test_with_one_device_the_stop_names_its_need_and_runs_the_other_rows(monkeypatch, nothing_apart, device):
     monkeypatch.setattr(cuda, "devices", lambda: (device,))
     outcome = run_stop("peer", device, 1003)
     assert (outcome.state, outcome.result.notes[-1]) == ("passed", peer.NEEDS)

@@ -1,4 +1,4 @@
-"""Pinned and mapped memory: what crosses the link, and what is refused or read too early."""
+"""Pinned and mapped memory: the bytes that cross the link, and memory that is refused."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def by_name(rows):
     return {row.name: row for row in rows}
 
 
-def test_mapped_numbers_cross_the_link_at_each_read_and_copied_ones_once(result):
+def test_mapped_data_crosses_the_link_at_each_read_and_copied_data_once(result):
     often = by_name(result.tables[f"Read {OFTEN} times"])
     megabytes = 4e-6 * SIZE
     assert often["mapped, in place"].values["link MB"] == pytest.approx(OFTEN * megabytes)
@@ -25,7 +25,7 @@ def test_the_counted_sectors_are_the_bytes_that_cross_the_link_to_mapped_memory_
         values = by_name(table)["mapped, in place"].values
         assert 32e-6 * values["loads"] * values["sectors/load"] == pytest.approx(values["link MB"], rel=0.01)
     rows = by_name(result.rows)
-    wide, narrow = (rows[name].values["loads"] for name in ("mapped, 16 bytes a load", "mapped, in place"))
+    wide, narrow = (rows[name].values["loads"] for name in ("mapped, 16-byte loads", "mapped, in place"))
     assert wide == pytest.approx(narrow / 4, rel=0.1)
 
 

@@ -1,14 +1,14 @@
-"""Variables: which memory each kind is in, and what the wrong use of each is answered with."""
+"""Variables: the memory that each kind uses, and errors for wrong uses."""
 
 from library_tour.course import variables
 from tests.tour.outcomes import counted
 
 
 @counted
-def test_only_a_device_variable_is_read_from_global_memory_at_each_step_and_shared_ones_take_wavefronts(rows):
+def test_only_a_device_variable_is_loaded_at_each_step_and_shared_ones_take_wavefronts(rows):
     names = ("register", "__device__ array", "static shared memory", "dynamic shared memory")
     register, array, static, dynamic = (rows[name].values for name in names)
-    assert static["loads"] == register["loads"]  # one of the seed for each warp
+    assert static["loads"] == register["loads"]  # one load of the seeds per warp
     assert array["loads"] == register["loads"] * (variables.CHECKED_STEPS + 2)
     assert static["wavefronts"] == dynamic["wavefronts"] > 0 == register["wavefronts"]
 
@@ -17,7 +17,7 @@ def test_static_memory_above_48_kib_does_not_compile(rows):
     assert "too much shared data" in rows["static, 64 KiB"].note
 
 
-def test_more_dynamic_shared_memory_leaves_room_for_fewer_blocks(rows):
+def test_with_more_dynamic_shared_memory_fewer_blocks_fit(rows):
     blocks = [row.values["blocks"] for row in rows.values() if "blocks" in row.values]
     assert blocks == sorted(blocks, reverse=True)
     assert blocks[-1] == 1

@@ -44,7 +44,7 @@ MISTAKES = {
         {"a thread an element", "8 x 16, pipelined", "one block", "4 blocks, same elements"},
     ),
     "nested_monte_carlo": (100, {"outer * stages.inner + i, seed": "i, seed"}, {*nested_monte_carlo.WAYS}),
-    "pinned_and_mapped": (2**12 + 5, {"if (first() < n % 4)": "if (false)"}, {"mapped, 16 bytes a load"}),
+    "pinned_and_mapped": (2**12 + 5, {"if (first() < n % 4)": "if (false)"}, {"mapped, 16-byte loads"}),
     "precision": (
         1001,
         {"return sinf(b);": "return cosf(b);", "x = x * x + term;": "x = x * x * term;"},
