@@ -58,8 +58,12 @@ def test_exercise_checks_an_answer(capsys):
         assert said in " ".join(capsys.readouterr().out.split())
 
 
-def test_exercise_prints_the_hint_and_the_solution(shown):
-    assert "gridDim.x * blockDim.x" in shown("exercise", "daxpy", "--hint")
+def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
+    first, second, third = (shown("exercise", "daxpy", "--hint", number) for number in "123")
+    assert "gridDim.x * blockDim.x" not in first
+    assert "--hint 2" in first
+    assert "gridDim.x * blockDim.x" in second
+    assert "--hint" not in third
     text = shown("exercise", "daxpy", "--solution")
     assert "The loop's condition" in text
     assert re.search(r"for \(int i = blockIdx\.x", text)
