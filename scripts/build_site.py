@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Build the documentation's site: Markdown pages of docs/, with those that are generated, as a folder of HTML.
 
-    uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html; only its search needs a server
+    uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html
     uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep what is given to MkDocs in DIR
 
 A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched from the network.

@@ -134,3 +134,9 @@ def test_a_page_fits_the_window_and_fetches_nothing_from_elsewhere(chromium, sit
 def test_text_stands_out_from_its_ground(tmp_path, site, dark):
     # A browser of its own, since the pages keep the colors that were shown last.
     check_colors(Browser(tmp_path).visit(site / "index.html", 1000, dark=dark), dark=dark)
+
+
+def test_the_search_finds_pages_from_the_folder(chromium, site):
+    address = f"{(site / 'index.html').as_uri()}?q=cluster"
+    shown = chromium.run("--virtual-time-budget=20000", "--dump-dom", address)
+    assert re.search(r'href="[^"]*/guide/launches\.html\?h=cluster', shown)
