@@ -57,7 +57,7 @@ def test_a_limit_says_how_much_worse_a_figure_may_become(text, before, now, expe
 
 @pytest.mark.parametrize("text", ["sectors", "sectors:", "sectors:-5%", "sectors:5%%", ":5%", "", "sector:5%"])
 def test_what_is_no_limit_is_refused_with_the_known_ones(text):
-    words = "it is one of instructions, requests" if text == "sector:5%" else "is not FIGURE:PERCENT% or FIGURE:NUMBER"
+    words = "choose one of instructions, requests" if text == "sector:5%" else "is not FIGURE:PERCENT% or FIGURE:NUMBER"
     with pytest.raises(ValueError, match=words):
         read_limit(text)
 

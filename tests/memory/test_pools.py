@@ -48,7 +48,7 @@ def test_an_interrupt_beside_the_drivers_allocation_loses_no_memory(device, of_i
     while interrupted(allocate, {allocate_array.__code__}, step, behind_driver=False):
         assert used() == before, f"interrupt {step}"
         step += 1
-    assert step > 2
+    assert step > 1
 
 
 def test_a_pool_holds_no_more_than_its_maximum(device):
