@@ -1,12 +1,12 @@
 // Shared memory consists of 32 banks of 4-byte words, and neighbouring words lie in neighbouring banks. A bank serves
-// one word at a time: lanes of a warp that read different words of one bank are served one after the other (a bank
+// one word at a time: lanes of a warp that read different words of one bank are served one after another (a bank
 // conflict), and lanes that read the same word are served together.
 //
-//   read_stride   each lane reads the word at lane * stride, many times, one row of banks further each time. With
-//                 stride 1 or 3 every lane reads another bank, with 2 two lanes share a bank, with 32 all lanes read
-//                 one bank, and with 0 all lanes read the same word
+//   read_stride   each lane reads the word at lane * stride, many times, 32 words further each time. With stride 1 or
+//                 3 every lane reads from a different bank, with 2 two lanes share each bank, with 32 all lanes read
+//                 from one bank, and with 0 all lanes read the same word
 //
-// The words are numbered, so that the sum shows whether the right ones were read. A block has 1024 threads.
+// The value of a word is its index, so that the sum shows whether the right words were read. A block has 1024 threads.
 
 constexpr int BANKS = 32;
 constexpr int WORDS = 1024;
@@ -17,10 +17,10 @@ extern "C" __global__ void read_stride(unsigned* sums, int stride, int repeats)
     words[threadIdx.x] = threadIdx.x;
     __syncthreads();
 
-    unsigned place = threadIdx.x % BANKS * stride;
+    unsigned first = threadIdx.x % BANKS * stride;
     unsigned sum = 0;
 #pragma unroll 8
     for (int i = 0; i < repeats; i++)
-        sum += words[(place + BANKS * i) % WORDS];
+        sum += words[(first + BANKS * i) % WORDS];
     sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }

@@ -1,23 +1,23 @@
-// A load or store of a warp moves as many 32-byte sectors as its 32 lanes touch: four where they touch 32 neighbouring
-// numbers of 4 bytes, whichever lane takes which, and up to 32 where each number is elsewhere.
+// A load or store of a warp moves every 32-byte sector that its 32 lanes touch. 32 neighbouring elements of 4 bytes lie
+// in 4 sectors, in any order of the lanes. Elements that are far apart lie in up to 32.
 //
-// One number a thread. A segment is 32 numbers, which a warp reads at a time:
-//   copy_neighbours      lane by lane
-//   copy_any_order       the lanes of a warp take the numbers of its segment in another order
-//   copy_pairs           two lanes read one number
-//   copy_broadcast       all lanes read one number
+// One element per thread. A segment is the 32 elements that a warp reads at a time:
+//   copy_neighbours      lane i reads element i of the segment
+//   copy_any_order       the lanes read the segment in another order
+//   copy_pairs           two lanes read the same element
+//   copy_broadcast       all lanes read the same element
 //
-// `each` numbers a thread:
-//   copy_contiguous      a thread copies neighbouring numbers, so that the lanes are `each` numbers apart
-//   copy_block_strided   a block copies the same numbers, and its threads take neighbouring ones at a time
-//   copy_groups          the same with loads and stores of four numbers, 16 bytes
+// `each` elements per thread:
+//   copy_contiguous      a thread copies neighbouring elements, so that the lanes are `each` elements apart
+//   copy_block_strided   a block copies the same elements; in each iteration its threads take neighbouring ones
+//   copy_groups          copy_block_strided with loads and stores of four elements, 16 bytes
 //
-// Sums of a matrix stored by rows, which are `pitch` numbers apart:
+// Sums of a matrix stored by rows, which are `pitch` elements apart:
 //   sum_columns          a thread walks down a column: the lanes are neighbours
 //   sum_rows             a thread walks along a row: the lanes are a row apart
-//   sum_rows_by_warps    a warp walks along a row, then adds the lanes' sums
+//   sum_rows_by_warps    a warp walks along a row and then adds the sums of its lanes
 //
-// Counts of numbers are at most 2^31 - 2^16.
+// An array has at most 2^31 - 2^16 elements.
 
 __device__ int thread()
 {
@@ -31,7 +31,7 @@ extern "C" __global__ void copy_neighbours(const unsigned* in, unsigned* out, in
         out[i] = in[i];
 }
 
-// Reads whole segments, so in has 32 numbers more than the n that are copied.
+// Reads whole segments, so `in` has 32 elements more than the n that are copied.
 extern "C" __global__ void copy_any_order(const unsigned* in, unsigned* out, int n)
 {
     int i = thread();
@@ -54,7 +54,7 @@ extern "C" __global__ void copy_broadcast(const unsigned* in, unsigned* out, int
         out[i] = in[i / 32];
 }
 
-// All loads come before the first store, so that they do not wait for one another.
+// All loads come before the first store, so that all of them are in flight at once.
 template <int each>
 __device__ void copy_from(const unsigned* in, unsigned* out, int n, int first, int step)
 {
@@ -99,7 +99,7 @@ __global__ void copy_groups(const unsigned* in, unsigned* out, int n)
         if (first + k * blockDim.x < n / 4)
             to[first + k * blockDim.x] = group[k];
 
-    // At most three last numbers.
+    // The last elements, at most three.
     if (thread() < n % 4)
         out[n / 4 * 4 + thread()] = in[n / 4 * 4 + thread()];
 }

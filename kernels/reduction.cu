@@ -1,18 +1,18 @@
-// Sum many numbers. Additions to one total are done one after the other; each variant has fewer of them.
+// Sum an array. Additions to one total are made one after another. Each variant makes fewer of them.
 //
-//   sum_atomic            every thread adds its element to the total by an atomic: n additions, one after the other
-//   sum_block             a warp adds by shuffles and a block adds its warps' sums; one atomic a block remains
-//   sum_block_cub         the same with CUB's block reduction (where its headers are installed)
-//   sum_grid<1>           a fixed grid strides over the array, four numbers at a time: few blocks, few atomics
-//   sum_grid<loads>       the same with several loads of a thread in flight before the first value is used
-//   fold_partials<Sum, loads>   a block stores its sum instead of adding it; a second launch with one block adds these
-//                         sums. No atomics: the order of additions is fixed, and so is every bit of the result
-//   sum_once<loads>       the two passes in one launch: the block that finishes last adds the blocks' sums
-//   fold_partials<Minimum, loads>, <Maximum, loads>, <Magnitude, loads>   the same tree with other operations. It needs
-//                         one that is associative, (a o b) o c = a o (b o c), and commutative, since a thread takes
-//                         numbers that are far apart; and a neutral element for the threads without a number
+//   sum_atomic            every thread adds its element to the total by an atomic: n additions, one after another
+//   sum_block             a warp adds by shuffles, and a block adds up the sums of its warps: one atomic per block
+//   sum_block_cub         sum_block with CUB's block reduction (where its headers are installed)
+//   sum_grid<1>           a fixed grid strides over the array, four elements at a time: few blocks, few atomics
+//   sum_grid<loads>       sum_grid<1> with several loads per thread in flight before the first value is used
+//   fold_partials<Sum, loads>   a block stores its sum instead of adding it; a second launch with one block adds up
+//                         these sums. No atomics: the order of additions is fixed, and so is every bit of the result
+//   sum_once<loads>       the two passes in one launch: the block that finishes last adds up the sums of the blocks
+//   fold_partials<Minimum, loads>, <Maximum, loads>, <Magnitude, loads>   the same tree with other operations. An
+//                         operation must be associative, (a o b) o c = a o (b o c), and commutative, since a thread
+//                         takes elements that are far apart. It needs a neutral element for threads without an element
 //
-// Blocks are whole warps. The kernels with atomics need a total that starts at zero.
+// Blocks consist of whole warps. The kernels with atomics need a total that starts at zero.
 
 #include "block_sum.cuh"
 
@@ -46,8 +46,8 @@ __device__ float fold_group(float4 group)
     return Operation::of(Operation::of(group.x, group.y), Operation::of(group.z, group.w));
 }
 
-// The result of one thread of a fixed grid: one of the last numbers, which fill no group of four; then `loads` groups
-// of four at once, each one grid width after the other; then single groups.
+// The result of one thread of a fixed grid. It takes at most one of the last n % 4 elements, which do not fill a group
+// of four; then `loads` groups of four at a time, one grid width apart; then single groups.
 template <class Operation, int loads>
 __device__ float strided_fold(const float* x, int n)
 {
@@ -72,7 +72,7 @@ __device__ float strided_fold(const float* x, int n)
     return result;
 }
 
-// The result of a block's values, in its thread 0, as `block_sum` computes a sum.
+// The result of the values of a block, in its thread 0. It is computed as in `block_sum`.
 template <class Operation>
 __device__ float block_fold(float value)
 {
@@ -138,7 +138,7 @@ __global__ void fold_partials(const float* x, float* results, int n)
         results[blockIdx.x] = result;
 }
 
-// The number of blocks that have finished; zero between launches. Launches that overlap need a counter each.
+// The number of blocks that have finished; zero between launches. Launches that overlap need one counter each.
 __device__ unsigned finished;
 
 template <int loads>

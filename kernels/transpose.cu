@@ -1,22 +1,22 @@
-// Transpose a row-major matrix. For coalesced access, neighbouring threads must read neighbouring addresses and also
-// write neighbouring addresses. A tile in shared memory, where the order of access matters less, makes both possible.
+// Transpose a row-major matrix. For coalesced access, neighbouring threads must read neighbouring elements and also
+// write neighbouring elements. A tile in shared memory, where the order of access matters less, makes both possible.
 //
-//   transpose_naive          reads along rows and writes along columns: each lane of a warp writes to another row
-//   transpose_tile<0>        transposes a tile in shared memory, so that reads and writes both run along rows; but a
+//   transpose_naive          reads along rows and writes along columns: each lane of a warp writes to a different row
+//   transpose_tile<0>        transposes a tile in shared memory, so that loads and stores both run along rows; but a
 //                            column of the tile lies in a single bank
-//   transpose_tile<1>        rows of the tile are one element longer, so that a column lies in 32 different banks
-//   transpose_registers      16 bytes at once and no tile: a thread transposes 4 x 4 elements in its registers
-//   transpose_vector<false>  4 x 4 elements a thread, then a tile of 64 x 64 without padding, whose 16-byte words are
-//                            permuted within their row: long pieces of rows are read and written
-//   transpose_vector<true>   the same with blocks that run down the columns of the input, so that whole rows of the
-//                            output are written at about the same time. On an H200 that is 3 % faster: scattered writes
-//                            cost its memory more than scattered reads
+//   transpose_tile<1>        the rows of the tile are one element longer, so a column lies in 32 different banks
+//   transpose_registers      16-byte loads and stores, no tile: a thread transposes 4 x 4 elements in its registers
+//   transpose_vector<false>  4 x 4 elements per thread, then a tile of 64 x 64 without padding, whose 16-byte words are
+//                            permuted within their row: each block reads and writes longer parts of rows
+//   transpose_vector<true>   the same kernel with blocks that follow one another down the columns of the input, so that
+//                            blocks that run at the same time write whole rows of the output. On an H200 that is 3 %
+//                            faster: scattered stores cost its memory more than scattered loads
 //   copy_tile                copies through the tile without transposing: the cost of shared memory itself
-//   copy_plain               copies without a tile: what 4 bytes a thread can reach
+//   copy_plain               copies without a tile: the most that 4-byte loads and stores can reach
 //
-// Blocks of the first and last two kernels have 32 x 8 threads and move 32 x 32 elements, four a thread. Kernels that
-// move 16 bytes at once need rows and columns in multiples of four. Indices are 64 bits wide, since a matrix may have
-// more than 2^31 elements.
+// The kernels without vectors have blocks of 32 x 8 threads, which move 32 x 32 elements, four per thread. Kernels with
+// 16-byte loads need rows and columns in multiples of four. Indices have 64 bits, since a matrix may have more than
+// 2^31 elements.
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;
@@ -71,7 +71,7 @@ __global__ void transpose_tile(const float* in, float* out, int rows, int column
             tile[y][threadIdx.x] = in[size_t(row) * columns + column];
     }
     __syncthreads();
-    // In the output the block coordinates are exchanged too.
+    // In the output the block's coordinates are exchanged too.
     int out_column = blockIdx.y * TILE + threadIdx.x;
     for (int y = threadIdx.y; y < TILE; y += BLOCK_ROWS) {
         int out_row = blockIdx.x * TILE + y;
@@ -94,7 +94,7 @@ __device__ Square load_square(const float* in, int row, int column, int columns)
     return square;
 }
 
-// Only the assignment of values to registers changes, which costs no instruction.
+// Only the order in which registers are used changes, which takes no instruction.
 __device__ Square turned(const Square& s)
 {
     return {make_float4(s.row[0].x, s.row[1].x, s.row[2].x, s.row[3].x),
@@ -103,7 +103,7 @@ __device__ Square turned(const Square& s)
             make_float4(s.row[0].w, s.row[1].w, s.row[2].w, s.row[3].w)};
 }
 
-// For any block shape. A warp of 8 x 4 threads reads pieces of 128 bytes and writes pieces of 64.
+// For any block shape. A warp of 8 x 4 threads reads 128 contiguous bytes of each row, and writes 64.
 extern "C" __global__ void transpose_registers(const float* in, float* out, int rows, int columns)
 {
     int column = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
@@ -115,8 +115,8 @@ extern "C" __global__ void transpose_registers(const float* in, float* out, int 
         *reinterpret_cast<float4*>(out + size_t(column + i) * rows + row) = square.row[i];
 }
 
-// A block is 16 x 16 threads. Blocks start in the order of blockIdx.x, so the grid's x counts tiles along rows, or down
-// columns.
+// A block has 16 x 16 threads. Blocks with neighbouring blockIdx.x tend to run at the same time, although CUDA promises
+// no order. blockIdx.x counts tiles along the rows, or down the columns.
 template <bool down>
 __global__ void transpose_vector(const float* in, float* out, int rows, int columns)
 {
@@ -131,7 +131,7 @@ __global__ void transpose_vector(const float* in, float* out, int rows, int colu
     int column = tile_column + 4 * threadIdx.x;
     if (row < rows && column < columns) {
         Square square = turned(load_square(in, row, column, columns));
-        // Neighbouring threads write one column of words; the permutation by x spreads them over all banks.
+        // Neighbouring threads write to the same column of words. The permutation by x spreads it over all banks.
         for (int i = 0; i < 4; i++)
             tile[4 * threadIdx.x + i][threadIdx.y ^ threadIdx.x] = square.row[i];
     }

@@ -1,20 +1,21 @@
-"""Read shared memory with several strides: lanes that read different words of one bank are served in turn.
+"""Read shared memory with several strides: lanes that want different words of one bank are served one after another.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run bank_conflicts
     bank_conflicts: Bank conflicts in shared memory
-    size 64: reads of each thread
-                      ways  wavefronts   conflicts  check
-    ─────────────────────────────────────────────────────
-    stride 1             1     549,120           0  right
-    stride 2             2   1,089,792     540,672  right
-    stride 3             1     549,120           0  right
-    stride 32           32  17,309,952  16,760,832  right
-    one word for all     1     549,120           0  right
+    size 64: reads per thread
+               ways  wavefronts   conflicts  check
+    ──────────────────────────────────────────────
+    stride 1      1     549,120           0  right
+    stride 2      2   1,089,792     540,672  right
+    stride 3      1     549,120           0  right
+    stride 32    32  17,309,952  16,760,832  right
+    same word     1     549,120           0  right
     Shared memory has 32 banks, and each serves one word at a time. A read takes as
-    many wavefronts as one bank has different words to serve: one for strides
-    without a common factor with 32, and one where all lanes read the same word.
+    many wavefronts as its busiest bank has different words to serve. Strides
+    without a common factor with 32 need one wavefront, and so do lanes that all
+    read the same word.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ..stop import Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "Bank conflicts in shared memory"
-SIZE = Size("reads of each thread", full=2**14, small=2**6)
-STRIDES = {"stride 1": 1, "stride 2": 2, "stride 3": 3, "stride 32": 32, "one word for all": 0}
+SIZE = Size("reads per thread", full=2**14, small=2**6)
+STRIDES = {"stride 1": 1, "stride 2": 2, "stride 3": 3, "stride 32": 32, "same word": 0}
 BANKS, LANES, WORDS = 32, 32, 1024
 EXPLAINED_BY = ("wavefronts", "conflicts")
 
@@ -39,19 +40,19 @@ Words = NDArray[np.uint32]
 
 
 def reference(stride: int, repeats: int) -> Words:
-    """Return each thread's sum of the words that it reads, which are numbered."""
-    places = (np.arange(WORDS) % LANES * stride)[:, None] + BANKS * np.arange(repeats)
-    return np.asarray((places % WORDS).sum(axis=1, dtype=np.uint32))
+    """Return each thread's sum of the words that it reads; the value of a word is its index."""
+    indices = (np.arange(WORDS) % LANES * stride)[:, None] + BANKS * np.arange(repeats)
+    return np.asarray((indices % WORDS).sum(axis=1, dtype=np.uint32))
 
 
 def ways(stride: int) -> int:
-    """Return the largest number of different words that a warp reads from one bank: its wavefronts."""
+    """Return the largest number of different words that a warp reads from one bank: the wavefronts of the read."""
     words = np.unique(np.arange(LANES) * stride)
     return int(np.bincount(words % BANKS).max())
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every stride's sums and time it, with two full blocks on every multiprocessor."""
+    """Check the sums of every stride and time it, with two full blocks on every multiprocessor."""
     blocks = 2 * device.sm_count
     kernel = load("bank_conflicts")["read_stride"]
     sums = cuda.empty(blocks * WORDS, np.uint32)
@@ -69,15 +70,15 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = shared_limit(device)
     rows = measure(variants, limit, EXPLAINED_BY)
     note = (
-        f"Shared memory has {BANKS} banks, and each serves one word at a time. A read takes as many wavefronts as one "
-        f"bank has different words to serve: one for strides without a common factor with {BANKS}, and one where all "
-        "lanes read the same word."
+        f"Shared memory has {BANKS} banks, and each serves one word at a time. A read takes as many wavefronts as its "
+        f"busiest bank has different words to serve. Strides without a common factor with {BANKS} need one wavefront, "
+        "and so do lanes that all read the same word."
     )
     return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note])
 
 
 def with_slowdown(row: Row, first: Row) -> Row:
     """Return the row with its time as a multiple of the first row's time, to compare with its ways."""
-    if "ms" not in row.values or "ms" not in first.values:  # what is wrong is not timed
+    if "ms" not in row.values or "ms" not in first.values:  # a wrong variant is not timed
         return row
-    return Row(row.name, {**row.values, "slower": float(row.values["ms"]) / float(first.values["ms"])}, row.check)
+    return Row(row.name, {**row.values, "slowdown": float(row.values["ms"]) / float(first.values["ms"])}, row.check)

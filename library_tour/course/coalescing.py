@@ -1,39 +1,39 @@
-"""Which lane reads which number: a warp's load moves as many 32-byte sectors as its lanes touch.
+"""Copies and sums that differ in which lane reads which element, and so in how many 32-byte sectors a load touches.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run coalescing
-    coalescing: Coalescing: the sectors that the lanes of a warp touch
-    size 262,147: numbers to read
-                                 sectors/load  load efficiency  store efficiency  check
-    ───────────────────────────────────────────────────────────────────────────────
-    neighbours                           4.00        100.0 %         100.0 %  right
-    neighbours in any order              4.00        100.0 %         100.0 %  right
-    2 lanes read a number                2.00        100.0 %         100.0 %  right
-    32 lanes read a number               1.00         12.5 %         100.0 %  right
-    8 a thread, contiguous               31.9         12.5 %          12.5 %  right
-    8 a thread, block-strided            4.00        100.0 %         100.0 %  right
-    8 a thread, 16 bytes a load          15.9        100.0 %         100.0 %  right
-    Sums of the columns or rows of a matrix stored by rows
+    coalescing: Coalescing: which lane reads which element
+    size 262,147: elements to read
                               sectors/load  load efficiency  store efficiency  check
-    ────────────────────────────────────────────────────────────────────────────
-    a thread for each column          4.00         99.6 %          99.6 %  right
-    a thread for each row             31.9         12.5 %          99.6 %  right
-    a warp for each row               3.67         97.3 %          12.5 %  right
-    A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are
-    neighbours, in whichever order the lanes take them. Lanes that read the same
-    number share its sector. Lanes that are 8 numbers or more apart touch 32
-    sectors, and use 4 bytes of each.
-    So neighbouring numbers should belong to neighbouring lanes of a warp, and not
-    to one thread. A thread that reads neighbouring numbers one after the other
-    finds the rest of each sector in the cache, if it is still there; every load of
-    its warp touches 32 sectors all the same. A load of 16 bytes touches 16 sectors
-    and uses all of each.
-    GB/s count each number that is read, once, and each that is written. With one
-    number a thread, one load of 4 bytes a thread is in flight, too few to reach the
-    limit of a large GPU. With 8 a thread, 8 loads are in flight.
-    A thread for each row of a matrix stored by rows makes the lanes a row apart. A
-    warp for each row makes them neighbours.
+    ────────────────────────────────────────────────────────────────────────────────
+    neighbours                        4.00          100.0 %           100.0 %  right
+    neighbours, any order             4.00          100.0 %           100.0 %  right
+    2 lanes per element               2.00          100.0 %           100.0 %  right
+    32 lanes per element              1.00           12.5 %           100.0 %  right
+    8 elements, contiguous            31.9           12.5 %            12.5 %  right
+    8 elements, block stride          4.00          100.0 %           100.0 %  right
+    8 elements, vector loads          15.9          100.0 %           100.0 %  right
+    Sums of the columns or rows of a matrix stored by rows
+                           sectors/load  load efficiency  store efficiency  check
+    ─────────────────────────────────────────────────────────────────────────────
+    one thread per column          4.00           99.6 %            99.6 %  right
+    one thread per row             31.9           12.5 %            99.6 %  right
+    one warp per row               3.67           97.3 %            12.5 %  right
+    The 32 elements of a warp, 4 bytes each, lie in 4 sectors of 32 bytes when they
+    are neighbours. The order of the lanes does not matter, and lanes that read the
+    same element share its sector. Lanes that are 8 or more elements apart touch 32
+    sectors and use 4 bytes of each.
+    So give neighbouring elements to neighbouring lanes, and not to one thread. A
+    thread that reads neighbouring elements one after another may find the rest of
+    each sector in the cache, but every load of its warp still touches 32 sectors. A
+    16-byte load touches 16 sectors and uses all of their bytes.
+    GB/s counts each element that is read, once, and each that is written. With one
+    element per thread, each thread has one 4-byte load in flight, which is too
+    little to reach the limit of a large GPU. With 8 elements per thread, 8 loads
+    are in flight.
+    In a matrix stored by rows, one thread per row puts neighbouring lanes a row
+    apart. One warp per row makes them neighbours.
 """
 
 from __future__ import annotations
@@ -53,28 +53,29 @@ from ..limits import copy_limit, read_limit
 from ..stop import Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure, points
 
-TITLE = "Coalescing: the sectors that the lanes of a warp touch"
-SIZE = Size("numbers to read", full=2**28 + 3, small=2**18 + 3)
-CHECKED = 2**16 + 5  # numbers of them
+TITLE = "Coalescing: which lane reads which element"
+SIZE = Size("elements to read", full=2**28 + 3, small=2**18 + 3)
+CHECKED = 2**16 + 5  # elements, of all
 BLOCK = 256
 WARP = 32
-EACH = 8  # numbers a thread
+EACH = 8  # elements per thread
 CURVE = (1, 2, 4, 8, 16, 32)
-KINDS = {"contiguous": "copy_contiguous<{}>", "block-strided": "copy_block_strided<{}>"}
+KINDS = {"contiguous": "copy_contiguous<{}>", "block stride": "copy_block_strided<{}>"}
 GROUPS = f"copy_groups<{EACH}>"
-LENGTH = 1021  # of a column or a row that a thread sums, at most
+LENGTH = 1021  # the longest column or row that one thread sums
 WALKS = "Sums of the columns or rows of a matrix stored by rows"
 EXPLAINED_BY = ("sectors/load", "load efficiency", "store efficiency")
 NOTES = (
-    "A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are neighbours, in whichever order the "
-    "lanes take them. Lanes that read the same number share its sector. Lanes that are 8 numbers or more apart touch "
-    "32 sectors, and use 4 bytes of each.",
-    "So neighbouring numbers should belong to neighbouring lanes of a warp, and not to one thread. A thread that reads "
-    "neighbouring numbers one after the other finds the rest of each sector in the cache, if it is still there; every "
-    "load of its warp touches 32 sectors all the same. A load of 16 bytes touches 16 sectors and uses all of each.",
-    "GB/s count each number that is read, once, and each that is written. With one number a thread, one load of 4 "
-    "bytes a thread is in flight, too few to reach the limit of a large GPU. With 8 a thread, 8 loads are in flight.",
-    "A thread for each row of a matrix stored by rows makes the lanes a row apart. A warp for each row makes them "
+    "The 32 elements of a warp, 4 bytes each, lie in 4 sectors of 32 bytes when they are neighbours. The order of the "
+    "lanes does not matter, and lanes that read the same element share its sector. Lanes that are 8 or more elements "
+    "apart touch 32 sectors and use 4 bytes of each.",
+    "So give neighbouring elements to neighbouring lanes, and not to one thread. A thread that reads neighbouring "
+    "elements one after another may find the rest of each sector in the cache, but every load of its warp still "
+    "touches 32 sectors. A 16-byte load touches 16 sectors and uses all of their bytes.",
+    "GB/s counts each element that is read, once, and each that is written. With one element per thread, each thread "
+    "has one 4-byte load in flight, which is too little to reach the limit of a large GPU. With 8 elements per thread, "
+    "8 loads are in flight.",
+    "In a matrix stored by rows, one thread per row puts neighbouring lanes a row apart. One warp per row makes them "
     "neighbours.",
 )
 
@@ -83,7 +84,7 @@ Axis = Literal["columns", "rows"]
 
 
 def copied(x: Numbers, n: int) -> dict[str, Numbers]:
-    """Return what each kernel with one number a thread makes of the first numbers."""
+    """Return the output of each kernel with one element per thread, for the first n elements."""
     i = np.arange(n)
     lane = i % WARP
     return {
@@ -103,19 +104,19 @@ def sums(x: Numbers, rows: int, columns: int, axis: Axis) -> Numbers:
 
 
 def pitch_for(columns: int) -> int:
-    """Return how many numbers apart rows are that begin where a warp's numbers do."""
+    """Return the distance of rows, in elements, that lets each row begin at a multiple of 32 elements."""
     return blocks_for(columns, WARP) * WARP
 
 
-def shape_for(numbers: int, axis: Axis) -> tuple[int, int]:
-    """Return rows and columns of a matrix of so many numbers, whose columns or rows are short enough to sum."""
-    length = min(LENGTH, isqrt(numbers) | 1)
-    count = max(1, numbers // length)
+def shape_for(elements: int, axis: Axis) -> tuple[int, int]:
+    """Return the rows and columns of a matrix of about so many elements, whose summed axis is at most LENGTH long."""
+    length = min(LENGTH, isqrt(elements) | 1)
+    count = max(1, elements // length)
     return (length, count) if axis == "columns" else (count, length)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check each pattern on a few numbers and count its sectors there; time it on all numbers."""
+    """Check each pattern on a few elements and count its sectors there; time it on all elements."""
     names = [kernel.format(each) for kernel in KINDS.values() for each in CURVE]
     module = load("coalescing", names=[*names, GROUPS])
     data = np.random.default_rng().integers(0, 2**32, INPUT_BLOCK, np.uint32)
@@ -126,9 +127,9 @@ def run(device: cuda.Device, size: int) -> Result:
     expected = copied(data, few)
 
     def copying(name: str, kernel: str, each: int = 1, readers: int = 1) -> Variant:
-        """Return the variant of a kernel whose threads copy `each` numbers, and each number for so many threads."""
+        """Return the variant of a kernel whose threads copy `each` elements, and that reads each for so many threads."""
         check, timed = (
-            module[kernel][blocks_for(numbers, each * BLOCK), BLOCK].bind(x, y, numbers) for numbers in (few, size)
+            module[kernel][blocks_for(count, each * BLOCK), BLOCK].bind(x, y, count) for count in (few, size)
         )
         return Variant(
             name=name, launch=check, output=y[:few], expected=expected.get(kernel, data[:few]),
@@ -139,11 +140,11 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure(
         [
             copying("neighbours", "copy_neighbours"),
-            copying("neighbours in any order", "copy_any_order"),
-            copying("2 lanes read a number", "copy_pairs", readers=2),
-            copying("32 lanes read a number", "copy_broadcast", readers=WARP),
-            *(copying(f"{EACH} a thread, {kind}", kernel.format(EACH), EACH) for kind, kernel in KINDS.items()),
-            copying(f"{EACH} a thread, 16 bytes a load", GROUPS, EACH),
+            copying("neighbours, any order", "copy_any_order"),
+            copying("2 lanes per element", "copy_pairs", readers=2),
+            copying("32 lanes per element", "copy_broadcast", readers=WARP),
+            *(copying(f"{EACH} elements, {kind}", kernel.format(EACH), EACH) for kind, kernel in KINDS.items()),
+            copying(f"{EACH} elements, vector loads", GROUPS, EACH),
         ],
         limit,
         EXPLAINED_BY,
@@ -153,21 +154,21 @@ def run(device: cuda.Device, size: int) -> Result:
         variants = {
             kind: [copying(str(each), kernel.format(each), each) for each in CURVE] for kind, kernel in KINDS.items()
         }
-        found = {kind: measure(some, limit, EXPLAINED_BY, quick=True) for kind, some in variants.items()}
-        pictures = [curve(found, limit)]
+        measured = {kind: measure(some, limit, EXPLAINED_BY, quick=True) for kind, some in variants.items()}
+        pictures = [curve(measured, limit)]
     reading = read_limit(device)
     walks = measure(walking(module, data, x, size), reading, EXPLAINED_BY)
     return Result(rows, limit, pictures=pictures, notes=NOTES, tables={reading.heading(WALKS): walks})
 
 
 def walking(module: cuda.Module, data: Numbers, x: cuda.DeviceArray, size: int) -> list[Variant]:
-    """Return the variants that sum the columns or the rows of a matrix stored by rows, by so many threads each."""
+    """Return the variants that sum the columns or the rows of a matrix stored by rows."""
     results = cuda.empty(size, np.uint32)
     few = min(size, CHECKED)
 
     def variant(name: str, kernel: str, axis: Axis, threads: int = 1) -> Variant:
-        def launch(numbers: int) -> cuda.BoundLaunch:
-            rows, columns = shape_for(numbers, axis)
+        def launch(elements: int) -> cuda.BoundLaunch:
+            rows, columns = shape_for(elements, axis)
             grid = blocks_for(threads * (rows if axis == "rows" else columns), BLOCK)
             return module[kernel][grid, BLOCK].bind(x, results, rows, columns, pitch_for(columns))
 
@@ -179,14 +180,14 @@ def walking(module: cuda.Module, data: Numbers, x: cuda.DeviceArray, size: int) 
         )  # fmt: skip  # grouped by meaning
 
     return [
-        variant("a thread for each column", "sum_columns", "columns"),
-        variant("a thread for each row", "sum_rows", "rows"),
-        variant("a warp for each row", "sum_rows_by_warps", "rows", WARP),
+        variant("one thread per column", "sum_columns", "columns"),
+        variant("one thread per row", "sum_rows", "rows"),
+        variant("one warp per row", "sum_rows_by_warps", "rows", WARP),
     ]
 
 
-def curve(found: dict[str, list[Row]], limit: Limit) -> Curve:
-    """Return a curve of the rate against the numbers of a thread; of the sectors where nothing is timed."""
+def curve(measured: dict[str, list[Row]], limit: Limit) -> Curve:
+    """Return a curve of the rate against the elements per thread; of the sectors where nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
-    lines = {name: points(CURVE, rows, column) for name, rows in found.items()}
-    return Curve("each", "numbers a thread", column, lines, logarithmic="x", line=limit)
+    lines = {name: points(CURVE, rows, column) for name, rows in measured.items()}
+    return Curve("each", "elements per thread", column, lines, logarithmic="x", line=limit)

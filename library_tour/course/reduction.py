@@ -1,35 +1,35 @@
-"""Sum an array: from one atomic operation an element to none.
+"""Sum an array: from one atomic operation per element to none.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run reduction
     reduction: Sum of an array: atomics, shuffles and two passes
-    size 65,539: numbers to sum
-                          course ms    error  loads  atomics  check
-    ───────────────────────────────────────────────────────────────
-    NumPy on the host           125  5.3e-09                  right
-    an atomic an element      1,105  4.5e-06  2,049    2,049  right
-    an atomic a block          31.4  1.2e-07  2,049      257  right
-    the same with CUB                1.2e-07  2,049      257  right
-    fixed grid, by four              5.3e-09    513       17  right
-    four loads in flight             5.3e-09    513       17  right
-    two passes                       5.3e-09    515        0  right
-    two passes at once               5.3e-09    514       17  right
-    minimum                                     515        0  right
-    maximum                                     515        0  right
-    largest magnitude                           515        0  right
+    size 65,539: elements to sum
+                              course ms    error  loads  atomics  check
+    ───────────────────────────────────────────────────────────────────
+    NumPy on the host               125  8.6e-09                  right
+    one atomic per element        1,105  5.1e-06  2,049    2,049  right
+    one atomic per block           31.4  3.5e-07  2,049      257  right
+    per block, with CUB                  3.5e-07  2,049      257  right
+    fixed grid, vector loads             8.6e-09    513       17  right
+    four loads in flight                 8.6e-09    513       17  right
+    two passes                           8.6e-09    515        0  right
+    two passes, one launch               8.6e-09    514       17  right
+    minimum                                         515        0  right
+    maximum                                         515        0  right
+    largest magnitude                               515        0  right
     The checks add multiples of 1/64, whose sum is exact in any order. The column
-    'error' is the relative error for random numbers in [0, 1): a single float total
+    'error' is the relative error for random numbers in [0, 1). A single float total
     no longer grows by such numbers once it has reached 2^24.
-    An addition joins two numbers, so the sum of 65,539 needs at least 17 additions
-    one after another (log2 N), however many threads there are. A tree of shuffles
-    comes close to that; atomic additions to one total all follow one another.
-    The same tree finds the minimum, the maximum and the largest magnitude. NumPy: 2
-    threads, each with parts of the array.
-    Course: 256 sums took 32.0 s on its host; its GPU was a T1000. Its sums were
-    7616.404 on the host, 7616.226 by blocks and 7618.101 by an atomic an element.
-    Blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), and the last one
-    from the blocks by 2.5e-4, since its single total is rounded most often.
+    One addition joins two values, so a sum of 65,539 elements takes at least 17
+    steps (log2 N), however many threads there are. A tree of shuffles comes close
+    to that. Atomic additions to one total are made one after another.
+    The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
+    row uses 2 threads, each with parts of the array.
+    In the course 256 sums took 32.0 s on the host of its T1000. Its sums were
+    7616.404 on the host, 7616.226 with one atomic per block and 7618.101 with one
+    per element. The first two differ by 2.35e-5 (the lecture says 1.7e-5). The last
+    one is off by 2.5e-4, since its single total is rounded most often.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from ..variants import Variant, measure
 Floats = NDArray[np.float32]
 
 TITLE = "Sum of an array: atomics, shuffles and two passes"
-SIZE = Size("numbers to sum", full=2**29 + 3, small=2**16 + 3)
+SIZE = Size("elements to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
-# Of a fixed grid: few large blocks leave few sums for the end. And a thread's loads in flight.
+# The threads per block of a fixed grid, since a few large blocks leave few sums for the end; the loads in flight.
 FIXED_BLOCK, LOADS = 1024, 4
-# Other operations of two passes, and NumPy's functions for them.
+# Other operations for the two passes, with NumPy's functions for them.
 OPERATIONS: dict[str, tuple[str, Callable[[Floats], np.float32]]] = {
     "minimum": ("Minimum", np.min),
     "maximum": ("Maximum", np.max),
@@ -71,27 +71,27 @@ INSTANCES = (
 )
 EXPLAINED_BY = ("loads", "atomics")
 # The variants that add in a fixed order, so that their sums have the same bits every time.
-ONE_ORDER = ("two passes", "two passes at once")
-# Of one pass, from the course's total for 256 of them on a T1000.
+ONE_ORDER = ("two passes", "two passes, one launch")
+# The time of one sum, from the course's time for 256 of them on a T1000.
 ON_HOST = "NumPy on the host"
-COURSE_MS = {ON_HOST: 32.0e3 / 256, "an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 256}
+COURSE_MS = {ON_HOST: 32.0e3 / 256, "one atomic per element": 283e3 / 256, "one atomic per block": 8.04e3 / 256}
 
 
 def reference(block: Floats, size: int) -> Floats:
-    """Return the sum of a block again and again, an array of one element, rounded once."""
-    return np.array([over_all(added, block, size)], np.float32)
+    """Return the sum of `size` elements that repeat a block, rounded once, as an array of one element."""
+    return np.array([over_all(double_sum, block, size)], np.float32)
 
 
-def added(numbers: Floats) -> np.float64:
-    """Add in double precision."""
-    return np.float64(numbers.sum(dtype=np.float64))
+def double_sum(x: Floats) -> np.float64:
+    """Return the sum of an array, added in double precision."""
+    return np.float64(x.sum(dtype=np.float64))
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check on numbers that add exactly in any order, time, then show how the sums of others are rounded."""
+    """Check on elements that add exactly in any order, time, then measure the rounding errors for random ones."""
     random = np.random.default_rng()
-    # Each number comes with its negative, so that every partial sum fits the 24 bits of a float; one number is changed,
-    # so that the total is not zero.
+    # Each element comes with its negative, so that every partial sum fits the 24 bits of a float. One element is
+    # changed, so that the total is not zero.
     half = random.integers(-32, 33, min(size, INPUT_BLOCK) // 2 + 1).astype(np.float32) / 64
     block = np.concatenate([half, -half])
     block[0] += 1
@@ -107,17 +107,17 @@ def run(device: cuda.Device, size: int) -> Result:
     block = random.random(block.size, np.float32)
     cuda.memcpy(x, repeated(block, size))
     x.to_host(out=host)
-    exact = over_all(added, block, size)
-    found = {variant.name: sum_with(variant) for variant, row in zip(sums, rows, strict=True) if row.check}
-    found[ON_HOST] = host_sum(host)
+    exact = over_all(double_sum, block, size)
+    totals = {variant.name: sum_with(variant) for variant, row in zip(sums, rows, strict=True) if row.check}
+    totals[ON_HOST] = host_sum(host)
     rows = [
-        replace(row, values={**row.values, "error": float(abs(found[row.name][0] - exact) / exact)})
-        if row.name in found
+        replace(row, values={**row.values, "error": float(abs(totals[row.name][0] - exact) / exact)})
+        if row.name in totals
         else row
         for row in (on_host_row, *rows)
     ]
     again = [
-        compare(f"{variant.name}: the same bits again", sum_with(variant), found[variant.name])
+        compare(f"{variant.name}: the same bits again", sum_with(variant), totals[variant.name])
         for variant in sums
         if variant.name in ONE_ORDER
     ]
@@ -125,46 +125,46 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def notes(size: int) -> list[str]:
-    """Return what the table shows."""
+    """Return the conclusions from the table."""
     steps = math.ceil(math.log2(max(size, 2)))
     return [
         "The checks add multiples of 1/64, whose sum is exact in any order. The column 'error' is the relative error "
-        "for random numbers in [0, 1): a single float total no longer grows by such numbers once it has reached 2^24.",
-        f"An addition joins two numbers, so the sum of {size:,} needs at least {steps} additions one after another "
-        "(log2 N), however many threads there are. A tree of shuffles comes close to that; atomic additions to one "
-        "total all follow one another.",
-        f"The same tree finds the minimum, the maximum and the largest magnitude. NumPy: {processors()} threads, each "
-        "with parts of the array.",
-        "Course: 256 sums took 32.0 s on its host; its GPU was a T1000. Its sums were 7616.404 on the host, 7616.226 "
-        "by blocks and 7618.101 by an atomic an element. Blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), "
-        "and the last one from the blocks by 2.5e-4, since its single total is rounded most often.",
+        "for random numbers in [0, 1). A single float total no longer grows by such numbers once it has reached 2^24.",
+        f"One addition joins two values, so a sum of {size:,} elements takes at least {steps} steps (log2 N), however "
+        "many threads there are. A tree of shuffles comes close to that. Atomic additions to one total are made one "
+        "after another.",
+        "The same tree finds the minimum, the maximum and the largest magnitude. NumPy's row uses "
+        f"{processors()} threads, each with parts of the array.",
+        "In the course 256 sums took 32.0 s on the host of its T1000. Its sums were 7616.404 on the host, 7616.226 "
+        "with one atomic per block and 7618.101 with one per element. The first two differ by 2.35e-5 (the lecture "
+        "says 1.7e-5). The last one is off by 2.5e-4, since its single total is rounded most often.",
     ]
 
 
-def host_sum(numbers: Floats) -> Floats:
-    """Return the sum by NumPy in all processors, an array of one element."""
-    return np.array([sum(in_threads(np.sum, numbers))], np.float32)
+def host_sum(x: Floats) -> Floats:
+    """Return the sum by NumPy on all processors, as an array of one element."""
+    return np.array([sum(in_threads(np.sum, x))], np.float32)
 
 
-def host_row(numbers: Floats, expected: Floats) -> Row:
+def host_row(x: Floats, expected: Floats) -> Row:
     """Check the sum by NumPy, and time it by the host's clock."""
-    check = compare(f"{ON_HOST}: the sum", host_sum(numbers), expected)
+    check = compare(f"{ON_HOST}: the sum", host_sum(x), expected)
     values: dict[str, Value] = {"course ms": COURSE_MS[ON_HOST]}
     if timing.available() and check.holds:
-        values = {**timing.rates(timing.waiting_ms(lambda: host_sum(numbers)), numbers.nbytes), **values}
+        values = {**timing.rates(timing.waiting_ms(lambda: host_sum(x)), x.nbytes), **values}
     return Row(ON_HOST, values, check)
 
 
 def make_variants(
     device: cuda.Device, x: cuda.DeviceArray, expected: Floats, block: Floats
 ) -> tuple[list[Variant], list[Variant]]:
-    """Return the ways to sum `x`, and what two passes find with other operations.
+    """Return the variants that sum `x`, and those of two passes with other operations.
 
     Where atomics add to a total, setting it to zero is part of the timed work.
     """
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
-    # As many blocks as the device holds at once, but no more than there are groups of four numbers.
+    # As many blocks as the device holds at once, but no more than there are groups of four elements for.
     fixed = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
     fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
     partials = cuda.empty(fixed, np.float32)
@@ -189,13 +189,13 @@ def make_variants(
 
     every = blocks_for(x.size, BLOCK)
     launches: dict[str, Callable[[], object]] = {
-        "an atomic an element": adding("sum_atomic", every, BLOCK),
-        "an atomic a block": adding("sum_block", every, BLOCK),
-        "the same with CUB": adding("sum_block_cub", every, BLOCK),
-        "fixed grid, by four": adding("sum_grid<1>", fixed, FIXED_BLOCK),
+        "one atomic per element": adding("sum_atomic", every, BLOCK),
+        "one atomic per block": adding("sum_block", every, BLOCK),
+        "per block, with CUB": adding("sum_block_cub", every, BLOCK),
+        "fixed grid, vector loads": adding("sum_grid<1>", fixed, FIXED_BLOCK),
         "four loads in flight": adding(f"sum_grid<{LOADS}>", fixed, FIXED_BLOCK),
         "two passes": two_passes("Sum"),
-        "two passes at once": module[f"sum_once<{LOADS}>"][fixed, FIXED_BLOCK].bind(x, partials, total, x.size),
+        "two passes, one launch": module[f"sum_once<{LOADS}>"][fixed, FIXED_BLOCK].bind(x, partials, total, x.size),
     }
     sums = [
         Variant(

@@ -1,33 +1,53 @@
-"""Copy every stride-th number, or all numbers from an offset on: part of each 32-byte sector goes unused.
+"""Copy every n-th element, or all elements from an offset on, and count the 32-byte sectors that this touches.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory
-    size 2,097,152: numbers in each array
-                sectors/load  sectors/store  load efficiency  store efficiency  check
-    ─────────────────────────────────────────────────────────────────────────────
-    stride 1            3.99           3.99        100.0 %         100.0 %  right
-    stride 2            7.98           7.98         50.0 %          50.0 %  right
-    stride 4            15.9           15.9         25.0 %          25.0 %  right
-    stride 8            31.9           31.9         12.5 %          12.5 %  right
-    stride 16           31.9           31.9         12.5 %          12.5 %  right
-    stride 32           31.9           31.9         12.5 %          12.5 %  right
-    stride 64           31.9           31.9         12.5 %          12.5 %  right
-    stride 128          31.9           31.9         12.5 %          12.5 %  right
-    stride 256          32.0           32.0         12.5 %          12.5 %  right
-    offset 0            3.99           3.99        100.0 %         100.0 %  right
-    offset 1            4.98           4.98         80.0 %          80.0 %  right
-    offset 2            4.98           4.98         80.0 %          80.0 %  right
-    offset 4            4.99           4.99         79.9 %          79.9 %  right
-    offset 8            3.99           3.99        100.0 %         100.0 %  right
-    offset 16           3.99           3.99        100.0 %         100.0 %  right
-    offset 24           3.99           3.99        100.0 %         100.0 %  right
-    offset 32           3.99           3.99        100.0 %         100.0 %  right
-    Global memory is read and written in sectors of 32 bytes. A warp's 32 floats lie
-    in 4 sectors when they are neighbours. From a stride of 8 on, each float lies in
-    a sector of its own, so that memory moves eight times the bytes that the kernel
-    uses.
+    size 2,097,152: elements in each array
+                sectors/load  sectors/store  load efficiency  store efficiency
+    ──────────────────────────────────────────────────────────────────────────
+    stride 1            3.99           3.99          100.0 %           100.0 %
+    stride 2            7.98           7.98           50.0 %            50.0 %
+    stride 4            15.9           15.9           25.0 %            25.0 %
+    stride 8            31.9           31.9           12.5 %            12.5 %
+    stride 16           31.9           31.9           12.5 %            12.5 %
+    stride 32           31.9           31.9           12.5 %            12.5 %
+    stride 64           31.9           31.9           12.5 %            12.5 %
+    stride 128          31.9           31.9           12.5 %            12.5 %
+    stride 256          32.0           32.0           12.5 %            12.5 %
+    offset 0            3.99           3.99          100.0 %           100.0 %
+    offset 1            4.98           4.98           80.0 %            80.0 %
+    offset 2            4.98           4.98           80.0 %            80.0 %
+    offset 4            4.99           4.99           79.9 %            79.9 %
+    offset 8            3.99           3.99          100.0 %           100.0 %
+    offset 16           3.99           3.99          100.0 %           100.0 %
+    offset 24           3.99           3.99          100.0 %           100.0 %
+    offset 32           3.99           3.99          100.0 %           100.0 %
+
+                check
+    ─────────────────
+    stride 1    right
+    stride 2    right
+    stride 4    right
+    stride 8    right
+    stride 16   right
+    stride 32   right
+    stride 64   right
+    stride 128  right
+    stride 256  right
+    offset 0    right
+    offset 1    right
+    offset 2    right
+    offset 4    right
+    offset 8    right
+    offset 16   right
+    offset 24   right
+    offset 32   right
+    Global memory is read and written in sectors of 32 bytes. The 32 floats of a
+    warp lie in 4 sectors when they are neighbours. From a stride of 8 on, each
+    float lies in a sector of its own, and memory moves eight times the bytes that
+    the kernel uses.
 """
 
 from __future__ import annotations
@@ -45,25 +65,25 @@ from ..stop import Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Strided and misaligned access to global memory"
-SIZE = Size("numbers in each array", full=2**30, small=2**21)
-CHECKED = 2**13 + 5  # numbers copied, whatever the stride
+SIZE = Size("elements in each array", full=2**30, small=2**21)
+CHECKED = 2**13 + 5  # elements copied, whatever the stride
 BLOCK = 256
 EXPLAINED_BY = ("sectors/load", "sectors/store", "load efficiency", "store efficiency")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)
-BETWEEN = range(1, 33)  # what the curve has besides
+BETWEEN = range(1, 33)  # further points of the curves
 
 Floats = NDArray[np.float32]
 
 
-def reference(source: Floats, places: slice) -> NDArray[np.uint32]:
-    """Return the bits of the target after the copy, whose other elements stay poisoned."""
+def reference(source: Floats, copied: slice) -> NDArray[np.uint32]:
+    """Return the bits of the target after the copy; its other elements stay poisoned."""
     bits = np.full(source.size, 0xFFFFFFFF, np.uint32)
-    bits[places] = source[places].view(np.uint32)
+    bits[copied] = source[copied].view(np.uint32)
     return bits
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every stride and offset on a few numbers and that the others stay as they were; time them on all."""
+    """Check every stride and offset on a few elements, and that the others stay as they were; time them on all."""
     module = load("stride_and_offset")
     block = np.random.default_rng().random(INPUT_BLOCK, np.float32)
     source = repeated(block, size + max(STRIDES) + max(OFFSETS))
@@ -72,14 +92,14 @@ def run(device: cuda.Device, size: int) -> Result:
     def variant(kind: str, step: int) -> Variant:
         kernel = module[f"copy_{kind}"]
         stride, offset = (step, 0) if kind == "stride" else (1, step)
-        few, many = (blocks_for(numbers, stride) for numbers in (min(size, CHECKED * stride), size))
-        touched = slice(offset, offset + few * stride, stride)
+        few, many = (blocks_for(length, stride) for length in (min(size, CHECKED * stride), size))
+        copied = slice(offset, offset + few * stride, stride)
         return Variant(
             name=f"{kind} {step}",
             launch=kernel[blocks_for(few, BLOCK), BLOCK].bind(source, target, few, step),
             # As bits, since a NaN does not equal itself.
-            output=target[: touched.stop].view(np.uint32),
-            expected=reference(block[: touched.stop], touched),
+            output=target[: copied.stop].view(np.uint32),
+            expected=reference(block[: copied.stop], copied),
             timed=kernel[blocks_for(many, BLOCK), BLOCK].bind(source, target, many, step),
             amount=2 * 4 * many,
         )
@@ -90,14 +110,14 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = []
     if timing.available() or counters.available():
         between = [variant("stride", step) for step in BETWEEN] + [variant("offset", step) for step in BETWEEN]
-        found = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
-        pictures = [curve("stride", found, limit), curve("offset", found, limit)]
+        measured = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
+        pictures = [curve("stride", measured, limit), curve("offset", measured, limit)]
     note = (
-        "Global memory is read and written in sectors of 32 bytes. A warp's 32 floats lie in 4 sectors when they are "
-        "neighbours. From a stride of 8 on, each float lies in a sector of its own, so that memory moves eight times "
+        "Global memory is read and written in sectors of 32 bytes. The 32 floats of a warp lie in 4 sectors when they "
+        "are neighbours. From a stride of 8 on, each float lies in a sector of its own, and memory moves eight times "
         "the bytes that the kernel uses."
     )
-    counted = ["GB/s count what is copied, not what is moved."] if timing.available() else []
+    counted = ["GB/s counts the bytes that are copied, not those that are moved."] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=[note, *counted])
 
 
@@ -106,5 +126,5 @@ def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:
     column = limit.unit if timing.available() else "sectors/load"
     steps = sorted(int(name.split()[1]) for name in rows if name.startswith(kind))
     lines = {f"copied with this {kind}": points(steps, [rows[f"{kind} {step}"] for step in steps], column)}
-    x = f"{kind}, in numbers of 4 bytes"
+    x = f"{kind}, in elements of 4 bytes"
     return Curve(kind, x, column, lines, logarithmic="x" if kind == "stride" else "", line=limit)

@@ -1,30 +1,29 @@
-"""Transpose a matrix with coalesced reads and writes, by a tile in shared memory.
+"""Transpose a matrix with coalesced loads and stores, through a tile in shared memory.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run transpose
-    transpose: Matrix transpose with coalesced reads and writes
+    transpose: Matrix transpose with coalesced loads and stores
     size 1,024: rows and columns of the matrix
                          load efficiency  store efficiency  conflicts  check
-    ────────────────────────────────────────────────────────────────────
-    naive                      100.0 %          12.5 %          0  right
-    tile                       100.0 %         100.0 %  1,023,744  right
-    tile, padded by one        100.0 %         100.0 %          0  right
-    4 x 4 in registers         100.0 %         100.0 %          0  right
-    4 x 4, then a tile         100.0 %         100.0 %          0  right
-    down the columns           100.0 %         100.0 %          0  right
-    copy through a tile        100.0 %         100.0 %          0  right
-    plain copy                 100.0 %         100.0 %          0  right
-    Each store of the naive kernel touches 32 sectors where 4 suffice: 'used by' is
-    the part of the bytes moved that lanes use. The tile in shared memory makes the
-    stores coalesced, and one column of padding removes the bank conflicts of
-    reading the tile by columns. Loads of 16 bytes touch 16 sectors and use all of
-    each.
-    The variant 'down the columns' executes the same instructions, but its blocks
-    run down the columns of the input, so that whole rows of the output are written
-    at about the same time.
+    ────────────────────────────────────────────────────────────────────────
+    naive                        100.0 %            12.5 %          0  right
+    tile                         100.0 %           100.0 %  1,023,744  right
+    tile, padded by one          100.0 %           100.0 %          0  right
+    4 x 4 in registers           100.0 %           100.0 %          0  right
+    4 x 4, then a tile           100.0 %           100.0 %          0  right
+    down the columns             100.0 %           100.0 %          0  right
+    copy through a tile          100.0 %           100.0 %          0  right
+    plain copy                   100.0 %           100.0 %          0  right
+    Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in
+    shared memory makes the stores coalesced, and one element of padding per row
+    removes the bank conflicts of reading the tile by columns. A 16-byte load
+    touches 16 sectors and uses all of their bytes.
+    The variant 'down the columns' executes the same instructions, but neighbouring
+    blocks lie below one another in the input. Blocks that run at about the same
+    time then write whole rows of the output.
     The course measured 35, 66 and 165 GB/s for the first three variants, and 169
-    and 160 GB/s for the two copies, on a card that is not known here.
+    and 160 GB/s for the two copies, on an unknown card.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from ..limits import copy_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "Matrix transpose with coalesced reads and writes"
+TITLE = "Matrix transpose with coalesced loads and stores"
 SIZE = Size("rows and columns of the matrix", full=16384, small=1024, least=4)
 EXPLAINED_BY = ("load efficiency", "store efficiency", "conflicts")
 
@@ -52,13 +51,13 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel, the tile that a block turns, its threads, and the multiple that rows and columns must be of.
+    """A kernel with its launch: the block's tile and threads, and the number that must divide rows and columns.
 
-    The grid's x counts tiles along a row, or down a column.
+    `course` is the course's rate in GB/s. The x of the grid counts tiles along a row or, with `down`, down a column.
     """
 
     kernel: str
-    course: int | str  # GB/s
+    course: int | str
     tile: tuple[int, int] = (32, 32)
     block: tuple[int, int] = (32, 8)
     multiple: int = 1
@@ -79,12 +78,12 @@ WAYS = {
 
 
 def reference(matrix: Floats) -> Floats:
-    """Return the transpose, row by row."""
+    """Return the transpose, stored by rows."""
     return np.ascontiguousarray(matrix.T)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a matrix that is neither square nor made of whole tiles; time a square one."""
+    """Check every variant on a matrix that is not square and has partial tiles; time it on a square one."""
     square = size // 4 * 4
     source, target = (cuda.zeros(size * (size + 8), np.float32) for _ in range(2))
     module = load("transpose", names=[way.kernel for way in WAYS.values() if "<" in way.kernel])
@@ -116,12 +115,12 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = copy_limit(device)
     rows = measure([variant(name, way) for name, way in WAYS.items()], limit, EXPLAINED_BY)
     notes = [
-        "Each store of the naive kernel touches 32 sectors where 4 suffice: 'used by' is the part of the bytes moved "
-        "that lanes use. The tile in shared memory makes the stores coalesced, and one column of padding removes the "
-        "bank conflicts of reading the tile by columns. Loads of 16 bytes touch 16 sectors and use all of each.",
-        "The variant 'down the columns' executes the same instructions, but its blocks run down the columns of the "
-        "input, so that whole rows of the output are written at about the same time.",
+        "Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in shared memory makes the stores "
+        "coalesced, and one element of padding per row removes the bank conflicts of reading the tile by columns. A "
+        "16-byte load touches 16 sectors and uses all of their bytes.",
+        "The variant 'down the columns' executes the same instructions, but neighbouring blocks lie below one another "
+        "in the input. Blocks that run at about the same time then write whole rows of the output.",
         "The course measured 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
-        "copies, on a card that is not known here.",
+        "copies, on an unknown card.",
     ]
     return Result(rows, limit, notes=notes)

@@ -1,6 +1,6 @@
-// Sum the rows of a tile of 32 x 32 numbers in shared memory; a block is one warp.
+// Sum the rows of a tile of 32 x 32 elements in shared memory. A block is one warp.
 //
-// The result is right, but the lanes read from one bank at each step.
+// The result is right, but at each step all lanes read from one bank.
 
 constexpr int SIDE = 32;
 

@@ -1,6 +1,6 @@
-// Reverse n numbers, eight for each thread.
+// Reverse n elements, eight per thread.
 //
-// The result is right, but the lanes of a warp read and write numbers that are eight apart.
+// The result is right, but the lanes of a warp read and write elements that are eight apart.
 
 constexpr int EACH = 8;
 

@@ -1,7 +1,7 @@
 // Rotate a row-major picture by a quarter turn clockwise. Element (row, column) goes to row `column` and column
 // `rows - 1 - row` of the output.
 //
-// The result is right, but each lane of a warp writes to another row of the output.
+// The result is right, but each lane of a warp writes to a different row of the output.
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;

@@ -17,7 +17,7 @@ SIDE = 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Sum the rows of one tile by a warp; count the conflicts, and the shared memory that this takes."""
+    """Sum the rows of one tile by a warp; count the bank conflicts and the bytes of shared memory."""
     tile = np.random.default_rng(5).integers(0, 1000, (SIDE, SIDE)).astype(np.uint32)
     sums = poisoned(SIDE, np.uint32)
     kernel = answer["sum_rows"]
@@ -28,43 +28,58 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
+    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp want different words of the same "
+    "bank, 31 of the banks are idle. On an H200 the kernel of this lesson reads 28,167 GB/s in the best case and "
+    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
+    "Strides of 32 are common: every matrix tile with 32 columns has one, whenever a warp reads it by columns.",
     learn=[
-        "Shared memory has 32 banks of 4-byte words, and a bank serves one word at a time.",
-        "How many ways a conflict has: the largest number of different words that the lanes of a warp read from one "
-        "bank.",
-        "Why lanes that read the same word do not conflict.",
+        "say from an index expression how many ways a bank conflict has.",
+        "tell strides that conflict from strides that do not.",
+        "explain why lanes that read the same word do not conflict.",
     ],
+    idea="Shared memory has 32 **banks**. Neighbouring words of 4 bytes lie in neighbouring banks: word `i` is in bank "
+    "`i % 32`. Each bank serves one word at a time. The hardware splits a read of a warp into **wavefronts**, and each "
+    "wavefront takes at most one word from each bank. Reads from 32 different banks need one wavefront, which is "
+    "ideal. If several lanes want different words of the same bank, they need one wavefront each. A **bank conflict** "
+    "has as many ways as the busiest bank has different words to serve. Lanes that want the same word share it, at no "
+    "cost.\n\n"
+    "The rule of thumb: an odd stride has no conflicts. An even stride has as many ways as its greatest common divisor "
+    "with 32: two ways for stride 2, four for stride 4, 32 for stride 32.",
     steps=[
         Step(
             name="stride 1",
             shows=["BANKS", "WORDS", "read_stride"],
-            text="Lane `i` reads the word `i * stride`, many times. With stride 1 each lane reads from another bank.",
+            text="Lane `i` reads word `i * stride`, then the words 32, 64, ... further on, many times. With stride 1 "
+            "each lane reads from a different bank.",
         ),
         Step(
-            name="how many ways",
+            name="number of ways",
             shows=["ways"],
-            text="The conflict can be computed before anything runs: take the different words that the lanes read, "
-            "and count how many of them lie in each bank. With stride 2, two lanes share a bank; with stride 3, which "
-            "has no factor in common with 32, none do; with stride 32 all lanes read from one bank.",
+            text="The conflict can be computed before anything runs: take the different words that the lanes read, and "
+            "count how many of them lie in each bank. The largest count is the number of ways. With stride 2, two "
+            "lanes share each bank. With stride 3 none do, since 3 and 32 have no common factor. With stride 32 all "
+            "lanes read from one bank.",
         ),
     ],
     look_at=[
-        "The columns 'ways' and 'wavefronts': a read takes as many wavefronts as the conflict has ways.",
-        "Stride 3 is as good as stride 1. Only factors in common with the number of banks matter, so an odd stride has "
-        "no conflicts.",
-        "In the last row all lanes read one word, which the bank sends to all of them at once.",
-        "On a GPU, the column 'slower' compares the times with that of stride 1. It grows with the ways: on the H200 "
-        "to 1.7 for 2 ways and to 27 for 32, since stride 1 itself does not quite reach the limit.",
+        "Compare 'ways' and 'wavefronts'. With n ways, each read takes n wavefronts, so the column grows in proportion.",
+        "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
+        "In the last row all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
+        "On the H200 two ways take 1.69 times as long as stride 1, and 32 ways take 27 times as long. The factors are "
+        "smaller than 2 and 32 because stride 1 itself reaches only 84 % of the limit.",
     ],
     exercise=Exercise(
-        task="One warp loads a tile of 32 x 32 numbers into shared memory, and then each lane sums a row of it. The "
-        "lanes read numbers that are 32 words apart, which all lie in one bank. Remove the conflicts without a larger "
-        "tile, so without padding.",
+        task="One warp loads a tile of 32 x 32 elements into shared memory. Then each lane sums one row of it. At each "
+        "step the lanes read elements that are 32 words apart, so all of them lie in one bank. Remove the conflicts "
+        "without using more shared memory, that is, without padding.",
         hints=[
-            "The order in which a lane adds the numbers of its row is free, and it may be another one for each lane.",
+            "A lane may add the elements of its row in any order, and each lane may have its own.",
+            "At each step the 32 lanes should read from 32 different columns of the tile.",
+            "Let lane `i` begin in column `i`. Where does it go after the last column?",
         ],
-        answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes then "
-        "read from 32 different columns, which are 32 different banks. Whole numbers have the same sum in any order.",
+        answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes read from "
+        "32 different columns, which lie in 32 different banks. The elements are integers, so every order gives the "
+        "same sum.",
         check=check,
     ),
     course="A lecture of the course gives the conflicts of these five accesses, in their order: none, 2-way, none, "

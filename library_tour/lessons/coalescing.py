@@ -18,7 +18,7 @@ BLOCK, EACH = 128, 8
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Reverse arrays of whole blocks and of a part of one, and no more threads than an eighth of the numbers."""
+    """Reverse arrays of whole blocks and of a partial one, with one thread per eight elements."""
     for size in (2 * EACH * BLOCK, 1999):
         x = np.arange(size, dtype=np.uint32)
         out = poisoned(size, np.uint32)
@@ -26,84 +26,108 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(
             answer["reverse"][grid, BLOCK].bind(cuda.to_device(x), out, size), ["sectors/load", "sectors/store"]
         )
-        yield compare(f"{size:,} numbers are reversed", out.to_host(), x[::-1])
+        yield compare(f"{size:,} elements are reversed", out.to_host(), x[::-1])
         if size % (EACH * BLOCK) == 0:
             for kind in ("load", "store"):
-                yield at_most(f"a {kind} of a warp touches 4 sectors", counted[f"sectors/{kind}"], 4)
+                yield at_most(f"a {kind} of a warp touches at most 4 sectors", counted[f"sectors/{kind}"], 4)
 
 
 LESSON = Lesson(
+    why="Two kernels of this lesson sum the rows of the same matrix. They read the same elements, do the same additions "
+    "and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\n"
+    "They differ only in which thread reads which element. That choice decides the speed of almost every kernel whose "
+    "limit is memory.",
     learn=[
-        "That the cost of a load follows from how many sectors the lanes of a warp touch together, and not from their "
-        "order.",
-        "Why neighbouring numbers belong to neighbouring lanes, and not to one thread.",
-        "How to give a thread several numbers and keep its loads coalesced.",
+        "say how many sectors a load or store touches, from its index expression.",
+        "say which share of the bytes in those sectors a warp uses.",
+        "give each thread several elements and keep its loads coalesced.",
     ],
+    idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "
+    "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is "
+    "32 bytes of memory that begin at a multiple of 32, and it is always fetched whole. So the cost of a load is its "
+    "number of sectors.\n\n"
+    "32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such a load is "
+    "**coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the hardware "
+    "fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, and "
+    "lanes that want the same sector share it.\n\n"
+    "The rule of thumb: let neighbouring threads touch neighbouring elements. In C, `threadIdx.x` belongs in the last "
+    "index, with no factor in front of it.",
     steps=[
         Step(
             name="neighbours",
             shows=["thread", "copy_neighbours"],
-            text="Each lane copies the number after that of the lane before it: 32 numbers, 128 bytes, 4 sectors.",
+            text="Thread `i` copies element `i`. A warp touches 32 consecutive elements: 128 bytes, or 4 sectors.",
         ),
         Step(
-            name="neighbours in any order",
+            name="neighbours, any order",
             shows=["copy_any_order"],
-            text="The lanes take the numbers of the same 4 sectors in another order, which costs nothing.",
+            text="The lanes read the same 4 sectors in a different order. The cost is the same: the hardware counts "
+            "sectors, not the order of the lanes.",
         ),
         Step(
-            name="8 a thread, contiguous",
+            name="8 elements, contiguous",
             shows=["copy_from", "copy_contiguous<8>"],
-            text="A thread copies eight neighbouring numbers, as a loop over an array on a CPU would. At each "
-            "step the lanes are eight numbers apart, and each touches a sector of its own.",
+            text="On a CPU you would give each worker a contiguous piece of the array. Here each thread copies eight "
+            "neighbouring elements. In every iteration the lanes are eight elements apart, so each touches a sector of "
+            "its own.",
         ),
         Step(
-            name="8 a thread, block-strided",
+            name="8 elements, block stride",
             shows=["copy_from", "copy_block_strided<8>"],
-            text="The block copies the same numbers. At each step its threads take neighbouring ones, and step by the "
-            "width of the block.",
+            text="The block copies the same elements in a different order. In every iteration its threads take "
+            "neighbouring elements, and then all of them step ahead by the number of threads in the block.",
         ),
         Step(
-            name="8 a thread, 16 bytes a load",
+            name="8 elements, vector loads",
             shows=["copy_groups<8>"],
-            text="The same with loads of four numbers. A warp asks for 512 bytes at once, and uses all of 16 sectors.",
+            text="The same order with vector types: one load of a `uint4` reads four elements, 16 bytes. A warp asks "
+            "for 512 bytes at once and uses all of its 16 sectors.",
         ),
         Step(
-            name="a thread for each column",
+            name="one thread per column",
             shows=["sum_columns"],
-            text="A matrix is stored by rows. Threads that walk down its columns side by side are neighbours at each "
-            "step.",
+            text="The matrix is stored by rows. Threads that walk down neighbouring columns read neighbouring elements "
+            "in every iteration.",
         ),
         Step(
-            name="a thread for each row",
+            name="one thread per row",
             shows=["sum_rows"],
-            text="Threads that walk along the rows are a row apart at each step.",
+            text="Threads that walk along neighbouring rows are a whole row apart in every iteration. This is the slow "
+            "kernel of the introduction.",
         ),
         Step(
-            name="a warp for each row",
+            name="one warp per row",
             shows=["sum_rows_by_warps"],
-            text="A warp walks along a row with its lanes side by side, and adds their sums at the end.",
+            text="This is the fast one. The 32 lanes of a warp walk along one row side by side. At the end they add "
+            "their 32 partial sums, by shuffles, which pass values between the lanes of a warp.",
         ),
     ],
     look_at=[
-        "The columns 'sectors/load' and 'load efficiency' belong together: 32 lanes that read one number touch a "
-        "single sector, and use 4 of its 32 bytes. That is cheap.",
-        "Loads of 16 bytes touch 16 sectors and use all of them: a larger number of sectors is no waste by itself.",
-        "On a GPU, compare a thread for each row with a warp for each row: the sums are the same, and so are the bytes "
-        "that are asked for. On the H200 the first read 1,010 GB/s and the second about 4,350 GB/s. With eight "
-        "numbers a thread it copied 1,110 GB/s where they are contiguous, and 4,120 GB/s where they are block-strided.",
+        "Read 'sectors/load' and 'load efficiency' together. The efficiency is the share of the fetched bytes that the "
+        "lanes asked for. It is 100 % for neighbours, and 12.5 % where each lane needs a sector of its own.",
+        "Where 32 lanes read one element, the efficiency is 12.5 % too, yet the load touches a single sector and could "
+        "not be cheaper. Judge a load by its sectors; the efficiency is only a symptom.",
+        "A vector load touches 16 sectors and uses all of them. More sectors per load are no waste when each load asks "
+        "for more bytes.",
+        "On the H200 the copy of eight elements per thread runs at 1,119 GB/s when they are contiguous, and at "
+        "4,136 GB/s with a block stride. The curve shows the same for one to 32 elements per thread. Up to four "
+        "contiguous elements the caches still help, because a later load of the warp finds the rest of each sector "
+        "there.",
     ],
     exercise=Exercise(
-        task="Each thread reverses eight numbers: it reads neighbouring ones and writes them to the other end of the "
-        "output, in the other order. Keep eight numbers for each thread, and let every load and store of a warp touch "
-        "four sectors.",
+        task="Reverse an array. Each thread handles eight elements: it reads them and writes them to the other end of "
+        "the output, in the opposite order. Keep eight elements per thread, and let no load or store of a warp touch "
+        "more than four sectors.",
         hints=[
-            "A block has a piece of `8 * blockDim.x` numbers. Let its threads take neighbouring numbers of the piece, "
-            "and step through it by the width of the block.",
+            "Writing in the opposite order costs nothing by itself: the order of the lanes does not matter. Look at the "
+            "distance between neighbouring lanes instead.",
+            "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take neighbouring ones.",
+            "A thread begins at `8 * blockIdx.x * blockDim.x + threadIdx.x` and steps ahead by `blockDim.x`.",
         ],
-        answer="At each step, neighbouring lanes read neighbouring numbers. They write neighbouring numbers too, in "
-        "the other order, and the order within the sectors does not matter.",
+        answer="In each iteration neighbouring lanes read neighbouring elements. They write neighbouring elements too. "
+        "The lanes are then in the opposite order, but the sectors are the same four.",
         check=check,
     ),
-    course="The courses give no figures for this topic. They give a rule: one datum for each thread, and neighbouring "
-    "data for neighbouring threads.",
+    course="The courses give no figures for this topic. They give the rule: one element per thread, and neighbouring "
+    "elements for neighbouring threads.",
 )

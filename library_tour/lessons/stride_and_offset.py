@@ -15,12 +15,12 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCK = 128
-# A warp's 32 floats fill 4 sectors of 32 bytes.
+# The 32 floats of a warp fill 4 sectors of 32 bytes.
 SECTORS = 4
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Scale parts that begin inside a sector and at one; compare the numbers around them too, and count sectors."""
+    """Scale parts that begin inside a sector or at its start; compare the elements around them too; count sectors."""
     x = np.random.default_rng(5).integers(1, 100, 3000).astype(np.float32)
     for offset, n in ((1, 2048), (13, 1000), (2, 5), (31, 31), (64, 1024)):
         device_x = cuda.to_device(x)
@@ -30,74 +30,91 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         expected = x.copy()
         expected[offset : offset + n] *= 3
         yield compare(
-            f"{n:,} numbers from the offset {offset} on are scaled, and no others", device_x.to_host(), expected
+            f"{n:,} elements from offset {offset} on are scaled, and no others", device_x.to_host(), expected
         )
         for kind in ("load", "store"):
-            fact = f"offset {offset}: a {kind} of a warp touches {SECTORS} sectors at most, on average"
+            fact = f"offset {offset}: a {kind} of a warp touches at most {SECTORS} sectors on average"
             yield at_most(fact, counted[f"sectors/{kind}"], SECTORS)
 
 
 LESSON = Lesson(
+    why="Copying every second element of an array takes as long as copying all of it. On an H200 a copy with stride 1 "
+    "runs at 2,733 GB/s, with stride 2 at 1,473 GB/s and with stride 8 at 367 GB/s. The kernel is the same; only an "
+    "argument changes.\n\n"
+    "Strides hide in ordinary code: a column of a matrix, one field in an array of structures, every n-th sample of a "
+    "signal. Misaligned accesses look as harmful, but cost almost nothing. This lesson measures both.",
     learn=[
-        "Memory is read and written in sectors of 32 bytes, whatever part of a sector a warp asks for.",
-        "How the stride of an access decides how much of each sector is used, down to one number of eight.",
-        "Why a warp that begins inside a sector touches one more sector, and why an offset costs far less than a "
-        "stride.",
+        "say how a stride decides which share of each sector is used.",
+        "say why a warp that begins inside a sector touches one sector more.",
+        "choose which of the two to fix first.",
     ],
+    idea="Memory moves in sectors of 32 bytes, whatever part of a sector a warp asks for. With a **stride** of n, "
+    "neighbouring lanes touch elements that are n apart. Of 4-byte elements, eight fit into a sector. A stride of 2 "
+    "uses half of each sector, a stride of 4 a quarter, and from a stride of 8 on each element has a sector of its own: "
+    "32 sectors per warp, and one eighth of their bytes used.\n\n"
+    "With an **offset**, the lanes are neighbours, but the first one may begin inside a sector. The 128 bytes of the "
+    "warp then reach into a fifth sector. That sector is also the first one of the next warp, which usually finds it "
+    "in a cache.\n\n"
+    "The rule of thumb: remove strides, by storing together what is used together. Worry about alignment only after "
+    "that.",
     steps=[
         Step(
             name="stride 1",
             shows=["copy_stride"],
-            text="A thread copies one number. With a stride of 1, the 32 lanes of a warp copy 32 neighbours: 128 "
-            "bytes, which fill 4 sectors.",
+            text="Each thread copies one element. With stride 1, the 32 lanes of a warp copy 32 neighbours: 128 bytes, "
+            "which fill 4 sectors.",
         ),
         Step(
             name="stride 2",
             shows=["copy_stride"],
-            text="The same kernel with another argument: the lanes' numbers now lie 8 bytes apart. The warp asks for "
-            "as many bytes as before, but they are spread over 8 sectors, and half of each sector goes unused.",
+            text="The same kernel with another argument. The elements of neighbouring lanes now begin 8 bytes apart. "
+            "The warp asks for as many bytes as before, but they are spread over 8 sectors, and half of each sector "
+            "is wasted.",
         ),
         Step(
             name="stride 8",
             shows=["copy_stride"],
-            text="The numbers lie 32 bytes apart, so each lane has a sector of its own: 32 sectors, the most that a "
-            "load of 4 bytes a lane can touch. A larger stride cannot touch more of them.",
+            text="The elements begin 32 bytes apart, so each lane touches a sector of its own: 32 sectors, the most "
+            "that a load of 4 bytes per lane can touch. A larger stride touches no more of them.",
         ),
         Step(
             name="offset 1",
             shows=["copy_offset"],
-            text="The lanes are neighbours again, but the index begins at the offset. The warp's 128 bytes begin 4 "
-            "bytes behind the start of a sector, so that they reach into a fifth one.",
+            text="The lanes are neighbours again, but the index begins at the offset. The 128 bytes of a warp begin 4 "
+            "bytes after the start of a sector, so they reach into a fifth one.",
         ),
         Step(
             name="offset 8",
             shows=["copy_offset"],
-            text="8 numbers are 32 bytes. With an offset that is a multiple of 8, each warp begins at the start of a "
-            "sector again, and touches 4 of them.",
+            text="Eight elements are 32 bytes. With an offset that is a multiple of 8, each warp begins at the start of "
+            "a sector again and touches 4 of them.",
         ),
     ],
     look_at=[
         "The column 'sectors/load' doubles with the stride until it reaches 32, at a stride of 8. 'load efficiency' "
-        "halves as often, to 12.5 %.",
-        "On an H200, the rate halves with each doubling up to a stride of 8: about 2,700, 1,500, 740 and 370 GB/s. It "
-        "goes on falling beyond that, although a warp touches no more than 32 sectors: they lie further apart.",
-        "An offset that is no multiple of 8 makes it 5 sectors a warp, of which 80 % are used. On an H200 it costs "
-        "only about 4 % of the rate: the fifth sector of a warp is the first one of the next warp, which mostly finds "
-        "it in a cache.",
+        "halves each time, down to 12.5 %.",
+        "On the H200 the rate halves with each doubling of the stride: 2,733, 1,473, 736 and 367 GB/s. The time hardly "
+        "changes, since the same sectors move each time. Beyond a stride of 8 the rate goes on falling, although the "
+        "number of sectors does not grow: sectors that are far apart are slower to reach.",
+        "An offset that is not a multiple of 8 makes each warp touch 5 sectors, of which 80 % is used. On the H200 no "
+        "offset costs more than 4 % of the rate, whether its warps touch 4 sectors or 5: the fifth sector mostly comes "
+        "from a cache.",
     ],
     exercise=Exercise(
-        task="Multiply `n` numbers of `x` by a factor in place, from index `offset` on. Whatever the offset is, a "
-        "load or a store of a warp must touch 4 sectors at most. `x` itself is aligned to 256 bytes. The grid has one "
-        "block more than the numbers need.",
+        task="Multiply `n` elements of `x` by a factor in place, from index `offset` on. No load or store of a warp may "
+        "touch more than 4 sectors, whatever the offset is. `x` itself is aligned to 256 bytes. The grid has one block "
+        "more than the elements need.",
         hints=[
-            "Which index should the first lane of a warp have, so that the warp begins at the start of a sector? The "
-            "first threads may go without a number.",
+            "Which warps touch a fifth sector, and at which index would they have to begin instead?",
+            "The first threads of the grid may go without an element.",
+            "Round the offset down to a multiple of 8 and let thread 0 begin there. Each thread then tests whether its "
+            "index lies in the part that is to be scaled.",
         ],
-        answer="The threads are moved back to the start of the sector in which the first number lies. Every warp then "
-        "begins at the start of a sector. A few threads in front of the part and behind it do nothing, which is why "
-        "the grid needs a block more. A kernel with loads of 16 bytes needs the same, because such a load must be "
-        "aligned to 16 bytes.",
+        answer="The threads are moved back to the start of the sector that holds the first element. Every warp then "
+        "begins at the start of a sector. A few threads before and after the part do nothing, which is why the grid "
+        "needs one more block. Kernels with 16-byte loads need the same, because such a load must be aligned to 16 "
+        "bytes.",
         check=check,
     ),
-    course="The course has a plot of these rates, which is lost, so that there are no figures of the course here.",
+    course="The course has a plot of these rates, but it is lost. So there are no figures of the course here.",
 )

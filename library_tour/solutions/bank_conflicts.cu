@@ -1,4 +1,4 @@
-// Sum the rows of a tile of 32 x 32 numbers in shared memory; a block is one warp.
+// Sum the rows of a tile of 32 x 32 elements in shared memory. A block is one warp.
 
 constexpr int SIDE = 32;
 

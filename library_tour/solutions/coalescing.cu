@@ -1,4 +1,4 @@
-// Reverse n numbers, eight for each thread.
+// Reverse n elements, eight per thread.
 
 constexpr int EACH = 8;
 

@@ -1,4 +1,4 @@
-// Multiply n numbers of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
+// Multiply n elements of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
 
 constexpr int IN_SECTOR = 32 / sizeof(float);
 

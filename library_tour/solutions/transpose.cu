@@ -15,7 +15,7 @@ extern "C" __global__ void rotate(const float* in, float* out, int rows, int col
             tile[y][threadIdx.x] = in[size_t(row) * columns + column];
     }
     __syncthreads();
-    // A lane takes a row of the input, and the warp a column, which is a row of the output.
+    // Each lane takes a row of the input. The warp takes a column, which is a row of the output.
     int row = blockIdx.y * TILE + threadIdx.x;
     for (int x = threadIdx.y; x < TILE; x += BLOCK_ROWS) {
         int out_row = blockIdx.x * TILE + x;

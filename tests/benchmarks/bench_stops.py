@@ -60,7 +60,7 @@ BEST = {
     "bank_conflicts": Best("stride 1", 2**13),
     "divergence": Best("8 functions, by warp", 2**22 + 5),
     "synchronization": Best("cooperative launch", 2**24 + 5),
-    "reduction": Best("two passes at once", 2**26 + 3),
+    "reduction": Best("two passes, one launch", 2**26 + 3),
     "logical_and": Best("four loads in flight", 2**26 + 3),
     "dot_product": Best("four loads of each array", 2**25 + 3),
     "histogram": Best("four loads in flight", 2**26),

@@ -8,7 +8,7 @@ from tests.tour.outcomes import counted
 
 @counted
 def test_fewer_atomics_from_variant_to_variant(rows):
-    names = ("an atomic an element", "an atomic a block", "fixed grid, by four", "two passes")
+    names = ("one atomic per element", "one atomic per block", "fixed grid, vector loads", "two passes")
     atomics = [rows[name].values["atomics"] for name in names]
     assert atomics == sorted(atomics, reverse=True)
     assert atomics[-1] == 0
@@ -20,8 +20,8 @@ def test_the_sums_of_the_host_and_of_two_passes_are_rounded_little(rows):
 
 
 @pytest.mark.parametrize("size", [1, 3, 1003])
-def test_other_operations_give_numpys_result_of_numbers_of_one_sign(size, rng, device):
-    """Where a wrong neutral element, such as 0, would be the result."""
+def test_other_operations_give_numpys_result_for_elements_of_one_sign(size, rng, device):
+    """A wrong neutral element, such as 0, would be the result."""
     positive = rng.random(size, np.float32) + 1
     for name, (_, numpys) in reduction.OPERATIONS.items():
         block = -positive if name == "maximum" else positive

@@ -146,7 +146,7 @@ def test_counted_bank_conflicts_follow_the_ways():
     rows = outcome("bank_conflicts").result.rows
     one_way = rows[0].values["wavefronts"]
     for row in rows:
-        # The store that numbers the words has none.
+        # The store that writes the words has none.
         assert row.values["conflicts"] == pytest.approx((row.values["ways"] - 1) * one_way, rel=0.02)
 
 
