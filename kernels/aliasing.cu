@@ -1,26 +1,27 @@
-// Two pointers alias if they point to the same memory. Where they might, the compiler has to load a value again after
-// each store through another pointer, and may not move a load before a store. __restrict__ promises that they do not.
+// Two pointers alias if they point to the same memory. Where they might, the compiler must load a value again after each
+// store through another pointer, and may not move a load in front of a store. __restrict__ promises that they do not.
 //
 //   four_results            four results of the same two numbers, through plain pointers: a and b are loaded for each
 //   four_results_restrict   the same expressions with __restrict__: a and b are loaded once
 //
 //   weigh                   out[i] += weight * in[...] for PLANES planes: out[i] is stored in each pass, and no load of a
 //                           later pass may begin before that store
-//   weigh_restrict          the same with __restrict__: the sum stays in a register, and all loads may begin at once
-//   weigh_variable          the sum in a variable of the thread's own, which no pointer reaches; plain pointers
+//   weigh_restrict          the same expressions with __restrict__: the sum stays in a register, and all loads may be in
+//                           flight together
+//   weigh_variable          plain pointers, with the sum in a local variable that no pointer reaches
 //
 //   reread_float            stores an int and then a float at the same address, and loads the int again. C++ says that
-//                           pointers to different types do not alias (strict aliasing), so that the compiler may take
-//                           the int that it has stored; nvcc's and NVRTC's device code loads it
-//   reread_char             the same with a char, which may be a part of any object: it has to be loaded
+//                           pointers to different types do not alias (strict aliasing), so the compiler may use the int
+//                           that it has stored. The device code of nvcc and NVRTC loads it
+//   reread_char             the same with a char, which may be part of any object: the int must be loaded
 //
-// The functions at the end are for a host's C++ compiler (c++ -x c++ kernels/aliasing.cu).
+// The functions at the end are for a C++ compiler of the host (c++ -x c++ kernels/aliasing.cu).
 
 #ifdef __CUDACC__
 
 constexpr int PLANES = 16;
 
-// results has four planes of n numbers.
+// results has four planes of n elements.
 extern "C" __global__ void four_results(const float* a, const float* b, float* results, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,7 +45,7 @@ extern "C" __global__ void four_results_restrict(const float* __restrict__ a, co
     }
 }
 
-// in has PLANES planes of n numbers, and weights one number a plane.
+// in has PLANES planes of n elements, and weights has one element per plane.
 extern "C" __global__ void weigh(const float* in, const float* weights, float* out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -80,18 +81,18 @@ extern "C" __global__ void weigh_variable(const float* in, const float* weights,
     out[i] = sum;
 }
 
-extern "C" __global__ void reread_float(int* whole, float* real, int* found)
+extern "C" __global__ void reread_float(int* whole, float* real, int* reread)
 {
     *whole = 1;
     *real = 0.0f;
-    *found = *whole;
+    *reread = *whole;
 }
 
-extern "C" __global__ void reread_char(int* whole, signed char* byte, int* found)
+extern "C" __global__ void reread_char(int* whole, signed char* byte, int* reread)
 {
     *whole = 1;
     *byte = 0;
-    *found = *whole;
+    *reread = *whole;
 }
 
 #else

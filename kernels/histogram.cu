@@ -1,25 +1,25 @@
-// Count how many values fall into each of a few bins. Atomic additions to one counter are done one after the other, so
-// a counter that fewer threads share, or that lies nearer to them, is faster.
+// Count how many values fall into each of a few bins. Atomic additions to one counter are made one after another, so a
+// counter that fewer threads share, or that lies nearer to them, is faster.
 //
 //   histogram_racy       reads, adds and stores without atomics: a data race that loses counts. Wrong on purpose
 //   histogram_atomic     atomic additions to counters in global memory that all threads share
-//   histogram_unordered  each block has counters of its own, still in global memory, but no barrier keeps a thread from
-//                        adding before they are set to zero, or from merging before all have added. Wrong on purpose
-//   histogram_private    the same with both barriers
-//   histogram_scoped     the same through cuda::atomic_ref, whose type says which threads may use the counters at the
-//                        same time: those of the block, of the device, or of the whole system with its hosts
-//   histogram_cub        CUB's block histogram, which sorts a tile and counts runs: as fast for any values
-//   histogram_shared     the block's counters in shared memory, whose hardware merges lanes that add to one counter
-//   histogram_vector     the same with 16-byte loads, several in flight, so that memory bandwidth is the limit
+//   histogram_unordered  private counters per block, still in global memory, but no barrier keeps a thread from adding
+//                        before they are set to zero, or from merging before all have added. Wrong on purpose
+//   histogram_private    the same counters with both barriers
+//   histogram_scoped     the same through cuda::atomic_ref, whose type names the threads that may use the counters at
+//                        the same time: those of the block, of the device, or of the whole system with its hosts
+//   histogram_cub        CUB's BlockHistogram, which sorts a tile and counts runs: equally fast for all values
+//   histogram_shared     private counters in shared memory, whose hardware merges lanes that add to one counter
+//   histogram_vector     histogram_shared with 16-byte loads, several in flight, so that memory bandwidth is the limit
 //
 // Two more operations of cuda::atomic_ref:
-//   histogram_remove     takes values out of the counts again, by fetch_sub
+//   histogram_remove     removes values from the counts again, by fetch_sub
 //   empty_bins           begins with a mask of ones and clears the bit of each value's bin, by fetch_and
 //
-// Values in [0, 1) fall into `bins` bins of equal width; the counter after the last one counts the values outside. Each
-// block adds its counters to the result, which starts at zero, with one atomic a counter. The kernels
-// whose blocks have counters in global memory use `work`, bins + 1 counters a block; the others ignore it, so that all
-// have the same parameters. Blocks have 256 threads; n is at most 2^31 - 10^6.
+// Values in [0, 1) fall into `bins` bins of equal width. One more counter after the last bin counts the values outside.
+// Each block adds its counters to the result, which starts at zero, with one atomic per counter. Kernels with private
+// counters in global memory keep them in `work`, bins + 1 counters per block. The others ignore it, so that all have
+// the same parameters. A block has 256 threads, and n is at most 2^31 - 10^6.
 
 #if __has_include(<cub/block/block_histogram.cuh>)
 #include <cub/block/block_histogram.cuh>
@@ -35,7 +35,7 @@ __device__ int bin_of(float value)
     return value >= 0.0f && value < 1.0f ? int(value * bins) : bins;
 }
 
-// Of a grid that strides over the values.
+// The first index and the stride of a thread, in a grid that strides over the values.
 __device__ int first()
 {
     return blockIdx.x * BLOCK + threadIdx.x;
@@ -60,7 +60,7 @@ __global__ void histogram_atomic(const float* values, unsigned* counts, unsigned
         atomicAdd(&counts[bin_of<bins>(values[i])], 1);
 }
 
-// Set a block's own counters to zero, with a barrier before the counting.
+// Set the private counters of a block to zero. The barrier comes before the counting.
 template <int counters>
 __device__ void clear(unsigned* mine)
 {
@@ -69,7 +69,7 @@ __device__ void clear(unsigned* mine)
     __syncthreads();
 }
 
-// Add a block's own counters to the result, with a barrier after the counting.
+// Add the private counters of a block to the result. The barrier comes after the counting.
 template <int counters>
 __device__ void merge(unsigned* counts, const unsigned* mine)
 {
@@ -156,8 +156,8 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
     for (int tile = blockIdx.x * items * BLOCK; tile < n; tile += items * stride()) {
         int bin[items];
         for (int i = 0; i < items; i++) {
-            int place = tile + i * BLOCK + threadIdx.x;
-            bin[i] = place < n ? bin_of<bins>(values[place]) : bins + 1;
+            int index = tile + i * BLOCK + threadIdx.x;
+            bin[i] = index < n ? bin_of<bins>(values[index]) : bins + 1;
         }
         BlockHistogram(storage).Composite(bin, mine);
         __syncthreads();
@@ -166,8 +166,8 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
 }
 #endif
 
-// A thread loads `loads` groups of four values at once, each one grid width after the other; then single groups; then
-// at most three last values.
+// A thread loads `loads` groups of four values at a time, one grid width apart; then single groups; then at most one of
+// the last n % 4 values.
 template <int bins, int loads>
 __global__ void histogram_vector(const float* values, unsigned* counts, unsigned* work, int n)
 {

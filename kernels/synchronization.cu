@@ -2,25 +2,24 @@
 //
 //   reverse_block      through shared memory: __syncthreads() lets no thread of the block read before all have written
 //   block_votes        __syncthreads_count(), _and() and _or() are barriers that also tell each thread of the block for
-//                      how many, for all, or for any of its threads a condition holds
-//   reverse_in_branch  __syncthreads() in a branch is right where all threads of the block take the same one
-//   reverse_warp       within a warp __syncwarp() is enough, which is cheaper
-//   warp_votes         __all_sync(), __any_sync() and __ballot_sync() tell each thread of the warp the same of its lanes.
-//                      They are no memory barriers: what a lane has stored before, others may read only after
-//                      __syncwarp()
+//                      how many threads a condition holds, whether for all, or whether for any
+//   reverse_in_branch  __syncthreads() in a branch is right if all threads of the block take the same branch
+//   reverse_warp       within a warp __syncwarp() is enough, and cheaper
+//   warp_votes         __all_sync(), __any_sync() and __ballot_sync() tell each lane the conditions of all lanes. They
+//                      are not memory barriers: other lanes may read what a lane has stored only after __syncwarp()
 //
-//   smooth_step        one step for the whole grid. No barrier within a kernel waits for other blocks of an ordinary
-//                      launch, since some may not have begun; the next launch waits for all of them
-//   smooth_steps<Grid> all steps in one kernel: the grid's barrier waits for all blocks of a cooperative launch, which
-//                      has only as many as run at the same time
+//   smooth_step        one step for the whole grid. No barrier within an ordinary launch waits for other blocks, since
+//                      some may not have begun; the next launch waits for all of them
+//   smooth_steps<Grid> all steps in one kernel: the barrier of the grid waits for all blocks of a cooperative launch,
+//                      which has only as many blocks as can be resident at the same time
 //
 //   reverse_hasty      WRONG: without the barrier
-//   reverse_warp_hasty WRONG: without __syncwarp(), since the lanes of a warp need not go together
-//   smooth_steps<Block>   WRONG: __syncthreads() in place of the grid's barrier waits for the own block alone
+//   reverse_warp_hasty WRONG: without __syncwarp(), although the lanes of a warp need not run in step
+//   smooth_steps<Block>   WRONG: __syncthreads() instead of the barrier of the grid waits for one block only
 //
-//   wait<Way>          how long a synchronisation takes: each thread does some, one after the other
+//   wait<Scope>        measures a barrier: each thread executes several, one after another
 //
-// Blocks are whole warps, of BLOCK threads where nothing else is said.
+// Blocks consist of whole warps, and have BLOCK threads unless stated otherwise.
 
 #include <cooperative_groups.h>
 
@@ -28,30 +27,30 @@ constexpr int BLOCK = 256;
 
 extern "C" __global__ void reverse_block(const int* in, int* out)
 {
-    __shared__ int numbers[BLOCK];
+    __shared__ int elements[BLOCK];
     int first = blockIdx.x * BLOCK;
-    numbers[threadIdx.x] = in[first + threadIdx.x];
+    elements[threadIdx.x] = in[first + threadIdx.x];
     __syncthreads();
-    out[first + threadIdx.x] = numbers[BLOCK - 1 - threadIdx.x];
+    out[first + threadIdx.x] = elements[BLOCK - 1 - threadIdx.x];
 }
 
 extern "C" __global__ void reverse_hasty(const int* in, int* out)
 {
-    __shared__ int numbers[BLOCK];
+    __shared__ int elements[BLOCK];
     int first = blockIdx.x * BLOCK;
-    numbers[threadIdx.x] = in[first + threadIdx.x];
-    out[first + threadIdx.x] = numbers[BLOCK - 1 - threadIdx.x];
+    elements[threadIdx.x] = in[first + threadIdx.x];
+    out[first + threadIdx.x] = elements[BLOCK - 1 - threadIdx.x];
 }
 
-// Every second block reverses its numbers, the others copy them.
+// Every second block reverses its elements. The others copy them.
 extern "C" __global__ void reverse_in_branch(const int* in, int* out)
 {
-    __shared__ int numbers[BLOCK];
+    __shared__ int elements[BLOCK];
     int i = blockIdx.x * BLOCK + threadIdx.x;
     if (blockIdx.x % 2 == 0) {
-        numbers[threadIdx.x] = in[i];
+        elements[threadIdx.x] = in[i];
         __syncthreads();
-        out[i] = numbers[BLOCK - 1 - threadIdx.x];
+        out[i] = elements[BLOCK - 1 - threadIdx.x];
     } else {
         out[i] = in[i];
     }
@@ -59,22 +58,22 @@ extern "C" __global__ void reverse_in_branch(const int* in, int* out)
 
 extern "C" __global__ void reverse_warp(const int* in, int* out)
 {
-    __shared__ int numbers[BLOCK];
+    __shared__ int elements[BLOCK];
     int i = blockIdx.x * BLOCK + threadIdx.x;
-    numbers[threadIdx.x] = in[i];
+    elements[threadIdx.x] = in[i];
     __syncwarp();
-    out[i] = numbers[threadIdx.x ^ 31];
+    out[i] = elements[threadIdx.x ^ 31];
 }
 
 extern "C" __global__ void reverse_warp_hasty(const int* in, int* out)
 {
-    __shared__ int numbers[BLOCK];
+    __shared__ int elements[BLOCK];
     int i = blockIdx.x * BLOCK + threadIdx.x;
-    numbers[threadIdx.x] = in[i];
-    out[i] = numbers[threadIdx.x ^ 31];
+    elements[threadIdx.x] = in[i];
+    out[i] = elements[threadIdx.x ^ 31];
 }
 
-// Count, and, or: three numbers a block.
+// Count, and, or: three results per block.
 extern "C" __global__ void block_votes(const int* in, int* out)
 {
     bool positive = in[blockIdx.x * BLOCK + threadIdx.x] > 0;
@@ -88,7 +87,7 @@ extern "C" __global__ void block_votes(const int* in, int* out)
     }
 }
 
-// Ballot, all, any: three numbers a warp.
+// Ballot, all, any: three results per warp.
 extern "C" __global__ void warp_votes(const int* in, int* out)
 {
     int i = blockIdx.x * BLOCK + threadIdx.x;
@@ -103,7 +102,7 @@ extern "C" __global__ void warp_votes(const int* in, int* out)
     }
 }
 
-// Each number becomes the mean of its neighbours; the numbers form a ring.
+// Each element becomes the mean of its neighbours. The elements form a ring.
 __device__ void smooth(const float* in, float* out, int n)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
@@ -123,7 +122,7 @@ struct Block {
     static __device__ void sync() { __syncthreads(); }
 };
 
-// From a to b and back, in turn.
+// The steps go from a to b and from b to a, alternately.
 template <class Scope>
 __global__ void smooth_steps(float* a, float* b, int n, int steps)
 {
@@ -137,14 +136,14 @@ struct Warp {
     static __device__ void sync() { __syncwarp(); }
 };
 
-// cycles[0] becomes the clock's cycles of 32 synchronisations, as thread 0 of the grid sees them.
-template <class Way>
+// Stores in cycles[0] the clock cycles of 32 barriers, as thread 0 of the grid sees them.
+template <class Scope>
 __global__ void wait(long long* cycles)
 {
-    Way::sync();
+    Scope::sync();
     long long begin = clock64();
     for (int round = 0; round < 32; round++)
-        Way::sync();
+        Scope::sync();
     long long end = clock64();
     if (blockIdx.x == 0 && threadIdx.x == 0)
         cycles[0] = end - begin;

@@ -1,21 +1,21 @@
-"""Tell the compiler that pointers do not alias: loads and stores that it saves, and a promise that is broken.
+"""Kernels with and without __restrict__: the loads and stores that it saves, and a promise that is broken.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves
-    size 8,197: numbers in each plane
+    size 8,197: elements in each plane
                        PTX loads  PTX stores  loads  stores  check
     ──────────────────────────────────────────────────────────────
     may alias                 32          17  8,224   4,369  right
     __restrict__              32           1  8,224     257  right
     sum in a variable         32           1  8,224     257  right
-    Four results of the same two numbers
+    Four results of the same two elements
                         PTX loads  PTX stores  loads  stores  check
     ────────────────────────────────────────────────────────────────
     four results                8           4  2,056   1,028  right
     four, __restrict__          2           4    514   1,028  right
-    results put over a                                        right
+    results begin at a                                        right
     a broken promise                                          caught
     a broken promise: 768 of 1024 results differ from what the expressions say where
     the results begin at a.
@@ -30,20 +30,20 @@ On the simulator, which checks, counts and does not time:
     host -O2 -fno-strict-aliasing, char*     0  right
     A store through one pointer may change what another one points to. So the
     compiler loads a[i] and b[i] again after each store, 8 loads instead of 2, and
-    stores a sum in memory in each pass of a loop. It also may not begin the next
-    pass's load before that store, which waits for this pass's load: one load of a
-    thread is in flight at a time, which halves the rate on an H200. Loads of the
-    same a[i] and b[i] again hardly matter there, since a cache answers them.
+    stores a sum to memory in each pass of a loop. It also may not begin the load of
+    the next pass before that store, which waits for the load of this pass. Each
+    thread then has one load in flight, which halves the rate on an H200. The
+    repeated loads of a[i] and b[i] hardly matter there, since a cache answers them.
     __restrict__ promises that what is stored through one pointer is not reached
-    through another. A variable of the thread's own has no address that others could
-    know, and needs no promise. `const` promises nothing here: it says that this
-    pointer does not write, not that no other does.
+    through another. A local variable needs no promise, since no pointer knows its
+    address. `const` promises nothing here: it says that this pointer does not
+    write, not that no other does.
     A broken promise is not reported. The result differs from what the expressions
     say, because a value was loaded before it was changed.
     C++ itself says that pointers to different types do not alias, except that a
-    char may be a part of anything (strict aliasing). A host compiler uses this with
-    -O2, so that an int keeps its old value after a float was stored at its address.
-    The device code of nvcc and NVRTC loads it anew. To see the bits of a number as
+    char may be part of any object (strict aliasing). A host compiler uses this with
+    -O2, so an int keeps its old value after a float was stored at its address. The
+    device code of nvcc and NVRTC loads it again. To see the bits of a value as
     another type, use __float_as_int() or memcpy().
 """
 
@@ -68,7 +68,7 @@ from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
 TITLE = "Pointers that may alias, and what __restrict__ saves"
-SIZE = Size("numbers in each plane", full=2**26 + 5, small=2**13 + 5)
+SIZE = Size("elements in each plane", full=2**26 + 5, small=2**13 + 5)
 BLOCK, PLANES, RESULTS = 256, 16, 4
 WEIGHING = {
     "may alias": "weigh",
@@ -79,42 +79,42 @@ FOUR = {
     "four results": "four_results",
     "four, __restrict__": "four_results_restrict",
 }
-FOUR_TABLE = "Four results of the same two numbers"
+FOUR_TABLE = "Four results of the same two elements"
 REREAD_TABLE = "An int of 1, after 0.0f or a zero byte was stored at its address"
 NO_STRICT = "-fno-strict-aliasing"
 EXPLAINED_BY = ("loads", "stores")
 NOTES = (
     "A store through one pointer may change what another one points to. So the compiler loads a[i] and b[i] again "
-    "after each store, 8 loads instead of 2, and stores a sum in memory in each pass of a loop. It also may not begin "
-    "the next pass's load before that store, which waits for this pass's load: one load of a thread is in flight at a "
-    "time, which halves the rate on an H200. Loads of the same a[i] and b[i] again hardly matter there, since a cache "
-    "answers them.",
-    "__restrict__ promises that what is stored through one pointer is not reached through another. A variable of the "
-    "thread's own has no address that others could know, and needs no promise. `const` promises nothing here: it says "
-    "that this pointer does not write, not that no other does.",
+    "after each store, 8 loads instead of 2, and stores a sum to memory in each pass of a loop. It also may not begin "
+    "the load of the next pass before that store, which waits for the load of this pass. Each thread then has one load "
+    "in flight, which halves the rate on an H200. The repeated loads of a[i] and b[i] hardly matter there, since a "
+    "cache answers them.",
+    "__restrict__ promises that what is stored through one pointer is not reached through another. A local variable "
+    "needs no promise, since no pointer knows its address. `const` promises nothing here: it says that this pointer "
+    "does not write, not that no other does.",
     "A broken promise is not reported. The result differs from what the expressions say, because a value was loaded "
     "before it was changed.",
-    "C++ itself says that pointers to different types do not alias, except that a char may be a part of anything "
-    "(strict aliasing). A host compiler uses this with -O2, so that an int keeps its old value after a float was "
-    "stored at its address. The device code of nvcc and NVRTC loads it anew. To see the bits of a number as another "
-    "type, use __float_as_int() or memcpy().",
+    "C++ itself says that pointers to different types do not alias, except that a char may be part of any object "
+    "(strict aliasing). A host compiler uses this with -O2, so an int keeps its old value after a float was stored at "
+    "its address. The device code of nvcc and NVRTC loads it again. To see the bits of a value as another type, use "
+    "__float_as_int() or memcpy().",
 )
 
 Floats = NDArray[np.float32]
 
 
 def weighed(planes: Floats, weights: Floats) -> Floats:
-    """Return the weighted sum of the planes, a row each, in double precision."""
+    """Return the weighted sum of the planes, which are the rows, computed in double precision."""
     return (weights.astype(np.float64) @ planes.astype(np.float64)).astype(np.float32)
 
 
 def four_results(a: Floats, b: Floats) -> Floats:
-    """Return the sums, differences, products and maxima one after the other."""
+    """Return the sums, differences, products and maxima, one after another."""
     return np.concatenate([a + b, a - b, a * b, np.maximum(a, b)])
 
 
 def four_results_over_a(a: Floats, b: Floats) -> Floats:
-    """Return the same where the first plane of the results is `a` itself, as the expressions follow each other."""
+    """Return the four results, one expression after another, where the first plane of the results is `a` itself."""
     sums = a + b
     return np.concatenate([sums, sums - b, sums * b, np.maximum(sums, b)])
 
@@ -138,7 +138,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def weighing(
     module: cuda.Module, random: np.random.Generator, size: int, in_ptx: Mapping[str, dict[str, int]]
 ) -> list[Variant]:
-    """Return the ways to sum planes by weights, checked on few numbers and timed on all."""
+    """Return the variants of a weighted sum of planes, checked on few elements and timed on all."""
     few = min(size, SIZE.small)
     planes, weights = random.random((PLANES, few), np.float32), random.random(PLANES, np.float32)
     x, out = repeated(planes.ravel(), PLANES * size), cuda.empty(size, np.float32)
@@ -157,7 +157,7 @@ def weighing(
 def four_variants(
     module: cuda.Module, random: np.random.Generator, size: int, in_ptx: Mapping[str, dict[str, int]]
 ) -> list[Variant]:
-    """Return the kernels with four results, checked on few numbers and timed on all."""
+    """Return the kernels with four results, checked on few elements and timed on all."""
     few = min(size, SIZE.small)
     host = random.random((2, min(size, INPUT_BLOCK)), np.float32)
     a, b = (repeated(block, size) for block in host)
@@ -174,7 +174,7 @@ def four_variants(
 
 
 def accesses_in_ptx(device: cuda.Device) -> dict[str, dict[str, int]]:
-    """Return how many loads from and stores to global memory each kernel has in the PTX, as columns of its row."""
+    """Return the columns with each kernel's loads and stores of global memory in the PTX."""
     major, minor = device.compute_capability
     ptx = cuda.images.compile_image(find("aliasing"), arch=f"compute_{major}{minor}").ptx.decode()
     entries = re.findall(r"\.entry (\w+)\((.*?)\n}", ptx, re.DOTALL)
@@ -184,20 +184,20 @@ def accesses_in_ptx(device: cuda.Device) -> dict[str, dict[str, int]]:
 
 
 def as_written(module: cuda.Module, random: np.random.Generator) -> Row:
-    """Let the results begin at one of the inputs: without a promise, the expressions hold as they are written."""
+    """Let the results begin at an input: without a promise, the expressions hold as they are written."""
     a, b = random.random((2, BLOCK), np.float32)
-    found = over_a(module, FOUR["four results"], a, b)
-    return Row("results put over a", check=compare("results over a: as written", found, four_results_over_a(a, b)))
+    results = over_a(module, FOUR["four results"], a, b)
+    return Row("results begin at a", check=compare("results over a: as written", results, four_results_over_a(a, b)))
 
 
 def broken_promise() -> str:
-    """Do the same with the kernel that was promised otherwise; return how many results are wrong."""
+    """Let the results begin at an input against the promise; return a sentence on the results that are wrong."""
     a, b = np.random.default_rng(0).random((2, BLOCK), np.float32)
-    found = over_a(load("aliasing"), FOUR["four, __restrict__"], a, b)
-    wrong = np.count_nonzero(found != four_results_over_a(a, b))
+    results = over_a(load("aliasing"), FOUR["four, __restrict__"], a, b)
+    wrong = np.count_nonzero(results != four_results_over_a(a, b))
     if not wrong:
         return ""
-    return f"{wrong} of {found.size} results differ from what the expressions say where the results begin at a."
+    return f"{wrong} of {results.size} results differ from what the expressions say where the results begin at a."
 
 
 def over_a(module: cuda.Module, kernel: str, a: Floats, b: Floats) -> Floats:
@@ -210,26 +210,26 @@ def over_a(module: cuda.Module, kernel: str, a: Floats, b: Floats) -> Floats:
 
 def read_again(module: cuda.Module) -> list[Row]:
     """Store an int, then another type at its address, and read the int again, on the device and by a host compiler."""
-    found = cuda.empty(1, np.int32)
+    reread = cuda.empty(1, np.int32)
     rows = []
     for kind, dtype in (("float", np.float32), ("char", np.int8)):
         cell = cuda.empty(1, np.int32)
-        module[f"reread_{kind}"][1, 1](cell, cell.view(dtype)[:1], found)
-        rows.append(found_again("device", kind, int(found.to_host()[0])))
+        module[f"reread_{kind}"][1, 1](cell, cell.view(dtype)[:1], reread)
+        rows.append(reread_row("device", kind, int(reread.to_host()[0])))
     for option in ("", NO_STRICT):
         compiled = load_host("aliasing", *option.split())
         if compiled is None:
-            return [*rows, Row("host", note=f"not run here: there is no host compiler named {HOST_COMPILER}")]
+            return [*rows, Row("host", note=f"Skipped: needs a host compiler named {HOST_COMPILER}")]
         for kind in ("float", "char"):
             value = ctypes.c_int(7)
             address = ctypes.byref(value)
             again = int(compiled[f"host_reread_{kind}"](address, address))
-            rows.append(found_again(f"host -O2 {option}".strip(), kind, again))
+            rows.append(reread_row(f"host -O2 {option}".strip(), kind, again))
     return rows
 
 
-def found_again(where: str, kind: str, value: int) -> Row:
-    """Return a row with the int that was found; it has to be 0 where the language says that it changed."""
+def reread_row(where: str, kind: str, value: int) -> Row:
+    """Return a row with the int that was read again; it must be 0 where the language says that it has changed."""
     name = f"{where}, {kind}*"
     settled = kind == "char" or NO_STRICT in where
     return Row(name, {"int": value}, Check(f"{name}: the int has changed", value == 0, str(value)) if settled else None)

@@ -1,10 +1,10 @@
-"""Let the threads of a warp decide differently: the warp executes both sides, one after the other.
+"""Branches that the threads of a warp take differently: the warp executes both sides, one after the other.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches
-    size 8,197: threads, with a number each
+    size 8,197: threads, one element each
                           course ms  instructions  active lanes  check
     ──────────────────────────────────────────────────────────────────
     one function              4,610       152,242          31.9  right
@@ -24,27 +24,26 @@ On the simulator, which checks, counts and does not time:
     16 x 16: y < 8       152,885          31.9  right
     32 x 8: y % 2        153,912          31.9  right
     Two sides of one multiply-add each
-                           instructions  active lanes  check
-    ────────────────────────────────────────────────────────
-    x % 2, each in a loop        14,233          24.4  right
-    x % 2, selected               6,259          32.0  right
+                     instructions  active lanes  check
+    ──────────────────────────────────────────────────
+    x % 2, in loops        14,233          24.4  right
+    x % 2, selected         6,259          32.0  right
     A warp executes one instruction at a time. Where a condition differs between its
-    threads it executes both sides, each with the threads that take it, and the time
-    is T(condition) + T(then) + T(else). Where all 32 threads agree it executes one
-    side. Different warps do not wait for each other's sides.
+    threads, it executes both sides, each with the threads that take it, and the
+    time is T(condition) + T(then) + T(else). Where all 32 threads agree, it
+    executes one side. Different warps do not wait for each other's branches.
     So a condition should be the same for whole warps: threadIdx.x / 32, or
-    threadIdx.x < s with s a multiple of 32. With another s one warp of the block
-    diverges. Threads of a block of two dimensions are numbered along x first: a
-    warp is one row of 32 threads, or two rows of 16; in the latter y % 2 differs,
-    and y < 8 does not.
-    Eight functions cost 8 times as much only where nothing but the functions takes
-    time. Where they are short, reading and writing memory, which all threads do
-    together, takes most of the time. The course's 256 launches took 8.61 s with 8
-    functions of threadIdx.x % 8 and 4.61 s with one, 1.87 times as long, on a
-    T1000.
-    The compiler replaces a short branch by a selection, or predicates the
-    instructions of both sides: every thread takes all instructions, those of the
-    wrong side without effect, and no warp diverges.
+    threadIdx.x < s with s a multiple of 32. With any other s, one warp of the block
+    diverges. In a block of two dimensions, threads are numbered along x first. A
+    warp is then one row of 32 threads or two rows of 16. In the latter, y % 2
+    differs and y < 8 does not.
+    Eight functions cost 8 times as much only if nothing else takes time. If they
+    are short, most of the time goes into memory accesses, which all threads make
+    together. The course's 256 launches took 8.61 s with 8 functions by threadIdx.x
+    % 8, and 4.61 s with one: a factor of 1.87, on a T1000.
+    The compiler replaces a short branch by a selection, or it predicates the
+    instructions of both sides: every thread executes all of them, those of the
+    other side without effect, and no warp diverges.
 """
 
 from __future__ import annotations
@@ -65,28 +64,28 @@ from ..stop import Curve, Result, Row, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Divergence: warps whose threads take different branches"
-SIZE = Size("threads, with a number each", full=2**27 + 5, small=2**13 + 5)
-CHECKED = 2**13 + 5  # numbers of them
+SIZE = Size("threads, one element each", full=2**27 + 5, small=2**13 + 5)
+CHECKED = 2**13 + 5  # elements, of all
 BLOCK, FUNCTIONS, PASSES = 256, 8, 512
 CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop does 32 at a time
-# Of numbers up to 400, after 512 rounded steps; another function, or a pass more or less, changes them by more.
+# Of values up to 400, after 512 rounded steps. Another function, or one pass more or less, changes them by more.
 TOLERANCE = 0.02
 COURSE_MS = {"one function": 4610.0, "8 functions, by lane": 8610.0}
 EXPLAINED_BY = ("instructions", "active lanes")
 SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "Two sides of one multiply-add each"
-IN_LOOPS, SELECTED = "x % 2, each in a loop", "x % 2, selected"
+IN_LOOPS, SELECTED = "x % 2, in loops", "x % 2, selected"
 NOTES = (
-    "A warp executes one instruction at a time. Where a condition differs between its threads it executes both sides, "
-    "each with the threads that take it, and the time is T(condition) + T(then) + T(else). Where all 32 threads agree "
-    "it executes one side. Different warps do not wait for each other's sides.",
+    "A warp executes one instruction at a time. Where a condition differs between its threads, it executes both sides, "
+    "each with the threads that take it, and the time is T(condition) + T(then) + T(else). Where all 32 threads agree, "
+    "it executes one side. Different warps do not wait for each other's branches.",
     "So a condition should be the same for whole warps: threadIdx.x / 32, or threadIdx.x < s with s a multiple of 32. "
-    "With another s one warp of the block diverges. Threads of a block of two dimensions are numbered along x first: "
-    "a warp is one row of 32 threads, or two rows of 16; in the latter y % 2 differs, and y < 8 does not.",
-    "Eight functions cost 8 times as much only where nothing but the functions takes time. Where they are short, "
-    "reading and writing memory, which all threads do together, takes most of the time. The course's 256 launches "
-    "took 8.61 s with 8 functions of threadIdx.x % 8 and 4.61 s with one, 1.87 times as long, on a T1000.",
-    "The compiler replaces a short branch by a selection, or predicates the instructions of both sides: every thread "
-    "takes all instructions, those of the wrong side without effect, and no warp diverges.",
+    "With any other s, one warp of the block diverges. In a block of two dimensions, threads are numbered along x "
+    "first. A warp is then one row of 32 threads or two rows of 16. In the latter, y % 2 differs and y < 8 does not.",
+    "Eight functions cost 8 times as much only if nothing else takes time. If they are short, most of the time goes "
+    "into memory accesses, which all threads make together. The course's 256 launches took 8.61 s with 8 functions by "
+    "threadIdx.x % 8, and 4.61 s with one: a factor of 1.87, on a T1000.",
+    "The compiler replaces a short branch by a selection, or it predicates the instructions of both sides: every "
+    "thread executes all of them, those of the other side without effect, and no warp diverges.",
 )
 
 Floats = NDArray[np.float32]
@@ -94,10 +93,10 @@ Shape = int | tuple[int, int]
 
 
 class Way(NamedTuple):
-    """A kernel, the shape of its blocks, and the function that each thread of a block applies."""
+    """A kernel, the index of the function that each thread of a block applies, and the shape of the block."""
 
     kernel: str
-    numbers: NDArray[np.int64]
+    functions: NDArray[np.int64]
     block: Shape = BLOCK
 
 
@@ -124,9 +123,9 @@ SHORT = {IN_LOOPS: Way("sides<Even>", LINE % 2), SELECTED: Way("select<Even>", L
 WAYS = CHOICES | CONDITIONS | SHORT
 
 
-def reference(x: Floats, numbers: NDArray[np.int64], passes: int) -> Floats:
-    """Return the numbers after `passes` multiply-adds by the function of each thread, in double precision."""
-    factor = 1 - (np.resize(numbers, x.size) + 1) / 1024
+def reference(x: Floats, functions: NDArray[np.int64], passes: int) -> Floats:
+    """Return x after `passes` multiply-adds by the function of each thread, computed in double precision."""
+    factor = 1 - (np.resize(functions, x.size) + 1) / 1024
     y = x.astype(np.float64)
     for _ in range(passes):
         y = y * factor + 1
@@ -134,7 +133,7 @@ def reference(x: Floats, numbers: NDArray[np.int64], passes: int) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way on some numbers, and time it on all."""
+    """Check every variant on some elements, and time it on all."""
     limit = arithmetic_limit(device)
     block = np.random.default_rng().random(min(size, INPUT_BLOCK), np.float32)
     x = repeated(block, size)
@@ -144,13 +143,13 @@ def run(device: cuda.Device, size: int) -> Result:
     def variant(name: str, passes: int, amount: float) -> Variant:
         way = WAYS[name]
         few = min(size, CHECKED)
-        # The kernel whose sides are one multiply-add has no loop to tell how often.
-        times = () if name == SELECTED else (passes,)
+        # The kernel whose sides are one multiply-add has no loop, and so no argument for its passes.
+        arguments = () if name == SELECTED else (passes,)
         check, timed = (
-            module[way.kernel][blocks_for(n, BLOCK), way.block].bind(x, out, n, *times) for n in (few, size)
+            module[way.kernel][blocks_for(n, BLOCK), way.block].bind(x, out, n, *arguments) for n in (few, size)
         )
         return Variant(
-            name=name, launch=check, output=out[:few], expected=reference(block[:few], way.numbers, passes),
+            name=name, launch=check, output=out[:few], expected=reference(block[:few], way.functions, passes),
             tolerance=TOLERANCE, timed=timed, amount=amount,
             columns={"course ms": COURSE_MS[name]} if name in COURSE_MS else {},
         )  # fmt: skip  # grouped by meaning
@@ -166,17 +165,16 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = []
     if timing.available() or counters.available():
         column = "ms" if timing.available() else "instructions"
-        found = {
+        measured = {
             passes: measure([computing(name, passes) for name in CHOICES], None, EXPLAINED_BY, quick=True)
             for passes in CURVE
         }
-        pictures = [curve(found, column)]
+        pictures = [curve(measured, column)]
     return Result(rows, limit, notes=NOTES, pictures=pictures, tables=tables)
 
 
-def curve(found: Mapping[int, Sequence[Row]], column: str) -> Curve:
-    """Return the time or the instructions of each way, against the passes of a function."""
-    lines = {
-        name: points(found, rows, column) for name, rows in zip(CHOICES, zip(*found.values(), strict=True), strict=True)
-    }
-    return Curve("length", "multiply-adds of a function", column, lines, logarithmic="xy")
+def curve(measured: Mapping[int, Sequence[Row]], column: str) -> Curve:
+    """Return the time or the instructions of each choice of functions, against the passes of a function."""
+    by_choice = zip(CHOICES, zip(*measured.values(), strict=True), strict=True)
+    lines = {name: points(measured, rows, column) for name, rows in by_choice}
+    return Curve("length", "multiply-adds per function", column, lines, logarithmic="xy")

@@ -9,20 +9,20 @@ On the simulator, which checks, counts and does not time:
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught
     no barriers                                                caught
-    global atomics          513          11,397        15,460  right
-    block's own           1,098          13,484        47,693  right
-    own, system scope     1,098          13,484        48,206  right
-    own, device scope     1,098          13,484        48,206  right
-    own, block scope      1,098          13,484        48,206  right
-    CUB's block sort        513             520       257,760  right
-    shared memory           513           2,056        44,060  right
+    global atomics          513          11,487        15,460  right
+    private counters      1,098          13,572        47,693  right
+    system scope          1,098          13,572        48,206  right
+    device scope          1,098          13,572        48,206  right
+    block scope           1,098          13,572        48,206  right
+    CUB's BlockHistogram    513             520       257,760  right
+    shared memory           513           2,054        44,060  right
     four loads in flight    129             517        47,765  right
     fetch_sub, removal                                         right
     fetch_and, flags                                           right
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:188), which block
+    0x7f…, allocated at library_tour/course/histogram.py:191), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
@@ -30,14 +30,14 @@ On the simulator, which checks, counts and does not time:
     no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
     updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/histogram.py:196), which block (0, 0, 0), thread (8, 0, 0)
+    library_tour/course/histogram.py:199), which block (0, 0, 0), thread (8, 0, 0)
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
-    The counters are those of 256 bins and of values spread evenly over [0, 1).
-    A scope names the threads that may use a counter at the same time. Only a block
-    uses its own counters, so all three scopes give the right counts; a wider scope
-    promises more, and may cost more.
+    The columns count the run with 256 bins and values spread evenly over [0, 1).
+    A scope names the threads that may use a counter at the same time. Private
+    counters are used by one block only, so all three scopes give the right counts.
+    A wider scope promises more and may cost more.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ BLOCK = 256
 BINS = (10, 256)
 KERNELS = {
     "global atomics": "histogram_atomic<{}>",
-    "block's own": "histogram_private<{}>",
-    "own, system scope": "histogram_scoped<{}, cuda::thread_scope_system>",
-    "own, device scope": "histogram_scoped<{}, cuda::thread_scope_device>",
-    "own, block scope": "histogram_scoped<{}, cuda::thread_scope_block>",
-    "CUB's block sort": "histogram_cub<{}>",
+    "private counters": "histogram_private<{}>",
+    "system scope": "histogram_scoped<{}, cuda::thread_scope_system>",
+    "device scope": "histogram_scoped<{}, cuda::thread_scope_device>",
+    "block scope": "histogram_scoped<{}, cuda::thread_scope_block>",
+    "CUB's BlockHistogram": "histogram_cub<{}>",
     "shared memory": "histogram_shared<{}>",
     "four loads in flight": "histogram_vector<{}, 4>",
 }
 RACE, UNORDERED = "histogram_racy<10>", "histogram_unordered<10>"
 REMOVE, EMPTY = f"histogram_remove<{BINS[-1]}>", f"empty_bins<{BINS[-1]}>"
-FEW = 400  # values, which leave some of the bins empty
+FEW = 400  # values, so few that some bins stay empty
 EXPLAINED_BY = ("loads", "atomic sectors", "instructions")
 
 Floats = NDArray[np.float32]
@@ -104,7 +104,10 @@ def run(device: cuda.Device, size: int) -> Result:
             cases[f"{bins}{kind}"] = measure(make_variants(device, values, bins, expected), limit, EXPLAINED_BY)
     rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
-        note = f"The columns are {limit.unit} for so many bins, of values spread evenly over [0, 1) or all 0.5."
+        note = (
+            f"The columns are {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) or, "
+            "under 'equal', are all 0.5."
+        )
         rows = [of_slowest(row, limit) for row in rows]
         bars = {
             row.name: {in_words(case): float(row.values[case]) for case in sorted(cases) if case in row.values}
@@ -112,30 +115,30 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:
-        note = f"The counters are those of {BINS[-1]} bins and of values spread evenly over [0, 1)."
+        note = f"The columns count the run with {BINS[-1]} bins and values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
     wrong = all_shown_wrong({"no atomics": race, "no barriers": unordered})
     notes = [
         note,
-        "A scope names the threads that may use a counter at the same time. Only a block uses its own counters, so all "
-        "three scopes give the right counts; a wider scope promises more, and may cost more.",
+        "A scope names the threads that may use a counter at the same time. Private counters are used by one block "
+        "only, so all three scopes give the right counts. A wider scope promises more and may cost more.",
     ]
     return Result([*wrong, *rows, *other_operations(uniform)], limit, pictures=pictures, notes=notes)
 
 
 def other_operations(values: Floats) -> list[Row]:
-    """Take values out of the counts by fetch_sub, and find the bins without a value by fetch_and."""
+    """Remove values from the counts by fetch_sub, and find the empty bins by fetch_and."""
     bins, module = BINS[-1], load_all()
     values = values[:FEW]
     out = values[: values.size // 2]
     counts, mask = cuda.to_device(reference(values, bins)), cuda.full(bins // 32 + 1, 2**32 - 1, np.uint32)
-    place = cuda.to_device(values)
-    module[REMOVE][1, BLOCK](place, counts, out.size)
-    module[EMPTY][1, BLOCK](place, mask, values.size)
-    removed = compare("fetch_sub: counts of the rest", counts.to_host(), reference(values[out.size :], bins))
+    device_values = cuda.to_device(values)
+    module[REMOVE][1, BLOCK](device_values, counts, out.size)
+    module[EMPTY][1, BLOCK](device_values, mask, values.size)
+    removed = compare("fetch_sub: the counts of the remaining values", counts.to_host(), reference(values[out.size :], bins))
     empty = np.unpackbits(mask.to_host().view(np.uint8), bitorder="little")[: bins + 1]
-    cleared = compare("fetch_and: the bins without a value", empty == 1, reference(values, bins) == 0)
+    cleared = compare("fetch_and: the empty bins", empty == 1, reference(values, bins) == 0)
     return [Row("fetch_sub, removal", check=removed), Row("fetch_and, flags", check=cleared)]
 
 
@@ -151,7 +154,7 @@ def kernels_for(bins: int) -> dict[str, str]:
 
 
 def load_all() -> cuda.Module:
-    """Compile all kernels of this stop in one go, since CUB's headers take long to compile."""
+    """Compile all kernels of this stop at once, since CUB's headers take long to compile."""
     return load(
         "histogram",
         names=[RACE, UNORDERED, REMOVE, EMPTY, *(kernel for bins in BINS for kernel in kernels_for(bins).values())],
@@ -159,7 +162,7 @@ def load_all() -> cuda.Module:
 
 
 def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expected: Counts) -> list[Variant]:
-    """Return the ways to count `values`. Setting the counters to zero is part of the timed work."""
+    """Return the variants that count `values`. Setting the counters to zero is part of the timed work."""
     kernels, module = kernels_for(bins), load_all()
     most = device.sm_count * device.properties.max_threads_per_sm // BLOCK
     counts, work = cuda.empty(bins + 1, np.uint32), cuda.empty(most * (bins + 1), np.uint32)
@@ -191,7 +194,7 @@ def race() -> str:
 
 
 def unordered() -> str:
-    """Count in a block's own counters without barriers and return a sentence on the values that were lost."""
+    """Count in private counters without barriers and return a sentence on the values that were lost."""
     values = np.random.default_rng(0).random(2**12, np.float32)
     counts, work = cuda.zeros(11, np.uint32), cuda.zeros(16 * 11, np.uint32)
     load_all()[UNORDERED][16, BLOCK](cuda.to_device(values), counts, work, values.size)

@@ -1,50 +1,50 @@
-"""Wait for the other threads of a warp, of a block, and of the whole grid, and ask them something meanwhile.
+"""Barriers that wait for the threads of a warp, of a block and of the whole grid, and votes that ask them.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run synchronization
-    synchronization: Waiting for a warp, a block and the grid, and votes
-    size 16,389: numbers to smooth
-                                loads  stores  instructions  check
-    ────────────────────────────────────────────────────────────────
-    a launch a step             2,580   1,290        45,850  right
-    cooperative launch          2,580   1,290        55,846  right
-    more blocks than fit                                     refused
-    no __syncthreads()                                       caught
-    no __syncwarp()                                          caught
-    block's barrier for a grid                               caught
-    grid.sync(), plain launch                                caught
+    synchronization: Barriers for a warp, a block and the grid, and votes
+    size 16,389: elements to smooth
+                               loads  stores  instructions  check
+    ───────────────────────────────────────────────────────────────
+    one launch per step        2,580   1,290        45,850  right
+    cooperative launch         2,580   1,290        55,846  right
+    more blocks than fit                                    refused
+    no __syncthreads()                                      caught
+    no __syncwarp()                                         caught
+    block barrier for a grid                                caught
+    grid.sync(), plain launch                               caught
     more blocks than fit: smooth_steps<Grid>: a cooperative grid of (1048576, 1, 1)
     has 1048576 blocks, and 1056 blocks of 256 threads and 0 bytes of dynamic shared
     memory can be resident at once (8 on each of 132 multiprocessors)
-    no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:43: race:
+    no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:42: race:
     it reads 4 bytes of shared memory at 0x7fc (1020 bytes into
-    reverse_hasty::numbers), which block (0, 0, 0), thread (255, 0, 0) wrote at
-    kernels/synchronization.cu:42, and nothing puts one before the other; block (0,
+    reverse_hasty::elements), which block (0, 0, 0), thread (255, 0, 0) wrote at
+    kernels/synchronization.cu:41, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r13, [%r12]'
-        43 | out[first + threadIdx.x] = numbers[BLOCK - 1 - threadIdx.x];
-    no __syncwarp(): kernel reverse_warp_hasty at kernels/synchronization.cu:74:
+        42 | out[first + threadIdx.x] = elements[BLOCK - 1 - threadIdx.x];
+    no __syncwarp(): kernel reverse_warp_hasty at kernels/synchronization.cu:73:
     race: it reads 4 bytes of shared memory at 0x47c (124 bytes into
-    reverse_warp_hasty::numbers), which block (0, 0, 0), thread (31, 0, 0) wrote at
-    kernels/synchronization.cu:73, and nothing puts one before the other; block (0,
+    reverse_warp_hasty::elements), which block (0, 0, 0), thread (31, 0, 0) wrote at
+    kernels/synchronization.cu:72, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r11, [%r10]'
-        74 | out[i] = numbers[threadIdx.x ^ 31];
-    block's barrier for a grid: kernel smooth_steps<Block> at
-    kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
+        73 | out[i] = elements[threadIdx.x ^ 31];
+    block barrier for a grid: kernel smooth_steps<Block> at
+    kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:320), which block (1, 0, 0),
-    thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
+    allocated at library_tour/course/synchronization.py:323), which block (1, 0, 0),
+    thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
-        110 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
+        109 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
     1]);
         the same at 1 more instruction of this line (unrolled loops have several)
     grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
     (CUDA_ERROR_LAUNCH_FAILED)
-    kernel smooth_steps<Grid> at kernels/synchronization.cu:132 (inlined from
+    kernel smooth_steps<Grid> at kernels/synchronization.cu:131 (inlined from
     …/cooperative_groups.h:180): trap executed; block (0, 0, 0), thread (0, 0, 0),
     instruction 'trap'
-        132 | Scope::sync();
+        131 | Scope::sync();
     Within a warp and within a block
                                   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────
@@ -53,25 +53,25 @@ On the simulator, which checks, counts and does not time:
     _count(), _and(), _or()          72      27         1,809  right
     __syncwarp()                     72      72         1,584  right
     ballot, all, any                 72     216         2,304  right
-    __syncthreads() waits for all threads of the block and makes what they have
-    written visible to it. It may stand in a branch that all threads of the block
+    __syncthreads() waits for all threads of the block and makes their writes
+    visible to each other. It may stand in a branch that all threads of the block
     take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() also
-    tell every thread for how many threads, whether for all, and whether for any a
-    condition holds.
-    __syncwarp() does the same for the lanes of a warp, which need not go together
-    otherwise. The votes __all_sync(), __any_sync() and __ballot_sync() bring the
-    lanes together to ask them, but are no memory barriers: what a lane has stored,
-    the others may read only after __syncwarp().
+    tell every thread for how many threads a condition holds, whether for all, and
+    whether for any.
+    __syncwarp() does the same for the lanes of a warp, which otherwise need not run
+    in step. The votes __all_sync(), __any_sync() and __ballot_sync() ask all lanes,
+    but are not memory barriers: other lanes may read what a lane has stored only
+    after __syncwarp().
     The blocks of an ordinary launch may run one after another, so none may wait for
-    another one. Work that needs all results of the step before is split into
-    launches, and each begins when the one before has ended. A cooperative launch
-    has only as many blocks as the device holds at once, and so its kernel can wait
-    for the grid.
-    On an H200 a wait for a warp takes a cycle or two, for a block of 1,024 threads
-    78 cycles, and for the grid some 1,900 cycles, or a microsecond. That is less
-    than the host takes for a launch, which shows where a step has little to do; the
-    kernel also keeps what it has in registers and shared memory. The kernels within
-    a warp and a block have so little to do that each takes as long as a launch.
+    another. Work that needs all results of the step before is split into launches,
+    and each begins when the one before has ended. A cooperative launch has only as
+    many blocks as the device holds at once, so its kernel can wait for the grid.
+    On an H200 a barrier for a warp takes about 2 cycles, for a block of 1,024
+    threads 78 cycles, and for the grid about 1,900 cycles, or a microsecond. A
+    launch takes the host longer than that, so one cooperative launch wins where a
+    step has little to do. Its kernel also keeps its registers and shared memory
+    between steps. The kernels within a warp and a block have so little to do that
+    each takes as long as a launch.
 """
 
 from __future__ import annotations
@@ -93,34 +93,34 @@ from ..stop import Curve, Result, Row, Size, Value
 from ..variants import Variant, measure, points
 from ..wrong import all_shown_wrong
 
-TITLE = "Waiting for a warp, a block and the grid, and votes"
-SIZE = Size("numbers to smooth", full=2**26 + 5, small=2**14 + 5)
+TITLE = "Barriers for a warp, a block and the grid, and votes"
+SIZE = Size("elements to smooth", full=2**26 + 5, small=2**14 + 5)
 BLOCK, WARP = 256, 32
-BLOCKS = 9  # of the kernels that do not wait for the grid
-CHECKED = 2**12 + 5  # numbers that are smoothed and compared
+BLOCKS = 9  # for the kernels that do not wait for the grid
+CHECKED = 2**12 + 5  # elements that are smoothed and compared
 STEPS = 10
-STEPWISE, AT_ONCE = "a launch a step", "cooperative launch"
+STEPWISE, AT_ONCE = "one launch per step", "cooperative launch"
 STEPS_NAMES = ("smooth_steps<Grid>", "smooth_steps<Block>")
 WAITS = {"__syncwarp()": "wait<Warp>", "__syncthreads()": "wait<Block>", "grid.sync()": "wait<Grid>"}
-ROUNDS = 32  # of a kernel that does nothing but wait
+ROUNDS = 32  # of the kernel that does nothing but wait
 CURVE = tuple(2**power for power in range(10, 26, 2))
 EXPLAINED_BY = ("loads", "stores", "instructions")
 LOCAL_TABLE = "Within a warp and within a block"
-CYCLES_TABLE = "Cycles of a wait, by the threads of a block"
+CYCLES_TABLE = "Cycles per barrier, by the threads per block"
 NOTES = (
-    "__syncthreads() waits for all threads of the block and makes what they have written visible to it. It may stand "
-    "in a branch that all threads of the block take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() "
-    "also tell every thread for how many threads, whether for all, and whether for any a condition holds.",
-    "__syncwarp() does the same for the lanes of a warp, which need not go together otherwise. The votes "
-    "__all_sync(), __any_sync() and __ballot_sync() bring the lanes together to ask them, but are no memory barriers: "
-    "what a lane has stored, the others may read only after __syncwarp().",
-    "The blocks of an ordinary launch may run one after another, so none may wait for another one. Work that needs "
-    "all results of the step before is split into launches, and each begins when the one before has ended. A "
-    "cooperative launch has only as many blocks as the device holds at once, and so its kernel can wait for the grid.",
-    "On an H200 a wait for a warp takes a cycle or two, for a block of 1,024 threads 78 cycles, and for the grid some "
-    "1,900 cycles, or a microsecond. That is less than the host takes for a launch, which shows where a step has "
-    "little to do; the kernel also keeps what it has in registers and shared memory. The kernels within a warp and a "
-    "block have so little to do that each takes as long as a launch.",
+    "__syncthreads() waits for all threads of the block and makes their writes visible to each other. It may stand in "
+    "a branch that all threads of the block take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() "
+    "also tell every thread for how many threads a condition holds, whether for all, and whether for any.",
+    "__syncwarp() does the same for the lanes of a warp, which otherwise need not run in step. The votes __all_sync(), "
+    "__any_sync() and __ballot_sync() ask all lanes, but are not memory barriers: other lanes may read what a lane has "
+    "stored only after __syncwarp().",
+    "The blocks of an ordinary launch may run one after another, so none may wait for another. Work that needs all "
+    "results of the step before is split into launches, and each begins when the one before has ended. A cooperative "
+    "launch has only as many blocks as the device holds at once, so its kernel can wait for the grid.",
+    "On an H200 a barrier for a warp takes about 2 cycles, for a block of 1,024 threads 78 cycles, and for the grid "
+    "about 1,900 cycles, or a microsecond. A launch takes the host longer than that, so one cooperative launch wins "
+    "where a step has little to do. Its kernel also keeps its registers and shared memory between steps. The kernels "
+    "within a warp and a block have so little to do that each takes as long as a launch.",
 )
 
 Integers = NDArray[np.int32]
@@ -128,32 +128,35 @@ Floats = NDArray[np.float32]
 
 
 def reversed_in(x: Integers, length: int) -> Integers:
-    """Return the numbers with each group of so many reversed."""
+    """Return x with each group of `length` elements reversed."""
     return x.reshape(-1, length)[:, ::-1].ravel()
 
 
 def every_second_reversed(x: Integers) -> Integers:
-    """Return the numbers with those of every second block reversed."""
+    """Return x with the elements of every second block reversed."""
     blocks = x.reshape(-1, BLOCK).copy()
     blocks[::2] = blocks[::2, ::-1]
     return blocks.ravel()
 
 
 def votes_of_blocks(x: Integers) -> Integers:
-    """Return for how many, whether for all and whether for any of a block's numbers it holds that they are positive."""
+    """Return for each block how many of its elements are positive, whether all are, and whether any is."""
     positive = x.reshape(-1, BLOCK) > 0
     return np.stack([positive.sum(1), positive.all(1), positive.any(1)], axis=1).astype(np.int32).ravel()
 
 
 def votes_of_warps(x: Integers) -> Integers:
-    """Return the bits of a warp's lanes whose numbers are positive, whether all are, and whether any is."""
+    """Return for each warp the bits of the lanes with positive elements, whether all are, and whether any is."""
     positive = x.reshape(-1, WARP) > 0
     bits = np.packbits(positive, axis=1, bitorder="little").view(np.int32)[:, 0]
     return np.stack([bits, positive.all(1), positive.any(1)], axis=1).astype(np.int32).ravel()
 
 
 def smoothed(x: Floats, steps: int) -> Floats:
-    """Return the numbers of a ring after each has become the mean of its neighbours so often, in double precision."""
+    """Return the elements of a ring after `steps` steps, computed in double precision.
+
+    In a step each element becomes the mean of its neighbours.
+    """
     y = x.astype(np.float64)
     for _ in range(steps):
         y = (np.roll(y, 1) + np.roll(y, -1)) / 2
@@ -161,7 +164,7 @@ def smoothed(x: Floats, steps: int) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every kind of wait and vote; time the steps of a grid by launches and in one kernel; leave out waits."""
+    """Check every barrier and vote; time the steps of a grid by launches and in one kernel; leave out barriers."""
     random = np.random.default_rng()
     module, limit = load_all(), copy_limit(device)
     rows = measure(smoothing(device, module, random, size), limit, EXPLAINED_BY)
@@ -170,7 +173,7 @@ def run(device: cuda.Device, size: int) -> Result:
         {
             "no __syncthreads()": no_block_barrier,
             "no __syncwarp()": no_warp_barrier,
-            "block's barrier for a grid": block_for_grid,
+            "block barrier for a grid": block_for_grid,
             "grid.sync(), plain launch": plain_launch,
         }
     )
@@ -188,7 +191,7 @@ def load_all() -> cuda.Module:
 
 
 def smoothing(device: cuda.Device, module: cuda.Module, random: np.random.Generator, size: int) -> list[Variant]:
-    """Return the two ways to take steps that need all of the step before, checked on few numbers and timed on all."""
+    """Return the two variants whose steps need all of the step before, checked on few elements and timed on all."""
     few = min(size, CHECKED)
     host = random.random(few, np.float32)
     a = repeated(host, size)
@@ -238,7 +241,7 @@ def too_many(module: cuda.Module) -> Row:
 def local_variants(module: cuda.Module, random: np.random.Generator) -> list[Variant]:
     """Return the kernels whose threads wait for their block or their warp."""
     host = random.integers(-1, 100, BLOCKS * BLOCK).astype(np.int32)
-    # For all, for some and for none the condition holds; the sign is one of a ballot's 32 bits.
+    # The condition holds for all, for none and for some elements of a block. In a ballot, lane 31 is the sign bit.
     host[:BLOCK], host[BLOCK : 2 * BLOCK] = 1, -1
     x = cuda.to_device(host)
     cases = {
@@ -261,50 +264,50 @@ def local_variants(module: cuda.Module, random: np.random.Generator) -> list[Var
 
 
 def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
-    """Return how many cycles each wait takes, by the threads of a block."""
-    found = cuda.empty(1, np.int64)
+    """Return the cycles that each barrier takes, by the threads per block."""
+    counter = cuda.empty(1, np.int64)
     rows = []
     for name, kernel in WAITS.items():
         values: dict[str, Value] = {}
         for block in (32, 256, 1024):
             blocks = device.sm_count if kernel == WAITS["grid.sync()"] else 1
-            module[kernel].configure(blocks, block, cooperative=True)(found)
-            values[f"{block:,}"] = float(on_host(found)[0]) / ROUNDS
+            module[kernel].configure(blocks, block, cooperative=True)(counter)
+            values[f"{block:,}"] = float(on_host(counter)[0]) / ROUNDS
         rows.append(Row(name, values))
     return rows
 
 
 def curve(device: cuda.Device, module: cuda.Module, random: np.random.Generator, most: int) -> Curve:
-    """Return the time of a step against the numbers, at most so many, by launches and in one kernel."""
-    sizes = [*(numbers for numbers in CURVE if numbers < most), most]
-    found = [measure(smoothing(device, module, random, size), None, quick=True) for size in sizes]
+    """Return the time of a step against the size, up to `most` elements, by launches and in one kernel."""
+    sizes = [*(size for size in CURVE if size < most), most]
+    measured = [measure(smoothing(device, module, random, size), None, quick=True) for size in sizes]
     lines = {
         name: [(size, 1e3 * ms / STEPS) for size, ms in points(sizes, rows, "ms")]
-        for name, rows in zip((STEPWISE, AT_ONCE), zip(*found, strict=True), strict=True)
+        for name, rows in zip((STEPWISE, AT_ONCE), zip(*measured, strict=True), strict=True)
     }
-    return Curve("steps", "numbers", "µs a step", lines, logarithmic="xy")
+    return Curve("steps", "elements", "µs per step", lines, logarithmic="xy")
 
 
 def no_block_barrier() -> str:
-    """Reverse the numbers of a block without its barrier."""
+    """Reverse the elements of a block without its barrier."""
     return hasty("reverse_hasty", BLOCK)
 
 
 def no_warp_barrier() -> str:
-    """Reverse the numbers of each warp without its barrier."""
+    """Reverse the elements of each warp without its barrier."""
     return hasty("reverse_warp_hasty", WARP)
 
 
 def hasty(kernel: str, length: int) -> str:
-    """Run a kernel without its barrier; return a sentence where its result is wrong too."""
+    """Run a kernel without its barrier; return a sentence if its result is wrong too, else an empty one."""
     x, out = np.arange(BLOCK, dtype=np.int32), cuda.zeros(BLOCK, np.int32)
     load_all()[kernel][1, BLOCK](cuda.to_device(x), out)
     wrong = np.count_nonzero(on_host(out) != reversed_in(x, length))
-    return f"{wrong} of {x.size} numbers are wrong." if wrong else ""
+    return f"{wrong} of {x.size} elements are wrong." if wrong else ""
 
 
 def block_for_grid() -> str:
-    """Wait for the own block alone where a step needs what all blocks have done."""
+    """Wait for the threads of one block where a step needs the results of all blocks."""
     return all_steps(STEPS_NAMES[1], cooperative=True)
 
 
@@ -314,10 +317,10 @@ def plain_launch() -> str:
 
 
 def all_steps(kernel: str, *, cooperative: bool) -> str:
-    """Take all steps in one kernel; return a sentence where the result is wrong."""
+    """Take all steps in one kernel; return a sentence if the result is wrong, else an empty one."""
     host = np.random.default_rng(0).random(2 * BLOCK, np.float32)
     a = cuda.to_device(host)
     b = cuda.zeros_like(a)
     load_all()[kernel].configure(2, BLOCK, cooperative=cooperative)(a, b, host.size, STEPS)
     wrong = np.count_nonzero(np.abs(on_host(a) - smoothed(host, STEPS)) > 1e-6)
-    return f"{wrong} of {host.size} numbers are wrong." if wrong else ""
+    return f"{wrong} of {host.size} elements are wrong." if wrong else ""

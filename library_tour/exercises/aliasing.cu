@@ -1,7 +1,7 @@
-// Divide each number of a table by the sum of its column, in place, and write the sums too. The table has PLANES rows of
-// n numbers, and a thread has one column.
+// Divide each element of a table by the sum of its column, in place, and write the sums too. The table has PLANES rows
+// of n elements. Each thread handles one column.
 //
-// The result is right, but a thread loads 23 numbers and stores 17, many of which it knows already.
+// The result is right, but each thread makes 23 loads and 17 stores, many of values that it already has.
 
 constexpr int PLANES = 8;
 

@@ -1,5 +1,5 @@
-// Numbers of even index are halved and get one added, `passes` times; from those of odd index, one is subtracted as
-// often. A block has 256 threads and computes 256 numbers.
+// In each of `passes` passes, elements with an even index are halved and get one added; elements with an odd index get
+// one subtracted. A block has 256 threads and computes 256 elements.
 //
 // The result is right, but every warp executes both loops.
 

@@ -1,4 +1,4 @@
-// Count how often each side of a die was thrown; the counts are zero at the beginning.
+// Count how often each side of a die was thrown. The counts are zero at the beginning.
 //
 // The result is right, but every throw makes an atomic addition to global memory.
 

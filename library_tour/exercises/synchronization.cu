@@ -1,7 +1,7 @@
-// Replace each number of a block by the sum of the block's numbers up to it; blocks have 256 threads.
+// Replace each element of a block by the sum of all elements of the block up to it. A block has 256 threads.
 //
-// In each round a thread adds the sum of the thread that is `step` before it. There is a race: the results
-// may be right by chance.
+// In each round a thread adds the sum of the thread that is `step` before it. There is a race, so the results may be
+// right by chance.
 
 constexpr int BLOCK = 256;
 

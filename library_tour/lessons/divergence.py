@@ -17,7 +17,7 @@ BLOCKS, BLOCK, PASSES = 4, 256, 64
 
 
 def reference(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Halve the numbers of even index and add one, again and again; subtract one from the others as often."""
+    """Return x after all passes: each halves the elements of even index and adds one, and subtracts one elsewhere."""
     even = np.arange(x.size) % 2 == 0
     for _ in range(PASSES):
         x = np.where(even, x * np.float32(0.5) + np.float32(1), x - np.float32(1))
@@ -25,70 +25,85 @@ def reference(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tup
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Compute all numbers; count the lanes that are active in an instruction."""
+    """Compute all elements; count the lanes that are active per instruction."""
     x = np.random.default_rng(5).integers(-999, 1000, BLOCKS * BLOCK).astype(np.float32)
     out = poisoned(x.size, np.float32)
     launch = answer["two_ways"][BLOCKS, BLOCK].bind(cuda.to_device(x), out, PASSES)
     counted = counters.count(launch, ["active lanes"])
-    yield compare(f"{x.size:,} numbers, each by its own rule", out.to_host(), reference(x), 1e-3)
+    yield compare(f"{x.size:,} elements, each by its own rule", out.to_host(), reference(x), 1e-3)
     idle = 32 - float(counted["active lanes"])
-    yield at_most("fewer than one lane of 32 is idle, in the mean of all instructions", idle, 0.99)
+    yield at_most("fewer than one lane of 32 is idle, on average over all instructions", idle, 0.99)
 
 
 LESSON = Lesson(
+    why="A kernel in which each thread applies one of eight functions takes 2.58 ms on an H200 when whole warps choose "
+    "the same function. It takes 19.6 ms when neighbouring threads choose different ones. The work per thread is the "
+    "same in both.\n\n"
+    "Branches are not slow in themselves. What matters is which threads decide alike, and that is often a choice of "
+    "indices.",
     learn=[
-        "A warp executes one instruction at a time, so a branch that its lanes take differently costs both sides.",
-        "Which conditions on `threadIdx` split warps, in blocks of one and of two dimensions.",
-        "Why a short branch costs nothing of that kind: the compiler selects a value instead.",
+        "say from a condition on `threadIdx` whether it splits warps, in blocks of one and of two dimensions.",
+        "assign work to threads so that whole warps decide alike.",
+        "say when the compiler removes a branch, so that it costs nothing.",
     ],
+    idea="A warp executes one instruction at a time, for all of its 32 lanes. When a condition differs between lanes, "
+    "the warp executes both sides, one after the other, and on each side the lanes that did not take it are idle. This "
+    "is **divergence**, and the time is T(condition) + T(then) + T(else). When all 32 lanes agree, the warp executes "
+    "one side only. Different warps do not wait for each other's branches.\n\n"
+    "Threads are numbered along x first, and each 32 consecutive ones form a warp. In a block of 16 x 16 threads a "
+    "warp has two rows of 16.\n\n"
+    "The rule of thumb: let conditions depend on `threadIdx.x / 32` or on data that whole warps share, and not on "
+    "`threadIdx.x % n`.",
     steps=[
         Step(
             name="8 functions, by lane",
             shows=["apply", "ByLane", "choose<ByLane>"],
-            text="Each thread applies one of eight functions, which `threadIdx.x % 8` picks. Every warp has threads "
-            "for each of them, and executes all eight, with four lanes at a time.",
+            text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. Every warp has lanes for "
+            "each function, so it executes all eight, with four lanes active at a time.",
         ),
         Step(
             name="8 functions, by warp",
             shows=["ByWarp", "choose<ByWarp>"],
-            text="The same eight functions, which the number of the warp picks. All lanes of a warp agree, and it "
-            "executes one function.",
+            text="The same eight functions, picked by the index of the warp. All lanes of a warp agree, and it executes "
+            "one function.",
         ),
         Step(
-            name="two sides of an if",
+            name="conditions of an if",
             shows=["Even", "First", "EvenRow", "FirstRow", "sides"],
-            text="Conditions on the index of a thread. `threadIdx.x % 2` splits every warp; `threadIdx.x < s` splits "
-            "at most one, and none where `s` is a multiple of 32. Threads are numbered along x first, so a warp of a "
-            "block of 16 x 16 has two rows.",
+            text="`threadIdx.x % 2` splits every warp. `threadIdx.x < s` splits at most one warp per block, and none if "
+            "`s` is a multiple of 32. In a block of 16 x 16 threads `threadIdx.y % 2` splits every warp too, since each "
+            "has two rows. In a block of 32 x 8 it splits none.",
             compared_with="8 functions, by lane",
         ),
         Step(
             name="x % 2, selected",
             shows=["select"],
-            text="The loop has only one pass. Both sides are one multiply-add, and the compiler lets each thread "
-            "select its factor: no thread branches.",
+            text="Both sides are a single multiply-add. The compiler lets each thread select its factor instead of "
+            "branching, so no warp diverges.",
         ),
     ],
     look_at=[
-        "The column 'active lanes': with eight functions by lane, four lanes of 32 work at a time, and the warp "
-        "executes about eight times the instructions.",
-        "The rows of the second table that have all lanes active are those whose condition is the same for a whole "
-        "warp.",
-        "In the last table, the selected branch has all lanes active, though its condition splits every warp.",
+        "The column 'active lanes' is the average number of lanes that take part in an instruction, ideally 32. With "
+        "eight functions by lane it is about four, and the warps execute about eight times as many instructions.",
+        "In the second table, the rows with all lanes active are those whose condition is the same within every warp.",
+        "In the last table, the selected branch has all lanes active although its condition splits every warp.",
+        "The curve shows when divergence matters. With one multiply-add per function, eight functions take twice as "
+        "long as one on the H200, since all lanes share the time for memory. With 512, they take 7.7 times as long.",
     ],
     exercise=Exercise(
-        task="Numbers of even index follow one rule, and those of odd index another. Thread `i` computes number `i`, "
-        "so every warp executes both rules. Let each thread take another number, so that the lanes of a warp follow "
-        "the same rule. A block has 256 threads and computes 256 numbers.",
+        task="Elements with an even index follow one rule, elements with an odd index another. Thread `i` computes "
+        "element `i`, so every warp executes both rules. Assign the elements to threads differently, so that all lanes "
+        "of a warp follow the same rule. A block has 256 threads and computes 256 elements.",
         hints=[
-            "Let the first half of the block's warps take the even numbers and the second half the odd ones. Which "
-            "number does a thread of each half take?",
+            "Which element a thread computes is up to you, as long as each element is computed once.",
+            "Let the first half of the warps of a block take the even elements, and the second half the odd ones.",
+            "The `k`-th thread of each half takes element `2 * k` or `2 * k + 1` of the block.",
         ],
-        answer="The first 128 threads take the numbers of even index, the others those of odd index, so the condition "
-        "is the same within a warp. The price is a stride of two in memory: each load uses half of the bytes that it "
-        "moves. Where the rules take long, as here, that is the smaller price.",
+        answer="The first 128 threads take the elements with an even index, the others those with an odd index. The "
+        "condition is now the same within each warp. The price is a stride of two in memory: each load uses half of "
+        "the bytes that it fetches. When the rules take long, as here, that is the smaller price.",
         check=check,
     ),
-    course="4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`, are of a course's 256 launches "
-    "over 2^28 numbers, on a T1000.",
+    course="The course measured 4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`. These are "
+    "256 launches over 2^28 elements on a T1000.",
 )

@@ -17,7 +17,7 @@ BLOCKS, BLOCK, SIDES = 4, 128, 6
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Count the throws of a die, more than there are threads; count the atomics of global memory."""
+    """Count the throws of a die, more throws than threads; count the atomics on global memory."""
     for size in (4096, 1999):
         throws = np.random.default_rng(5).integers(0, SIDES, size).astype(np.int32)
         counts = cuda.zeros(SIDES, np.uint32)
@@ -25,75 +25,96 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["atomics"])
         expected = np.bincount(throws, minlength=SIDES).astype(np.uint32)
         yield compare(f"each side of {size:,} throws is counted", counts.to_host(), expected)
-        fact = f"{BLOCKS} blocks of {SIDES} counters make {BLOCKS * SIDES} atomic additions to global memory at most"
+        fact = f"{BLOCKS} blocks with {SIDES} counters make at most {BLOCKS * SIDES} atomic additions to global memory"
         yield at_most(fact, counted["atomics"], BLOCKS * SIDES)
 
 
 LESSON = Lesson(
+    why="A histogram counts how many values fall into each bin. Its loop body is one line, `counts[bin]++`, and in "
+    "parallel that line is wrong: 4,096 values may be counted as 10. With atomics in global memory it is right and "
+    "slow: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads it reaches 4,316 GB/s, 240 "
+    "times as much, and the memory bandwidth is the limit.\n\n"
+    "The same steps serve wherever many threads update few places: counters, queues, sums by key.",
     learn=[
-        "Why `counts[bin]++` by many threads loses counts, and what an atomic addition does about it.",
-        "How counters that fewer threads share, or that lie nearer to them, make the atomics faster.",
-        "Where barriers belong when a block has counters of its own.",
-        "What a thread scope of `cuda::atomic_ref` promises: which threads may use a counter at the same time.",
+        "say why `counts[bin]++` loses counts when many threads execute it.",
+        "speed up atomics by giving each block its own counters, in shared memory.",
+        "place the two barriers that such counters need.",
+        "choose the scope of a `cuda::atomic_ref`.",
     ],
+    idea="`counts[bin]++` is three steps: read the counter, add one, store the result. If two threads read the same "
+    "value, both store the same result, and one count is lost. Such a conflict is a **data race**. An atomic addition "
+    "makes the three steps indivisible.\n\n"
+    "Atomics on the same address are executed one after another. So their speed depends on how many threads share a "
+    "counter, and on how far away it is. Counters in global memory are updated in the L2 cache, which all "
+    "multiprocessors share. Counters in shared memory are updated inside the multiprocessor, and only threads of one "
+    "block meet there.\n\n"
+    "The rule of thumb: count privately per block, in shared memory, and merge once at the end. Two barriers keep the "
+    "phases apart: clear, count, merge.",
     steps=[
         Step(
             name="no atomics",
             shows=["bin_of", "first", "stride", "histogram_racy"],
-            text="A thread reads the counter, adds one and stores the sum. Two threads that read the same value both "
-            "store the same sum, and one count is lost. The simulator reports the race.",
+            text="Each thread reads the counter, adds one and stores the result. Counts get lost, and the simulator "
+            "reports the race.",
         ),
         Step(
             name="global atomics",
             shows=["histogram_atomic"],
-            text="An atomic addition reads, adds and stores in one piece. All threads of the device share the "
-            "counters, and additions to one of them are done one after the other.",
+            text="An atomic addition reads, adds and stores as one indivisible operation. All threads of the device "
+            "share the counters, so many additions wait for one another.",
         ),
         Step(
-            name="block's own",
+            name="private counters",
             shows=["clear", "merge", "histogram_private"],
-            text="Each block counts by itself and adds its counters to the result at the end. One barrier keeps the "
-            "threads from counting before the counters are zero, the other from merging before all have counted. "
-            "The counters still lie in global memory.",
+            text="Each block has counters of its own and adds them to the result at the end. The first barrier keeps "
+            "threads from counting before the counters are zero. The second keeps them from merging before all have "
+            "counted. The counters still lie in global memory.",
         ),
         Step(
-            name="own, block scope",
+            name="block scope",
             shows=["histogram_scoped"],
-            text="`cuda::atomic_ref` says in its type which threads may use the counters at the same time. Those of "
-            "the block are enough here.",
+            text="The type `cuda::atomic_ref` names the **scope**: the threads that may use the counter at the same "
+            "time. Here the threads of the block are enough.",
         ),
         Step(
             name="shared memory",
             shows=["histogram_shared"],
-            text="The block's counters lie in shared memory. Only one line differs from the kernel with counters of "
-            "each block in global memory.",
-            compared_with="block's own",
+            text="The private counters now lie in shared memory. Only one line differs from the kernel with private "
+            "counters in global memory.",
+            compared_with="private counters",
         ),
         Step(
             name="four loads in flight",
             shows=["histogram_vector"],
-            text="A thread loads 16 bytes at a time and has several loads in flight, until memory bandwidth is the "
-            "limit. The times are compared with those of CUB's histogram.",
+            text="Each thread loads four values at a time and has several such loads in flight. Memory bandwidth is "
+            "now the limit.",
         ),
     ],
     look_at=[
-        "The notes of the first two rows: the simulator names the two lines of the race, or the barrier that is "
-        "missing, though the counts may be right by chance.",
-        "The column 'atomic sectors' falls when the counters move into shared memory, to what the merging needs.",
-        "On a GPU, compare the values that are uniform with those that are all equal: with one counter for all, the "
-        "global atomics are slower by far, and the counters in shared memory are not.",
+        "Read the notes of 'no atomics' and 'no barriers'. The simulator names both sides of each race, with their "
+        "lines in the code, even if the counts happen to be right.",
+        "The column 'atomic sectors' falls when the counters move into shared memory. What remains is the merge: "
+        "atomics on shared memory are not counted in this column.",
+        "On a GPU, compare the columns for values spread evenly with the columns for equal values, where all threads "
+        "want the same counter. On the H200 global atomics fall from 18 to 5 GB/s. Counters in shared memory stay at "
+        "2,460 GB/s, since the hardware merges the lanes of a warp that add one to the same counter.",
+        "The three scopes differ by a few percent at most on the H200, and all are slower than `atomicAdd` on the same "
+        "counters. A narrow scope is a permission for the compiler and the hardware, not a promise of speed.",
     ],
     exercise=Exercise(
-        task="Count how often each side of a die was thrown. Every throw makes an atomic addition to global memory so "
-        "far. Let each block count in shared memory first, so that it makes at most six of them.",
+        task="Count how often each side of a die was thrown. So far every throw makes an atomic addition to global "
+        "memory. Let each block count in shared memory first, so that it makes at most six of them.",
         hints=[
-            "Counters in shared memory are not zero at the beginning, and there are more threads than counters. At "
-            "which two places must all threads of the block wait?",
+            "Follow the three phases of the lesson: clear, count, merge.",
+            "Shared memory is not zero at the beginning. There are six counters and more threads than that: which "
+            "threads clear them, and which merge them?",
+            "All threads of the block must wait twice: after clearing, and before merging. Put `__syncthreads()` where "
+            "every thread reaches it, not inside an `if`.",
         ],
-        answer="Six threads set the counters to zero; after a barrier all threads count in shared memory, and after a "
-        "second one six threads add the block's counters to the result.",
+        answer="Six threads set the counters to zero. After a barrier all threads count in shared memory. After a "
+        "second barrier six threads add the counters of the block to the result.",
         check=check,
     ),
-    course="The course gives no rates for its histogram. It says that the first way is wrong, the second right and "
-    "slow, and the last fast, which the rows show.",
+    course="The course gives no rates for its histogram. It says that the first version is wrong, the second right and "
+    "slow, and the last one fast. The rows show the same.",
 )

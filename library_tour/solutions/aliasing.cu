@@ -1,5 +1,5 @@
-// Divide each number of a table by the sum of its column, in place, and write the sums too. The table has PLANES rows of
-// n numbers, and a thread has one column.
+// Divide each element of a table by the sum of its column, in place, and write the sums too. The table has PLANES rows
+// of n elements. Each thread handles one column.
 
 constexpr int PLANES = 8;
 

@@ -1,4 +1,4 @@
-// Replace each number of a block by the sum of the block's numbers up to it; blocks have 256 threads.
+// Replace each element of a block by the sum of all elements of the block up to it. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 
@@ -14,7 +14,7 @@ extern "C" __global__ void running_sums(const int* in, int* out, int n)
         __syncthreads();
         if (tid >= step)
             sum += sums[tid - step];
-        // All threads have read the sums of the round before. Only now may they be overwritten.
+        // All threads have read the sums of the previous round. Only now may they be overwritten.
         __syncthreads();
         sums[tid] = sum;
     }

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tour.outcomes import counted
 
-# The loads and stores in the PTX of some variants.
+# The loads and stores in the PTX of some kernels.
 PTX = {
     "may alias": (32, 17),
     "__restrict__": (32, 1),
@@ -14,12 +14,12 @@ PTX = {
 }
 
 
-def test_the_ptx_has_so_many_loads_and_stores(rows):
+def test_the_ptx_has_the_expected_loads_and_stores(rows):
     assert {name: (rows[name].values["PTX loads"], rows[name].values["PTX stores"]) for name in PTX} == PTX
 
 
 @counted
-def test_warps_execute_as_many(rows):
+def test_warps_execute_the_same_loads_and_stores(rows):
     assert rows["four results"].values["loads"] == 4 * rows["four, __restrict__"].values["loads"]
     assert rows["may alias"].values["stores"] == 17 * rows["__restrict__"].values["stores"]
 

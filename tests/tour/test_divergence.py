@@ -18,13 +18,13 @@ def test_a_warp_executes_what_any_of_its_lanes_takes(rows):
     for name in ("x < 128", "16 x 16: y < 8", "32 x 8: y % 2"):
         assert lanes[name] == 32
         assert instructions[name] == pytest.approx(then, rel=0.03)
-    # The bound is within one of a block's eight warps.
+    # The bound lies within one of the eight warps of a block.
     assert instructions["x < 100"] / then == pytest.approx(9 / 8, rel=0.03)
     assert lanes[divergence.SELECTED] == 32 > lanes[divergence.IN_LOOPS]
 
 
 @counted
-def test_the_longer_the_functions_the_more_of_the_instructions_are_theirs(result):
+def test_divergence_costs_more_the_longer_the_functions_are(result):
     [picture] = result.pictures
     one, by_lane = ([count for _, count in picture.lines[name]] for name in ("one function", "8 functions, by lane"))
     assert by_lane[0] / one[0] < 5

@@ -7,13 +7,13 @@ from tests.tour.outcomes import counted
 
 @counted
 def test_shared_memory_and_wide_loads_save_requests(rows):
-    shared, atomics, wide = (rows[name].values for name in ("shared memory", "global atomics", "four loads in flight"))
-    assert shared["atomic sectors"] < atomics["atomic sectors"]
+    shared, global_memory, wide = (rows[name].values for name in ("shared memory", "global atomics", "four loads in flight"))
+    assert shared["atomic sectors"] < global_memory["atomic sectors"]
     assert wide["loads"] < shared["loads"] / 3
 
 
 @pytest.mark.parametrize("size", [2, 3, 400])
-def test_values_are_taken_out_and_empty_bins_are_found(device, rng, size):
+def test_values_are_removed_and_empty_bins_are_found(device, rng, size):
     values = rng.random(size, np.float32)
     values[0] = 2.0  # outside
     assert all(row.check.holds for row in histogram.other_operations(values))

@@ -5,7 +5,7 @@ from library_tour.course import synchronization
 
 
 @pytest.mark.parametrize("size", [1, 2, 257])
-def test_both_ways_smooth_any_number_of_numbers(size, rng, device):
+def test_both_variants_smooth_any_number_of_elements(size, rng, device):
     for variant in synchronization.smoothing(device, synchronization.load_all(), rng, size):
         variant.prepare()
         variant.launch()
