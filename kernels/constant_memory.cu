@@ -1,22 +1,22 @@
-// Constant memory holds 64 KiB that kernels only read. Its cache gives one word at a time to all lanes of a warp, and an
-// instruction can take that word as an operand: a coefficient that all threads need costs no load.
+// Constant memory holds 64 KiB that kernels only read. Its cache delivers one word at a time to all lanes of a warp, and
+// an instruction can take that word as an operand: a coefficient that all threads share costs no load.
 //
-//   polynomial_global     a load from global memory for each coefficient
-//   polynomial_shared     each block copies the coefficients to shared memory first: still a load for each
+//   polynomial_global     one load from global memory per coefficient
+//   polynomial_shared     each block copies the coefficients to shared memory first: still one load per coefficient
 //   polynomial_constant   the coefficients in __constant__ memory, which the host writes before the launch
 //   polynomial_argument   the coefficients as an argument by value: arguments lie in constant memory too
-//   polynomial_registers  a coefficient loaded from global memory is used for several numbers while it is in a
-//                         register
+//   polynomial_registers  each coefficient that is loaded from global memory is used for several elements while it is in
+//                         a register
 //
-//   look_up_constant      a table in constant memory, with as many different words in a warp as the caller asks for: the
-//                         cache gives them one after the other
+//   look_up_constant      a table in constant memory, with as many different words per warp as the caller asks for: the
+//                         cache delivers them one after another
 //   look_up_shared        the same table in shared memory: 32 words in 32 banks come at once
 //   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come at once
 //
-// Polynomials have `terms` coefficients, that of the highest power first. Blocks have BLOCK threads.
+// A polynomial has `terms` coefficients, the one of the highest power first. A block has BLOCK threads.
 
 constexpr int BLOCK = 256;
-constexpr int MOST_TERMS = BLOCK;  // a thread copies one coefficient at most
+constexpr int MOST_TERMS = BLOCK;  // a thread copies at most one coefficient
 
 __constant__ float constant_coefficients[MOST_TERMS];
 
@@ -73,14 +73,14 @@ __global__ void polynomial_argument(const float* __restrict__ x, const Coefficie
         y[i] = horner<terms>(x[i], coefficients.of);
 }
 
-template <int terms, int numbers>
+template <int terms, int each>
 __global__ void polynomial_registers(const float* __restrict__ x, const float* __restrict__ coefficients, float* y,
                                      int n)
 {
-    int first = blockIdx.x * BLOCK * numbers + threadIdx.x;
-    float value[numbers], sum[numbers];
+    int first = blockIdx.x * BLOCK * each + threadIdx.x;
+    float value[each], sum[each];
 #pragma unroll
-    for (int k = 0; k < numbers; k++) {
+    for (int k = 0; k < each; k++) {
         int i = first + k * BLOCK;
         value[k] = i < n ? x[i] : 0.0f;
         sum[k] = 0.0f;
@@ -89,19 +89,19 @@ __global__ void polynomial_registers(const float* __restrict__ x, const float* _
     for (int term = 0; term < terms; term++) {
         float coefficient = coefficients[term];
 #pragma unroll
-        for (int k = 0; k < numbers; k++)
+        for (int k = 0; k < each; k++)
             sum[k] = sum[k] * value[k] + coefficient;
     }
 #pragma unroll
-    for (int k = 0; k < numbers; k++) {
+    for (int k = 0; k < each; k++) {
         int i = first + k * BLOCK;
         if (i < n)
             y[i] = sum[k];
     }
 }
 
-// The table has ROWS rows of LANES words. In each round a thread reads the word at its place in every row and goes one
-// place further, so that no word can stay in a register.
+// The table has ROWS rows of LANES words. In each round a thread reads the word at its index in every row. Then its
+// index grows by one, so that no word can stay in a register.
 constexpr int LANES = 32;
 constexpr int ROWS = BLOCK / LANES;
 
@@ -109,14 +109,14 @@ __constant__ unsigned constant_table[ROWS * LANES];
 
 __device__ unsigned sum_of_places(const unsigned* table, unsigned words, int rounds)
 {
-    unsigned place = threadIdx.x % words;
+    unsigned index = threadIdx.x % words;
     unsigned sum = 0;
 #pragma unroll 1
     for (int round = 0; round < rounds; round++) {
 #pragma unroll
         for (int row = 0; row < ROWS; row++)
-            sum += table[row * LANES + place];
-        place = (place + 1) % LANES;
+            sum += table[row * LANES + index];
+        index = (index + 1) % LANES;
     }
     return sum;
 }

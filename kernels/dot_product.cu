@@ -1,23 +1,23 @@
-// The dot product of two arrays: a product an element, then a sum. Both arrays are read once, so that reading is the
-// limit.
+// The dot product of two arrays: one product per element, then a sum. Both arrays are read once, so the read bandwidth
+// is the limit.
 //
 //   dot_atomic          every thread adds its product to the one total by an atomic
-//   dot_tree            a block's products lie in shared memory. In each step half of the threads add the other half's
-//                       sums, with a barrier after each step; one atomic a block
-//   dot_warps           a warp's products stay in registers and are added by shuffles, without a barrier; one atomic a
-//                       warp
-//   dot_block           the block adds its warps' sums as well: one barrier and one atomic a block
-//   dot_grid<1>         a fixed grid strides over the arrays, four numbers of each at a time
-//   dot_grid<loads>     the same with several loads of a thread from each array in flight before the first is used
+//   dot_tree            the products of a block lie in shared memory. In each step half of the threads add the sums of
+//                       the other half, with a barrier after each step; one atomic per block
+//   dot_warps           the products of a warp stay in registers and are added by shuffles, without a barrier; one
+//                       atomic per warp
+//   dot_block           the block adds up the sums of its warps as well: one barrier and one atomic per block
+//   dot_grid<1>         a fixed grid strides over the arrays, four elements of each at a time
+//   dot_grid<loads>     dot_grid<1> with several loads per thread from each array in flight before the first is used
 //
-// WRONG: each has a barrier to which not all threads of a block come equally often.
+// WRONG: each has a barrier that not all threads of a block reach equally often.
 //
-//   dot_in_branch       if (i < n) { ...; __syncthreads(); }     the threads beyond the end never come
+//   dot_in_branch       if (i < n) { ...; __syncthreads(); }     the threads beyond the end never reach it
 //   dot_in_tree         if (tid < half) { ...; __syncthreads(); }     inside the tree's own branch
-//   dot_in_loop         for (i = tid; i < n; i += threads) { ...; __syncthreads(); }     some threads come once more
+//   dot_in_loop         for (i = tid; i < n; i += threads) { ...; __syncthreads(); }     some threads reach it once more
 //
-// Blocks are whole warps, those with a tree a power of two and at most BLOCK. The total starts at zero. The arrays begin
-// at multiples of 16 bytes.
+// Blocks consist of whole warps. With a tree, a block has a power of two threads, at most BLOCK. The total starts at
+// zero. The arrays begin at multiples of 16 bytes.
 
 #include "block_sum.cuh"
 
@@ -39,13 +39,13 @@ extern "C" __global__ void dot_tree(const float* x, const float* y, float* total
 {
     __shared__ float sums[BLOCK];
     unsigned tid = threadIdx.x;
-    // A thread beyond the end has a zero: it takes part in the tree, and comes to each barrier.
+    // A thread beyond the end has a zero: it takes part in the tree and reaches each barrier.
     sums[tid] = product(x, y, blockIdx.x * blockDim.x + tid, n);
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
         if (tid < half)
             sums[tid] += sums[tid + half];
-        __syncthreads();  // outside the branch: all threads wait, also those that have nothing to add
+        __syncthreads();  // outside the branch: all threads wait, even those that add nothing
     }
     if (tid == 0)
         atomicAdd(total, sums[0]);
@@ -70,7 +70,7 @@ __device__ float dot_of(float4 x, float4 y)
     return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
 }
 
-// A block takes tiles of `loads` groups a thread, and in a tile the threads' groups lie side by side.
+// A block takes tiles of `loads` groups per thread. In each round of loads its threads read neighbouring groups.
 template <int loads>
 __global__ void dot_grid(const float* x, const float* y, float* total, unsigned n)
 {
@@ -80,13 +80,13 @@ __global__ void dot_grid(const float* x, const float* y, float* total, unsigned 
     unsigned tile = loads * blockDim.x;
     unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
 
-    // One of the last numbers, which fill no group.
+    // At most one of the last n % 4 elements, which do not fill a group.
     float sum = first < n % 4 ? x[4 * count + first] * y[4 * count + first] : 0.0f;
     unsigned start = blockIdx.x * tile;
     for (; start + tile <= count; start += gridDim.x * tile) {
         float4 a[loads];
         float4 b[loads];
-        // Numbers that are read once need not stay in L2.
+        // Elements that are read once need not stay in L2.
 #pragma unroll
         for (int k = 0; k < loads; k++) {
             a[k] = __ldcs(xs + start + threadIdx.x + k * blockDim.x);
@@ -137,7 +137,7 @@ extern "C" __global__ void dot_in_tree(const float* x, const float* y, float* to
         atomicAdd(total, sums[0]);
 }
 
-// One block.
+// For one block.
 extern "C" __global__ void dot_in_loop(const float* x, const float* y, float* total, unsigned n)
 {
     __shared__ float sums[BLOCK];

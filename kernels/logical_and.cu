@@ -1,20 +1,20 @@
-// Are all numbers of an array true, that is, not zero? *all begins at 1, and whoever finds a zero sets it to 0. An array
-// without zeros is read once and hardly anything is written, so that reading is the limit.
+// Are all elements of an array true, that is, not zero? *all begins at 1, and a thread that finds a zero sets it to 0. An
+// array without zeros is read once and hardly anything is written, so the read bandwidth is the limit.
 //
-//   and_atomic          every thread joins its truth value to the result by an atomic
-//   and_tree            the tree of a sum with & in place of +: shuffles in a warp, shared memory for the warps' results,
-//                       an atomic a block
-//   and_vote            __syncthreads_and() joins a block's truth values at a barrier; only a block with a zero writes
-//   and_grid<1>         a fixed grid strides over the array, and a thread takes four numbers at a time
-//   and_grid<loads>     the same with several loads of a thread in flight before the first value is used
-//   and_early<loads>    a thread that finds a zero says so at once; each round of loads also reads the result so far, and
-//                       the thread ends where that is false
-//   and_skips_shuffle   WRONG: val = val && __shfl_down_sync(...) leaves the shuffle out where val is false already
+//   and_atomic          every thread combines its truth value with the result by an atomic
+//   and_tree            the tree of a sum with & in place of +: shuffles in a warp, shared memory for the results of the
+//                       warps, one atomic per block
+//   and_vote            __syncthreads_and() combines the truth values of a block; only a block with a zero writes
+//   and_grid<1>         a fixed grid strides over the array, and each thread takes four elements at a time
+//   and_grid<loads>     and_grid<1> with several loads per thread in flight before the first value is used
+//   and_early<loads>    a thread that finds a zero writes at once; each round also reads the result so far, and the
+//                       thread ends when that is false
+//   and_skips_shuffle   WRONG: val = val && __shfl_down_sync(...) skips the shuffle if val is false already
 //
-// Truth values are joined, not numbers: 1 & 2 is 0, though both are true. Blocks are whole warps. The grids cover
-// numbers, or groups of four; the array begins at a multiple of 16 bytes.
+// Combine truth values, not elements: 1 & 2 is 0, although both are true. Blocks consist of whole warps. A grid covers
+// all elements, or groups of four. The array begins at a multiple of 16 bytes.
 
-// Whether all threads of a warp have a true value, in its lane 0.
+// Whether the values of all lanes of a warp are true; the result is in lane 0.
 __device__ int warp_and(int value)
 {
     for (int step = 16; step > 0; step /= 2)
@@ -60,14 +60,15 @@ extern "C" __global__ void and_vote(const int* x, int* all, unsigned n)
     join(all, i >= n || x[i] != 0);
 }
 
-// With & in place of &&, which would make each of these tests a branch.
+// With & instead of &&, which would turn each of these tests into a branch.
 __device__ bool all_of(int4 group)
 {
     return (group.x != 0) & (group.y != 0) & (group.z != 0) & (group.w != 0);
 }
 
-// Whether what one thread of a fixed grid reads is all true. A block takes tiles of `loads` groups a thread, and in a
-// tile the threads' groups lie side by side. With `early`, a thread ends at its first zero, or where *all is 0 already.
+// Whether all elements that one thread of a fixed grid reads are true. A block takes tiles of `loads` groups per thread.
+// In each round of loads its threads read neighbouring groups. With `early`, a thread ends at its first zero, or when
+// *all is 0 already.
 template <int loads, bool early>
 __device__ bool strided_and(const int* x, int* all, unsigned n)
 {
@@ -76,7 +77,7 @@ __device__ bool strided_and(const int* x, int* all, unsigned n)
     unsigned tile = loads * blockDim.x;
     unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
 
-    // One of the last numbers, which fill no group.
+    // At most one of the last n % 4 elements, which do not fill a group.
     bool value = first >= n % 4 || x[4 * count + first] != 0;
     unsigned start = blockIdx.x * tile;
     for (; start + tile <= count; start += gridDim.x * tile) {
@@ -84,15 +85,15 @@ __device__ bool strided_and(const int* x, int* all, unsigned n)
 #pragma unroll
         for (int k = 0; k < loads; k++)
             group[k] = __ldcs(groups + start + threadIdx.x + k * blockDim.x);  // read once: L2 need not keep it
-        // Asked behind the other loads and answered by L2, so that no time passes until the answer is there. Volatile,
-        // so that it is asked anew each time.
-        bool go_on = !early || *static_cast<volatile int*>(all);
+        // This load follows the others, so waiting for it takes no extra time. It is volatile, so that it reads memory
+        // each time.
+        bool proceed = !early || *static_cast<volatile int*>(all);
 #pragma unroll
         for (int k = 0; k < loads; k++)
             value &= all_of(group[k]);
         if (early && !value)
-            atomicAnd(all, 0);  // at once, while the others still read
-        if (early && !(go_on && value))
+            atomicAnd(all, 0);  // at once, while other threads still read
+        if (early && !(proceed && value))
             return value;
     }
     for (unsigned i = start + threadIdx.x; i < min(start + tile, count); i += blockDim.x)
@@ -106,7 +107,7 @@ __global__ void and_grid(const int* x, int* all, unsigned n)
     join(all, strided_and<loads, false>(x, all, n));
 }
 
-// Without the barrier of a block, at which a thread that has ended would wait.
+// Without the barrier of a vote, since it would wait for threads that still read.
 template <int loads>
 __global__ void and_early(const int* x, int* all, unsigned n)
 {
@@ -114,7 +115,7 @@ __global__ void and_early(const int* x, int* all, unsigned n)
         atomicAnd(all, 0);
 }
 
-// A block of one warp; x has a number for each lane.
+// A block is one warp. x has one element per lane.
 extern "C" __global__ void and_skips_shuffle(const int* x, int* all)
 {
     int value = x[threadIdx.x] != 0;

@@ -1,38 +1,38 @@
-"""Read coefficients that all threads need from constant memory, and a table of which each lane needs another word.
+"""Coefficients that all threads share, and a table of which each lane reads another word, in several memories.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
-    size 8,197: numbers to compute the polynomial of
-                                loads  constants  wavefronts  instructions  check
-    ─────────────────────────────────────────────────────────────────────────────
-    global memory              66,049          0           0       136,544  right
-    shared memory                 521          0      66,056       139,191  right
-    constant memory               257          0           0       136,023  right
-    argument by value             257          0           0       136,287  right
-    registers, 8 numbers each  10,497          0           0        97,754  right
-    4 terms, global memory      1,285          0           0         7,016  right
-    4 terms, constant memory      257          0           0         6,495  right
-    constant table, 1 word          0        960           0         5,736  right
-    constant table, 32 words        0     30,720           0         5,736  right
-    shared table, 32 words         24          0         984         3,432  right
-    global table, 32 words        960          0           0         5,760  right
+    size 8,197: elements to compute the polynomial of
+                                 loads  constants  wavefronts  instructions  check
+    ──────────────────────────────────────────────────────────────────────────────
+    global memory               66,049          0           0       136,544  right
+    shared memory                  521          0      66,056       139,191  right
+    constant memory                257          0           0       136,023  right
+    argument by value              257          0           0       136,287  right
+    registers, 8 elements each  10,497          0           0        97,754  right
+    4 terms, global memory       1,285          0           0         7,016  right
+    4 terms, constant memory       257          0           0         6,495  right
+    constant table, 1 word           0        960           0         5,736  right
+    constant table, 32 words         0     30,720           0         5,736  right
+    shared table, 32 words          24          0         984         3,432  right
+    global table, 32 words         960          0           0         5,760  right
     Rates count the coefficients, or the words of a table, that threads read. A
-    polynomial has 256 terms: each takes one multiply-add and one coefficient, which
+    polynomial has 256 terms. Each takes one multiply-add and one coefficient, which
     is the same for all threads. A multiply-add takes a word of constant memory as
-    an operand, or finds it in a register that the whole warp shares. From global or
-    shared memory each coefficient is loaded into a register of each lane first.
-    Arguments of a kernel lie in constant memory too, so that a few coefficients
-    need no variable.
-    A thread that computes 8 numbers loads each coefficient once for all of them, so
-    that the loads hardly matter. Nor do they matter in a polynomial of 4 terms,
-    whose limit is to read and write the numbers themselves.
-    Where the lanes of a warp read different words of constant memory, its cache
-    serves these one after another: 32 words take 32 times as long as one. Even one
-    word takes a load there, since its place in the table is known only at run time.
-    A table of which each lane reads another word belongs in shared memory, or in
-    global memory, where the L1 cache holds it.
+    an operand, or from a register that the whole warp shares. From global or shared
+    memory, each coefficient is first loaded into a register of each lane. The
+    arguments of a kernel lie in constant memory too, so a few coefficients need no
+    variable.
+    A thread that computes 8 elements loads each coefficient once for all of them,
+    so the loads hardly matter. Nor do they matter in a polynomial of 4 terms, whose
+    limit is reading and writing the elements.
+    If the lanes of a warp read different words of constant memory, its cache serves
+    them one after another: 32 words take 32 times as long as one. Even one word
+    takes a load there, since its index is known only at run time. A table of which
+    each lane reads another word belongs in shared memory, or in global memory,
+    where the L1 cache holds it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ..stop import Curve, Limit, Result, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Coefficients and tables in constant memory"
-SIZE = Size("numbers to compute the polynomial of", full=2**27 + 3, small=2**13 + 5)
+SIZE = Size("elements to compute the polynomial of", full=2**27 + 3, small=2**13 + 5)
 BLOCK, PER_THREAD = 256, 8
 TERMS, FEW_TERMS = 256, 4
 SEVERAL = f"polynomial_registers<{TERMS}, {PER_THREAD}>"
@@ -62,11 +62,11 @@ NAMES = [
     *(f"polynomial_{memory}<{FEW_TERMS}>" for memory in ("global", "constant")),
     SEVERAL,
 ]
-LANES, ROWS = 32, 8  # of the table
-WORDS = (1, 2, 4, 8, 16, 32)  # different ones that a warp reads at once
+LANES, ROWS = 32, 8  # words per row and rows of the table
+WORDS = (1, 2, 4, 8, 16, 32)  # how many different ones a warp reads at once
 LOOK_UPS = 32
 CHECKED_BLOCKS, CHECKED_ROUNDS = 3, 5
-# Of sums of TERMS products in [-1, 1], each rounded to single precision.
+# For sums of TERMS products in [-1, 1], each rounded to single precision.
 TOLERANCE = 5e-4
 UNIT = "Greads/s"
 EXPLAINED_BY = ("loads", "constants", "wavefronts", "instructions")
@@ -83,12 +83,12 @@ def polynomial(x: Floats, coefficients: Floats) -> Floats:
 
 def looked_up(table: Words, words: int, rounds: int) -> Words:
     """Return each thread's sum, modulo 2^32, of the words that a block reads from the table of ROWS x LANES."""
-    places = (np.arange(BLOCK) % words)[:, None] + np.arange(rounds)
-    return np.asarray(table.sum(axis=0, dtype=np.uint32)[places % LANES].sum(axis=1, dtype=np.uint32))
+    indices = (np.arange(BLOCK) % words)[:, None] + np.arange(rounds)
+    return np.asarray(table.sum(axis=0, dtype=np.uint32)[indices % LANES].sum(axis=1, dtype=np.uint32))
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few numbers; time the polynomials of all and the tables on a full device."""
+    """Check every variant on a few elements; time the polynomials on all of them and the tables on a full device."""
     limit = issue_limit(device, 1, UNIT)
     module = load("constant_memory", names=NAMES)
     tables = Tables(device, module, size)
@@ -99,25 +99,25 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, EXPLAINED_BY)
     notes = [
-        f"Rates count the coefficients, or the words of a table, that threads read. A polynomial has {TERMS} terms: "
-        "each takes one multiply-add and one coefficient, which is the same for all threads. A multiply-add takes a "
-        "word of constant memory as an operand, or finds it in a register that the whole warp shares. From global or "
-        "shared memory each coefficient is loaded into a register of each lane first. Arguments of a kernel lie in "
-        "constant memory too, so that a few coefficients need no variable.",
-        f"A thread that computes {PER_THREAD} numbers loads each coefficient once for all of them, so that the loads "
-        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is to read and write "
-        "the numbers themselves.",
-        "Where the lanes of a warp read different words of constant memory, its cache serves these one after another: "
-        "32 words take 32 times as long as one. Even one word takes a load there, since its place in the table is "
-        "known only at run time. A table of which each lane reads another word belongs in shared memory, or in global "
-        "memory, where the L1 cache holds it.",
+        "Rates count the coefficients, or the words of a table, that threads read. A polynomial has "
+        f"{TERMS} terms. Each takes one multiply-add and one coefficient, which is the same for all threads. A "
+        "multiply-add takes a word of constant memory as an operand, or from a register that the whole warp shares. "
+        "From global or shared memory, each coefficient is first loaded into a register of each lane. The arguments "
+        "of a kernel lie in constant memory too, so a few coefficients need no variable.",
+        f"A thread that computes {PER_THREAD} elements loads each coefficient once for all of them, so the loads hardly "
+        f"matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is reading and writing the "
+        "elements.",
+        "If the lanes of a warp read different words of constant memory, its cache serves them one after another: 32 "
+        "words take 32 times as long as one. Even one word takes a load there, since its index is known only at run "
+        "time. A table of which each lane reads another word belongs in shared memory, or in global memory, where the "
+        "L1 cache holds it.",
     ]
     pictures = [tables.curve(limit)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 
 def polynomials(module: cuda.Module, size: int) -> list[Variant]:
-    """Return the variants that compute a polynomial, which differ in where the coefficients are."""
+    """Return the variants that compute a polynomial, with the coefficients in different memories."""
     random = np.random.default_rng()
     block = random.uniform(-1, 1, min(size, INPUT_BLOCK)).astype(np.float32)
     coefficients = random.uniform(-1, 1, TERMS).astype(np.float32)
@@ -129,11 +129,11 @@ def polynomials(module: cuda.Module, size: int) -> list[Variant]:
     by_value = np.zeros((), [("of", np.float32, TERMS)])[()]
     by_value["of"] = coefficients
 
-    def variant(name: str, kernel_name: str, *places: Any, terms: int = TERMS, per_thread: int = 1) -> Variant:
+    def variant(name: str, kernel_name: str, *arguments: Any, terms: int = TERMS, per_thread: int = 1) -> Variant:
         kernel = module[kernel_name]
 
         def launch(count: int) -> Launch:
-            return kernel[blocks_for(count, BLOCK * per_thread), BLOCK].bind(x, *places, y, count)
+            return kernel[blocks_for(count, BLOCK * per_thread), BLOCK].bind(x, *arguments, y, count)
 
         return Variant(
             name=name,
@@ -150,14 +150,14 @@ def polynomials(module: cuda.Module, size: int) -> list[Variant]:
         variant("shared memory", f"polynomial_shared<{TERMS}>", in_global),
         variant("constant memory", f"polynomial_constant<{TERMS}>"),
         variant("argument by value", f"polynomial_argument<{TERMS}>", by_value),
-        variant(f"registers, {PER_THREAD} numbers each", SEVERAL, in_global, per_thread=PER_THREAD),
+        variant(f"registers, {PER_THREAD} elements each", SEVERAL, in_global, per_thread=PER_THREAD),
         variant(f"{FEW_TERMS} terms, global memory", f"polynomial_global<{FEW_TERMS}>", in_global, terms=FEW_TERMS),
         variant(f"{FEW_TERMS} terms, constant memory", f"polynomial_constant<{FEW_TERMS}>", terms=FEW_TERMS),
     ]
 
 
 class Tables:
-    """The look-ups of a table in each of the memories, LOOK_UPS for each number of the polynomials."""
+    """The look-ups of a table in each of the memories, LOOK_UPS per element of the polynomials."""
 
     MEMORIES = ("constant", "shared", "global")
 
@@ -166,7 +166,7 @@ class Tables:
         module.symbol("constant_table").copy_from(self._table.ravel())
         in_global = cuda.to_device(self._table.ravel())
         self._kernels = {memory: module[f"look_up_{memory}"] for memory in self.MEMORIES}
-        self._places: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
+        self._arguments: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
             "constant": (), "shared": (in_global,), "global": (in_global,)
         }  # fmt: skip  # one row of a table
         # As many blocks as the device holds at once, but no more than the size fills.
@@ -176,10 +176,10 @@ class Tables:
         self._rounds = blocks_for(size * LOOK_UPS, self._sums.size * ROWS)
 
     def variant(self, memory: str, words: int) -> Variant:
-        """Return the look-ups of so many different words by a warp at once."""
+        """Return the look-ups in one memory, in which a warp reads `words` different words at once."""
 
         def launch(blocks: int, rounds: int) -> Launch:
-            return self._kernels[memory][blocks, BLOCK].bind(*self._places[memory], self._sums, words, rounds)
+            return self._kernels[memory][blocks, BLOCK].bind(*self._arguments[memory], self._sums, words, rounds)
 
         return Variant(
             name=f"{memory} table, {words} {'word' if words == 1 else 'words'}",

@@ -1,21 +1,21 @@
-"""Multiply two arrays and add up the products: a tree in shared memory, shuffles, and who may wait at a barrier.
+"""The dot product of two arrays: a tree in shared memory, shuffles, and barriers that not all threads reach.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run dot_product
     dot_product: Dot product: shared memory, shuffles, and misplaced barriers
-    size 65,539: numbers in each array
-                              loads  atomics  wavefronts  instructions  check
-    ──────────────────────────────────────────────────────────────────────────
-    an atomic a thread        4,098    2,049           0        43,106  right
-    tree in shared memory     4,098      257      11,565       179,587  right
-    shuffles, atomic a warp   4,098    2,056           0       106,856  right
-    shuffles, atomic a block  4,098      257       2,313       132,813  right
-    fixed grid, by four       1,026       65         585        45,413  right
-    four loads of each array  1,026       17         153        16,389  right
-    barrier in a branch                                                 caught
-    barrier in the tree's if                                            caught
-    barrier in a loop                                                   caught
+    size 65,539: elements in each array
+                                loads  atomics  wavefronts  instructions  check
+    ────────────────────────────────────────────────────────────────────────────
+    one atomic per thread       4,098    2,049           0        43,106  right
+    tree in shared memory       4,098      257      11,565       179,587  right
+    shuffles, atomic per warp   4,098    2,056           0       106,856  right
+    shuffles, atomic per block  4,098      257       2,313       132,813  right
+    fixed grid, vector loads    1,026       65         585        45,413  right
+    four loads of each array    1,026       17         153        16,389  right
+    barrier in a branch                                                   caught
+    barrier in the tree's if                                              caught
+    barrier in a loop                                                     caught
     barrier in a branch: kernel dot_in_branch at kernels/dot_product.cu:114:
     divergent barrier: threads of the block wait here, and this one has gone past
     it; block (0, 0, 0), thread (200, 0, 0), instruction 'bar.sync 0'
@@ -28,19 +28,19 @@ On the simulator, which checks, counts and does not time:
     barrier: threads of the block wait here, and this one has gone past it; block
     (0, 0, 0), thread (44, 0, 0), instruction 'bar.sync 0'
         148 | __syncthreads();
-    A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half
-    as many threads add in each step. Shuffles pass numbers from register to
-    register within a warp, which needs no barrier; one barrier remains, for the
+    A tree of 256 elements in shared memory has 8 steps with one barrier each, and
+    in each step half as many threads add. Shuffles pass values from register to
+    register within a warp, which needs no barrier. One barrier remains, for the
     sums of the warps.
-    Atomic additions to one total follow one another: one for each block is one for
-    256 products. An array that is read once by loads of 16 bytes, several in flight
-    a thread, is read as fast as memory allows.
-    All threads of a block must come to the same __syncthreads(), and equally often;
-    only threads that have ended need not. A barrier may stand in a branch or a loop
-    if all threads of the block take that branch, or go round that often. What
-    happens otherwise is undefined: the block waits forever, or goes on with sums
-    that are not ready. A thread without a number therefore takes a zero and comes
-    to the barrier too.
+    Atomic additions to one total are made one after another. With one per block,
+    there is one for 256 products. Arrays that are read once, by 16-byte loads with
+    several in flight per thread, are read as fast as memory allows.
+    All threads of a block must reach the same __syncthreads(), and equally often.
+    Only threads that have ended are exempt. A barrier may stand in a branch or a
+    loop if all threads of the block take that branch, or repeat the loop equally
+    often. Otherwise the behaviour is undefined: the block waits forever, or goes on
+    with sums that are not ready. So a thread without an element takes a zero and
+    reaches the barrier too.
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ from ..variants import Variant, measure
 from ..wrong import all_shown_wrong
 
 TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
-SIZE = Size("numbers in each array", full=2**30 + 3, small=2**16 + 3)
+SIZE = Size("elements in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
-EVERY = "an atomic a thread"
-ATOMICS = 2**24  # numbers of the way above at most, of which each takes a nanosecond or more
-# Each kernel, and the numbers of an array that a thread of a fixed grid loads at once: none where a thread has one.
+EVERY = "one atomic per thread"
+ATOMICS = 2**24  # the most elements of that variant, since each takes a nanosecond or more
+# Each kernel, and the elements of an array that a thread of a fixed grid loads per round: 0 if a thread has one element.
 KERNELS = {
     EVERY: ("dot_atomic", 0),
     "tree in shared memory": ("dot_tree", 0),
-    "shuffles, atomic a warp": ("dot_warps", 0),
-    "shuffles, atomic a block": ("dot_block", 0),
-    "fixed grid, by four": ("dot_grid<1>", 4),
+    "shuffles, atomic per warp": ("dot_warps", 0),
+    "shuffles, atomic per block": ("dot_block", 0),
+    "fixed grid, vector loads": ("dot_grid<1>", 4),
     "four loads of each array": (f"dot_grid<{LOADS}>", 4 * LOADS),
 }
-FEW = 200  # numbers, fewer than a block's threads and no multiple of a warp's
-LONGER = 300  # numbers, more than a block's threads
+FEW = 200  # elements, fewer than a block has threads and not a multiple of a warp
+LONGER = 300  # elements, more than a block has threads
 EXPLAINED_BY = ("loads", "atomics", "wavefronts", "instructions")
 NOTES = (
-    "A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half as many threads add in each "
-    "step. Shuffles pass numbers from register to register within a warp, which needs no barrier; one barrier "
-    "remains, for the sums of the warps.",
-    "Atomic additions to one total follow one another: one for each block is one for 256 products. An array that is "
-    "read once by loads of 16 bytes, several in flight a thread, is read as fast as memory allows.",
-    "All threads of a block must come to the same __syncthreads(), and equally often; only threads that have ended "
-    "need not. A barrier may stand in a branch or a loop if all threads of the block take that branch, or go round "
-    "that often. What happens otherwise is undefined: the block waits forever, or goes on with sums that are not "
-    "ready. A thread without a number therefore takes a zero and comes to the barrier too.",
+    "A tree of 256 elements in shared memory has 8 steps with one barrier each, and in each step half as many threads "
+    "add. Shuffles pass values from register to register within a warp, which needs no barrier. One barrier remains, "
+    "for the sums of the warps.",
+    "Atomic additions to one total are made one after another. With one per block, there is one for 256 products. "
+    "Arrays that are read once, by 16-byte loads with several in flight per thread, are read as fast as memory allows.",
+    "All threads of a block must reach the same __syncthreads(), and equally often. Only threads that have ended are "
+    "exempt. A barrier may stand in a branch or a loop if all threads of the block take that branch, or repeat the "
+    "loop equally often. Otherwise the behaviour is undefined: the block waits forever, or goes on with sums that are "
+    "not ready. So a thread without an element takes a zero and reaches the barrier too.",
 )
 
 Floats = NDArray[np.float32]
@@ -98,9 +98,9 @@ def reference(x: Floats, y: Floats) -> np.float64:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time every way on numbers whose products add exactly in any order; show the misplaced barriers."""
+    """Check and time every variant on elements whose products add exactly in any order; show misplaced barriers."""
     random = np.random.default_rng()
-    x, y = make_numbers(random, min(size, INPUT_BLOCK))
+    x, y = make_arrays(random, min(size, INPUT_BLOCK))
     pairs = np.stack([x, y], axis=1)
 
     def expected(count: int) -> Floats:
@@ -111,12 +111,12 @@ def run(device: cuda.Device, size: int) -> Result:
     wrong = all_shown_wrong(
         {"barrier in a branch": in_branch, "barrier in the tree's if": in_tree, "barrier in a loop": in_loop}
     )
-    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} numbers."] if size > ATOMICS else []
+    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
     return Result([*rows, *wrong], limit, notes=[*NOTES, *part])
 
 
-def make_numbers(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-    """Return quarters whose products add to partial sums that a float holds exactly: each comes with its negative."""
+def make_arrays(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+    """Return arrays whose products add to partial sums that a float holds exactly: each comes with its negative."""
     half = random.integers(-4, 5, (2, size // 2 + 1)).astype(np.float32) / 4
     x, y = np.concatenate([half[0], -half[0]]), np.concatenate([half[1], half[1]])
     x[0] = y[0] = 2  # so that the total is not zero
@@ -131,9 +131,9 @@ def load_all() -> cuda.Module:
 def make_variants(
     device: cuda.Device, x: cuda.DeviceArray, y: cuda.DeviceArray, expected: Callable[[int], Floats]
 ) -> list[Variant]:
-    """Return the ways; setting the total to zero is part of the timed work.
+    """Return the variants; setting the total to zero is part of the timed work.
 
-    `expected` returns the dot product of so many numbers.
+    `expected` returns the dot product of the first n elements.
     """
     module, total = load_all(), cuda.empty(1, np.float32)
 
@@ -141,7 +141,7 @@ def make_variants(
         kernel = module[name]
         grid = blocks_for(size, BLOCK)
         if each:
-            # Some times as many blocks as the device holds at once, but no more than the numbers fill.
+            # A few times as many blocks as the device holds at once, but no more than there are elements for.
             most = WAVES * device.sm_count * kernel.occupancy(BLOCK).blocks
             grid = min(most, blocks_for(size, each * BLOCK))
         launch = kernel[grid, BLOCK].bind(x, y, total, size)
@@ -168,24 +168,24 @@ def make_variants(
 
 
 def in_branch() -> str:
-    """Wait inside a branch that the threads beyond the end do not take."""
+    """Run a kernel with its barrier in a branch that the threads beyond the end do not take."""
     return misplaced("dot_in_branch", FEW)
 
 
 def in_tree() -> str:
-    """Wait inside the branch of the threads that add."""
+    """Run a kernel with its barrier in the branch of the threads that add."""
     return misplaced("dot_in_tree", FEW)
 
 
 def in_loop() -> str:
-    """Wait inside a loop that some threads go round once more than others."""
+    """Run a kernel with its barrier in a loop that some threads repeat once more than others."""
     return misplaced("dot_in_loop", LONGER)
 
 
 def misplaced(kernel: str, size: int) -> str:
-    """Run a kernel with a misplaced barrier; return a sentence where its result is wrong too."""
-    x, y = make_numbers(np.random.default_rng(0), size)
+    """Run a kernel with a misplaced barrier; return a sentence if its result is wrong too, else an empty one."""
+    x, y = make_arrays(np.random.default_rng(0), size)
     total = cuda.zeros(1, np.float32)
     load_all()[kernel][1, BLOCK](cuda.to_device(x), cuda.to_device(y), total, size)
-    found, expected = float(on_host(total)[0]), float(reference(x, y))
-    return "" if found == expected else f"the result is {found:g}, not {expected:g}."
+    result, expected = float(on_host(total)[0]), float(reference(x, y))
+    return "" if result == expected else f"the result is {result:g}, not {expected:g}."

@@ -1,27 +1,27 @@
-"""Tell whether all numbers of an array are true: the tree of a sum, votes, and an early exit.
+"""Tell whether all elements of an array are true: the tree of a sum, votes, and an early exit.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit
-    size 262,147: numbers to join
-                             loads  atomics  instructions  check
-    ─────────────────────────────────────────────────────────────
-    an atomic a thread       9,732    9,732       175,456  right
-    tree, an atomic a block  9,732    1,220       473,192  right
-    a block's vote           9,732        3       224,318  right
-    fixed grid, by four      2,439        3        54,607  right
-    four loads in flight     2,439        3        34,415  right
-    early exit               2,844        6        35,202  right
-    shuffle behind &&                                      caught
-    shuffle behind &&: the result is true, although lane 5 has a zero.
-    kernel and_skips_shuffle at kernels/logical_and.cu:122: uninitialised value
-    reaches a branch: a shuffle at kernels/logical_and.cu:122 read it from lane 5 of
+    size 262,147: elements to combine
+                                loads  atomics  instructions  check
+    ────────────────────────────────────────────────────────────────
+    one atomic per thread       9,732    9,732       175,456  right
+    tree, one atomic per block  9,732    1,220       473,192  right
+    one vote per block          9,732        3       224,318  right
+    fixed grid, vector loads    2,439        3        54,607  right
+    four loads in flight        2,439        3        34,415  right
+    early exit                  2,844        6        35,202  right
+    shuffle after &&                                          caught
+    shuffle after &&: the result is true, although lane 5 has a zero.
+    kernel and_skips_shuffle at kernels/logical_and.cu:123: uninitialised value
+    reaches a branch: a shuffle at kernels/logical_and.cu:123 read it from lane 5 of
     the warp, which takes no part; block (0, 0, 0), thread (1, 0, 0), instruction
     '@%p7 bra $L__BB3_6'
-        122 | value = value && __shfl_down_sync(0xffffffff, value, step);
+        123 | value = value && __shfl_down_sync(0xffffffff, value, step);
         the same at 1 more instruction of this line (unrolled loops have several)
-    Where the only zero is, as a part of the array's length
+    Position of the only zero, as a fraction of the array
               loads, to the end  loads, early exit  check
     ─────────────────────────────────────────────────────
     at 0                  2,049                721  right
@@ -30,23 +30,23 @@ On the simulator, which checks, counts and does not time:
     at 0.5                2,049              1,801  right
     at 0.75               2,049              2,521  right
     at 1                  2,049              2,561  right
-    The tree of a sum serves every operation that is associative and commutative,
-    and a logical and is one: log2 N steps one after another. For truth values the
-    hardware has votes as well. __syncthreads_and() gives every thread of a block
-    the and of all at the barrier itself, in half the tree's instructions, and no
-    thread writes where there is no zero. As in the stop nan_check, only several
-    loads of 16 bytes a thread reach the limit.
-    A number is compared with zero before it is joined: 1 & 2 is 0, and both are
-    true.
-    `value = value && __shfl_down_sync(...)` leaves out the shuffle where value is
-    false, since && evaluates its right side only where the left one is true. Other
-    lanes then read from a lane that does not take part. What they get is undefined,
-    and a zero may go unseen. The shuffle belongs in a statement of its own, or
-    behind & in place of &&.
-    With early exit every thread reads the result so far once a round, beside its
-    loads, and ends where it is false. An array without zeros is read to its end all
-    the same. The reads of the result are a quarter more loads, but of one address,
-    which the cache answers. Threads that have begun a round finish it.
+    The tree of a sum serves every operation that is associative and commutative, in
+    log2 N steps. A logical and is one of them. For truth values the hardware also
+    has votes: __syncthreads_and() gives every thread of a block the and of all at
+    the barrier itself, with half the instructions of the tree, and blocks without a
+    zero write nothing. As in the stop nan_check, only several 16-byte loads per
+    thread reach the limit.
+    Compare an element with zero before you combine it: 1 & 2 is 0, although both
+    are true.
+    `value = value && __shfl_down_sync(...)` skips the shuffle if value is false,
+    since && evaluates its right side only if the left one is true. Other lanes then
+    read from a lane that does not take part. The result is undefined, and a zero
+    may go unnoticed. The shuffle belongs in a statement of its own, or after &
+    instead of &&.
+    With early exit every thread also reads the result so far in each round, and
+    ends when it is false. An array without zeros is still read to its end. The
+    reads of the result add a quarter to the loads, but all go to one address, which
+    the cache answers. Threads that have begun a round finish it.
 """
 
 from __future__ import annotations
@@ -68,88 +68,88 @@ from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
 TITLE = "Logical and of an array: shuffles, votes and early exit"
-SIZE = Size("numbers to join", full=2**30 + 3, small=2**18 + 3)
-CHECKED = 2**14 + 5  # numbers of the arrays that have zeros
+SIZE = Size("elements to combine", full=2**30 + 3, small=2**18 + 3)
+CHECKED = 2**14 + 5  # elements of the arrays that have zeros
 BLOCK, LOADS, WARP = 256, 4, 32
-# Of a fixed grid, so that an early exit leaves something out also where the array is small.
+# The rounds of a fixed grid, so that an early exit saves something even if the array is small.
 ROUNDS = 8
 EARLY = "early exit"
-EVERY = "an atomic a thread"
-ATOMICS = 2**24  # numbers of the way above at most, of which each takes a nanosecond or more
-# Each kernel, and the numbers that a thread of a fixed grid loads at once: none where a thread has one number.
+EVERY = "one atomic per thread"
+ATOMICS = 2**24  # the most elements of that variant, since each takes a nanosecond or more
+# Each kernel, and the elements that a thread of a fixed grid loads per round: 0 if a thread has one element.
 KERNELS = {
     EVERY: ("and_atomic", 0),
-    "tree, an atomic a block": ("and_tree", 0),
-    "a block's vote": ("and_vote", 0),
-    "fixed grid, by four": ("and_grid<1>", 4),
+    "tree, one atomic per block": ("and_tree", 0),
+    "one vote per block": ("and_vote", 0),
+    "fixed grid, vector loads": ("and_grid<1>", 4),
     "four loads in flight": (f"and_grid<{LOADS}>", 4 * LOADS),
     EARLY: (f"and_early<{LOADS}>", 4 * LOADS),
 }
-# Where the only zero is, as a part of the array's length.
-PLACES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-EARLY_TABLE = "Where the only zero is, as a part of the array's length"
+# Of the only zero, as fractions of the length of the array.
+POSITIONS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
+EARLY_TABLE = "Position of the only zero, as a fraction of the array"
 EXPLAINED_BY = ("loads", "atomics", "instructions")
 NOTES = (
-    "The tree of a sum serves every operation that is associative and commutative, and a logical and is one: log2 N "
-    "steps one after another. For truth values the hardware has votes as well. __syncthreads_and() gives every thread "
-    "of a block the and of all at the barrier itself, in half the tree's instructions, and no thread writes where "
-    "there is no zero. As in the stop nan_check, only several loads of 16 bytes a thread reach the limit.",
-    "A number is compared with zero before it is joined: 1 & 2 is 0, and both are true.",
-    "`value = value && __shfl_down_sync(...)` leaves out the shuffle where value is false, since && evaluates its "
-    "right side only where the left one is true. Other lanes then read from a lane that does not take part. What they "
-    "get is undefined, and a zero may go unseen. The shuffle belongs in a statement of its own, or behind & in place "
-    "of &&.",
-    "With early exit every thread reads the result so far once a round, beside its loads, and ends where it is false. "
-    "An array without zeros is read to its end all the same. The reads of the result are a quarter more loads, but of "
-    "one address, which the cache answers. Threads that have begun a round finish it.",
+    "The tree of a sum serves every operation that is associative and commutative, in log2 N steps. A logical and is "
+    "one of them. For truth values the hardware also has votes: __syncthreads_and() gives every thread of a block the "
+    "and of all at the barrier itself, with half the instructions of the tree, and blocks without a zero write "
+    "nothing. As in the stop nan_check, only several 16-byte loads per thread reach the limit.",
+    "Compare an element with zero before you combine it: 1 & 2 is 0, although both are true.",
+    "`value = value && __shfl_down_sync(...)` skips the shuffle if value is false, since && evaluates its right side "
+    "only if the left one is true. Other lanes then read from a lane that does not take part. The result is undefined, "
+    "and a zero may go unnoticed. The shuffle belongs in a statement of its own, or after & instead of &&.",
+    "With early exit every thread also reads the result so far in each round, and ends when it is false. An array "
+    "without zeros is still read to its end. The reads of the result add a quarter to the loads, but all go to one "
+    "address, which the cache answers. Threads that have begun a round finish it.",
 )
 
-Numbers = NDArray[np.int32]
+Integers = NDArray[np.int32]
 
 
-def reference(x: Numbers) -> int:
-    """Return 1 if all numbers are true, else 0."""
+def reference(x: Integers) -> int:
+    """Return 1 if all elements are true, else 0."""
     return int(np.all(x != 0))
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way on arrays with and without zeros; time it on a large one without, which is read to its end."""
+    """Check every variant on arrays with and without zeros; time it on a large one without, which is read to its end."""
     random = np.random.default_rng()
-    block = true_numbers(random, min(size, INPUT_BLOCK))
+    block = true_elements(random, min(size, INPUT_BLOCK))
     x = repeated(block, size)
     few = min(size, CHECKED)
-    places = [0, int(random.integers(few)), few - 1]
-    arrays = [x, *(cuda.to_device(with_zero(block[:few], place)) for place in places)]
-    expected = np.array([reference(block), *(reference(with_zero(block[:few], place)) for place in places)], np.int32)
+    zeros = [0, int(random.integers(few)), few - 1]
+    arrays = [x, *(cuda.to_device(with_zero(block[:few], index)) for index in zeros)]
+    expected = np.array([reference(block), *(reference(with_zero(block[:few], index)) for index in zeros)], np.int32)
     limit = read_limit(device)
     rows = measure(make_variants(device, arrays, expected), limit, EXPLAINED_BY)
-    wrong = shown_wrong("shuffle behind &&", skipped)
+    wrong = shown_wrong("shuffle after &&", skipped)
     tables, pictures = {}, []
     if timing.available() or counters.available():
         column = "ms" if timing.available() else "loads"
-        found = by_place(device, x, column)
-        tables[EARLY_TABLE] = [Row(f"at {place:g}", found[place][0], found[place][1]) for place in PLACES]
-        # What is wrong is not timed.
-        names = dict.fromkeys(name for values, _ in found.values() for name in values)
+        measured = by_position(device, x, column)
+        tables[EARLY_TABLE] = [Row(f"at {position:g}", *measured[position]) for position in POSITIONS]
+        # A wrong variant is not timed.
+        names = dict.fromkeys(name for values, _ in measured.values() for name in values)
         lines = {
-            name: [(place, values[name]) for place, (values, _) in found.items() if name in values] for name in names
+            name: [(position, values[name]) for position, (values, _) in measured.items() if name in values]
+            for name in names
         }
-        pictures = [Curve("early", "where the only zero is, as a part of the array", column, lines)]
-    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} numbers."] if size > ATOMICS else []
+        pictures = [Curve("early", "position of the only zero, as a fraction of the array", column, lines)]
+    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
     return Result([*rows, wrong], limit, notes=[*NOTES, *part], tables=tables, pictures=pictures)
 
 
-def true_numbers(random: np.random.Generator, size: int) -> Numbers:
-    """Return random numbers with one bit set each, so that the bitwise and of most pairs is zero."""
-    bits: Numbers = np.left_shift(1, random.integers(0, 32, size, np.uint32), dtype=np.uint32).view(np.int32)
+def true_elements(random: np.random.Generator, size: int) -> Integers:
+    """Return random elements with one bit set each, so that the bitwise and of most pairs is zero."""
+    bits: Integers = np.left_shift(1, random.integers(0, 32, size, np.uint32), dtype=np.uint32).view(np.int32)
     return bits
 
 
-def with_zero(x: Numbers, place: int) -> Numbers:
-    """Return the numbers with one zero."""
-    numbers = x.copy()
-    numbers[place] = 0
-    return numbers
+def with_zero(x: Integers, index: int) -> Integers:
+    """Return a copy of x with one zero."""
+    copy = x.copy()
+    copy[index] = 0
+    return copy
 
 
 def load_all() -> cuda.Module:
@@ -158,7 +158,7 @@ def load_all() -> cuda.Module:
 
 
 def joining(device: cuda.Device, name: str, x: cuda.DeviceArray, result: cuda.DeviceArray) -> Callable[[], object]:
-    """Return a launch that joins the numbers of `x`; setting the result to 1 is part of it."""
+    """Return a launch that combines the elements of `x`; setting the result to 1 is part of it."""
     kernel_name, each = KERNELS[name]
     kernel = load_all()[kernel_name]
     grid = blocks_for(x.size, BLOCK)
@@ -174,13 +174,13 @@ def joining(device: cuda.Device, name: str, x: cuda.DeviceArray, result: cuda.De
     return join
 
 
-def make_variants(device: cuda.Device, arrays: list[cuda.DeviceArray], expected: Numbers) -> list[Variant]:
-    """Return the ways, checked on all arrays and timed on the first one, which has no zero."""
+def make_variants(device: cuda.Device, arrays: list[cuda.DeviceArray], expected: Integers) -> list[Variant]:
+    """Return the variants, checked on all arrays and timed on the first one, which has no zero."""
     results = cuda.empty(len(arrays), np.int32)
 
     def variant(name: str) -> Variant:
         taken = [arrays[0][:ATOMICS] if name == EVERY else arrays[0], *arrays[1:]]
-        launches = [joining(device, name, x, results[place : place + 1]) for place, x in enumerate(taken)]
+        launches = [joining(device, name, x, results[i : i + 1]) for i, x in enumerate(taken)]
         return Variant(
             name=name,
             launch=lambda: [launch() for launch in launches],
@@ -193,12 +193,12 @@ def make_variants(device: cuda.Device, arrays: list[cuda.DeviceArray], expected:
     return [variant(name) for name in KERNELS]
 
 
-def by_place(device: cuda.Device, x: cuda.DeviceArray, column: str) -> dict[float, tuple[dict[str, float], Check]]:
-    """Return the time or the loads with and without early exit, for each place of the only zero, and a check."""
-    found = {}
+def by_position(device: cuda.Device, x: cuda.DeviceArray, column: str) -> dict[float, tuple[dict[str, float], Check]]:
+    """Return the time or the loads with and without early exit, for each position of the only zero, and a check."""
+    measured = {}
     result = cuda.empty(1, np.int32)
-    for place in PLACES:
-        index = max(0, min(int(place * x.size), x.size // 4 * 4 - 1))  # the last one in a group of four
+    for position in POSITIONS:
+        index = max(0, min(int(position * x.size), x.size // 4 * 4 - 1))  # at most the last one in a group of four
         cell = x[index : index + 1]
         before = cell.to_host()
         cuda.memset(cell, 0)
@@ -216,12 +216,12 @@ def by_place(device: cuda.Device, x: cuda.DeviceArray, column: str) -> dict[floa
         cell.copy_from(before)
         checks = [row.check for row in rows if row.check]
         failed = next((check for check in checks if not check.holds), checks[0])
-        found[place] = ({row.name: float(row.values[column]) for row in rows if column in row.values}, failed)
-    return found
+        measured[position] = ({row.name: float(row.values[column]) for row in rows if column in row.values}, failed)
+    return measured
 
 
 def skipped() -> str:
-    """Join the truths of a warp with a zero, by a shuffle that is skipped; return what is wrong with the result."""
+    """Combine the truth values of a warp with a zero, by a shuffle that is skipped; return a sentence on the result."""
     x, result = np.ones(WARP, np.int32), cuda.empty(1, np.int32)
     x[5] = 0
     load_all()["and_skips_shuffle"][1, WARP](cuda.to_device(x), result)

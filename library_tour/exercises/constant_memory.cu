@@ -1,4 +1,4 @@
-// Look up the levels of a signal's codes, and filter them with five weights. The host writes both variables.
+// Look up the levels of the codes of a signal, and filter them with five weights. The host writes both variables.
 //
 // The result is right, but each of the two variables is in the wrong memory.
 

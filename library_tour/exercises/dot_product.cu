@@ -1,4 +1,4 @@
-// Find the largest number of each block by a tree; blocks have 256 threads.
+// Find the largest element of each block by a tree. A block has 256 threads.
 //
 // The result of a block that is not full is wrong.
 
@@ -6,19 +6,19 @@ constexpr int BLOCK = 256;
 
 extern "C" __global__ void largest(const float* x, float* results, int n)
 {
-    __shared__ float found[BLOCK];
+    __shared__ float values[BLOCK];
 
     int tid = threadIdx.x;
     int i = blockIdx.x * BLOCK + tid;
     if (i >= n)
         return;
-    found[tid] = x[i];
+    values[tid] = x[i];
     __syncthreads();
     for (int half = BLOCK / 2; half > 0; half /= 2) {
         if (tid < half)
-            found[tid] = fmaxf(found[tid], found[tid + half]);
+            values[tid] = fmaxf(values[tid], values[tid + half]);
         __syncthreads();
     }
     if (tid == 0)
-        results[blockIdx.x] = found[0];
+        results[blockIdx.x] = values[0];
 }

@@ -1,4 +1,4 @@
-// Set *found to 1 if any of n numbers is above a limit; it is zero at the beginning.
+// Set *found to 1 if any of n elements is above a limit. It is zero at the beginning.
 //
 // The result is right, but every thread that finds one makes an atomic operation.
 

@@ -19,7 +19,7 @@ TAPS, LEVELS = 5, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Write the host's weights and levels into the answer's variables; filter, and count where a warp reads them."""
+    """Write weights and levels into the variables of the answer; filter a signal, and count the reads of each memory."""
     rng = np.random.default_rng(5)
     for size in (1024, 500):
         # Small integers, whose products and sums are exact.
@@ -32,90 +32,105 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["decode_and_filter"][blocks, BLOCK].bind(cuda.to_device(codes), out, size)
         counted = counters.count(launch, ["loads", "constants"])
         expected = np.convolve(levels[codes], weights[::-1], "valid").astype(np.float32)
-        yield compare(f"{size:,} numbers are decoded and filtered", out.to_host(), expected)
+        yield compare(f"{size:,} elements are decoded and filtered", out.to_host(), expected)
         warps = blocks * BLOCK // 32
-        fact = f"{size:,} numbers: a warp reads constant memory at one address at a time, {TAPS} times at most"
+        fact = f"{size:,} elements: a warp reads constant memory at most {TAPS} times, at one address each"
         yield at_most(fact, counted["constants"], TAPS * warps)
-        fact = f"{size:,} numbers: a warp makes {TAPS} loads of codes from global memory, and {TAPS} others at most"
+        fact = f"{size:,} elements: a warp makes {TAPS} loads of codes from global memory, and at most {TAPS} others"
         yield at_most(fact, counted["loads"], 2 * TAPS * warps)
 
 
 LESSON = Lesson(
+    why="Filters, polynomials and stencils use a few coefficients that are the same for all threads. Where they are "
+    "stored decides the speed. On an H200 a polynomial of 256 terms takes 4.24 ms with coefficients in global memory, "
+    "and 1.67 ms with coefficients in constant memory.\n\n"
+    "Used for the wrong thing, constant memory is a trap. A table in which each thread looks up a different word takes "
+    "33 ms there, and 0.6 ms in shared memory.",
     learn=[
-        "What constant memory is good for: words that all threads read and that the host writes before the launch.",
-        "Why a coefficient in constant memory costs no load, and why an argument by value is as good.",
-        "Why constant memory is the wrong place for a table if each lane reads another word of it.",
+        "say which data belong in constant memory, and which do not.",
+        "put coefficients into a `__constant__` variable or pass them as an argument by value.",
+        "choose another memory for a table that is indexed by data.",
     ],
+    idea="Threads run in groups of 32, called **warps**, and the threads of a warp are its **lanes**. A warp executes "
+    "one instruction for all lanes at a time.\n\n"
+    "**Constant memory** holds up to 64 KiB that kernels only read. The host writes it before the launch. Its cache "
+    "delivers one word at a time, to all lanes of a warp at once. An instruction can even take such a word as an "
+    "operand, so a coefficient costs no load at all. But if the lanes want different words, the cache delivers them "
+    "one after another, up to 32 in turn. The arguments of a kernel lie in constant memory too.\n\n"
+    "The rule of thumb: use constant memory when all lanes read the same word at the same time. When each lane reads a "
+    "word of its own, use shared memory, or global memory through the L1 cache.",
     steps=[
         Step(
             name="global memory",
             shows=["horner", "polynomial_global"],
-            text="A thread computes a polynomial of one number. Each term takes one multiply-add and one coefficient, "
-            "which is loaded into a register of each lane before it is used: there is a load for each term.",
+            text="Each thread computes the polynomial for one element. A term takes one multiply-add and one "
+            "coefficient. The coefficient must be loaded into a register of each lane first, so there is one load per "
+            "term.",
         ),
         Step(
             name="shared memory",
             shows=["horner", "polynomial_shared"],
             text="Each block copies the coefficients to shared memory once. The loads are nearer, but there is still "
-            "one for each term.",
+            "one per term.",
         ),
         Step(
             name="constant memory",
             shows=["constant_coefficients", "horner", "polynomial_constant"],
-            text="The pointer to the coefficients is gone from the parameters: they are a `__constant__` variable, "
-            "which the host writes through `module.symbol`. The same word goes to all lanes, so an instruction takes "
-            "it as an operand, and the loop has no loads left.",
+            text="The coefficients are a `__constant__` variable, which the host writes through `module.symbol`. The "
+            "pointer is gone from the parameters. Since all lanes want the same word, the multiply-add takes it as an "
+            "operand, and the loop has no loads left.",
             compared_with="global memory",
         ),
         Step(
             name="argument by value",
             shows=["Coefficients", "horner", "polynomial_argument"],
-            text="The coefficients are an argument. Arguments lie in constant memory too, so the instructions are "
-            "those of the step before, and each launch can have coefficients of its own.",
+            text="The coefficients are an argument of the kernel. Arguments lie in constant memory too, so the loop is "
+            "the same, and each launch can have coefficients of its own.",
         ),
         Step(
-            name="registers, 8 numbers each",
+            name="registers, 8 elements each",
             shows=["polynomial_registers"],
-            text="Another way with no constant memory: a thread computes 8 numbers, and each coefficient that it "
-            "loads from global memory is used 8 times.",
+            text="Another way, without constant memory. A thread computes eight elements, so each coefficient that it "
+            "loads from global memory is used eight times.",
             compared_with="global memory",
         ),
         Step(
             name="constant table, 32 words",
             shows=["constant_table", "sum_of_places", "look_up_constant"],
-            text="Now each lane reads another word of a table. The constant cache gives one word at a time, so a warp "
-            "that asks for 32 words waits for 32 reads.",
+            text="Now each lane reads a different word of a table. The constant cache delivers one word at a time, so a "
+            "warp that wants 32 words waits for 32 reads.",
         ),
         Step(
             name="shared table, 32 words",
             shows=["sum_of_places", "look_up_shared"],
-            text="The same table in shared memory: 32 words in 32 banks come at once.",
+            text="The same table in shared memory, which delivers 32 words at once.",
         ),
     ],
     look_at=[
-        "The column 'loads': with constant memory a warp loads nothing but its numbers. With global memory it makes "
-        "256 loads more, one for each term.",
-        "The column 'constants' counts reads of constant memory at an address that is known only at run time. It is "
-        "32 times as large for a table of which a warp reads 32 words as for one of which it reads one.",
-        "On an H200 the table of 32 words takes 33 ms in constant memory, 0.6 ms in shared memory and 0.9 ms in "
+        "The column 'loads': with constant memory a warp loads only its elements of the input. With global memory it "
+        "makes 256 more loads, one per term.",
+        "The column 'constants' counts reads of constant memory at addresses that are known only at run time. It is 32 "
+        "times as large when a warp reads 32 words of the table as when it reads one.",
+        "On the H200 the table with 32 words takes 33 ms in constant memory, 0.6 ms in shared memory and 0.9 ms in "
         "global memory, where the L1 cache holds it.",
-        "On an H200 the polynomial of 256 terms takes 4.2 ms with coefficients in global memory and 1.7 ms with "
-        "those in constant memory. With 4 terms there is next to no difference, since reading and writing the numbers "
-        "takes longer than the terms.",
+        "With 4 terms the memory of the coefficients makes no difference on the H200: 0.401 and 0.398 ms. Reading and "
+        "writing the elements takes longer than computing the terms.",
     ],
     exercise=Exercise(
         task="A signal is stored as codes of one byte. The kernel looks up the level of each code in a table of 32 "
-        "levels, and computes from 5 neighbouring levels their sum with 5 weights. The host writes the variables "
-        "`weights` and `levels` before the launch. Both are in the wrong memory: put each where it belongs, and keep "
-        "both names.",
+        "levels, and computes a weighted sum of 5 neighbouring levels. The host writes the variables `weights` and "
+        "`levels` before the launch. Both are in the wrong memory. Put each where it belongs, and keep both names.",
         hints=[
-            "Which of the two do all lanes of a warp read at the same index, and which one at an index that depends "
-            "on the lane's data?",
+            "Which of the two do all lanes of a warp read at the same index? Which one at an index that depends on the "
+            "data of the lane?",
+            "Make `weights` a `__constant__` variable. Then `levels` must leave constant memory.",
+            "Make `levels` a `__device__` variable. Let each block copy it to shared memory first, with a barrier "
+            "before anyone reads it.",
         ],
         answer="All lanes use the same weight at the same time, so the weights belong in constant memory, where the "
-        "unrolled loop takes them as operands. Each lane looks up a level of its own, so the levels lie in a "
-        "`__device__` variable, and each block copies them to shared memory. To read them from global memory through "
-        "the L1 cache would pass the check, too.",
+        "unrolled loop takes them as operands. Each lane looks up a level of its own. So the levels are in a "
+        "`__device__` variable, and each block copies them to shared memory. Reading them from global memory through "
+        "the L1 cache would pass the check too.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

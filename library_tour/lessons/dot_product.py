@@ -17,81 +17,102 @@ BLOCK = 256
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Find the largest number of each block, all of them negative, in whole blocks and in a part of one."""
+    """Find the largest element of each block, all of them negative, in full and in partial blocks."""
     for size in (2 * BLOCK, 2 * BLOCK - 100, 5):
         x = -1 - np.random.default_rng(5).random(size, np.float32)
         blocks = blocks_for(size, BLOCK)
         largest = poisoned(blocks, np.float32)
         answer["largest"][blocks, BLOCK](cuda.to_device(x), largest, size)
         expected = np.array([x[BLOCK * block : BLOCK * (block + 1)].max() for block in range(blocks)], np.float32)
-        yield compare(f"the largest numbers of {blocks} blocks, of {size:,} in all", largest.to_host(), expected)
+        yield compare(f"the largest elements of {blocks} blocks, of {size:,} in all", largest.to_host(), expected)
 
 
 LESSON = Lesson(
+    why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200 the first version with "
+    "shuffles reads 141 GB/s. With one atomic per block instead of one per warp it reads 1,023 GB/s, and the last "
+    "version 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\n"
+    "This lesson compares the two trees of a block, in shared memory and in registers. And it shows the classic way to "
+    "hang a GPU: a barrier that not all threads reach.",
     learn=[
-        "How a block adds its numbers in a tree, in log2 N steps with a barrier each.",
-        "What shuffles save: numbers that pass from register to register within a warp need neither shared memory nor "
-        "a barrier.",
-        "Which threads must come to `__syncthreads()`, and what threads do that have no number.",
+        "add up a block in a tree in shared memory, with a barrier per step.",
+        "replace most of that tree by shuffles, and say what they save.",
+        "tell whether a barrier in a branch or a loop is allowed.",
     ],
+    idea="A block can add its products in a tree: in each step half of the threads add the sums of the other half, and "
+    "after log2 n steps one sum is left. In shared memory each step needs a barrier, because a thread reads what "
+    "another one has written. Within a warp, a **shuffle** passes a value directly from register to register. It needs "
+    "neither memory nor a barrier.\n\n"
+    "All threads of a block must reach the same `__syncthreads()`, and equally often. Only threads that have ended are "
+    "exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. Otherwise the "
+    "behaviour is undefined: the block may wait forever, or go on with sums that are not ready.\n\n"
+    "The rule of thumb: keep barriers outside of branches, and let a thread without an element take part with the "
+    "neutral element.",
     steps=[
         Step(
-            name="an atomic a thread",
+            name="one atomic per thread",
             shows=["dot_atomic"],
             text="Every thread adds its product to the one total.",
         ),
         Step(
             name="tree in shared memory",
             shows=["product", "dot_tree"],
-            text="In each step half of the threads add the other half's sums. The barrier stands outside the branch, "
-            "so that all threads come to it. A thread beyond the end takes part with a zero.",
+            text="In each step half of the threads add the sums of the other half. The barrier stands outside the "
+            "branch, so that all threads reach it. A thread beyond the end takes part with a zero.",
         ),
         Step(
-            name="shuffles, atomic a warp",
+            name="shuffles, atomic per warp",
             shows=["product", "warp_sum", "dot_warps"],
-            text="The tree of a warp runs in registers, without shared memory and without a barrier.",
+            text="The tree of a warp runs in registers, without shared memory and without a barrier. But each warp "
+            "makes an atomic addition.",
         ),
         Step(
-            name="shuffles, atomic a block",
+            name="shuffles, atomic per block",
             shows=["product", "block_sum", "dot_block"],
-            text="The sums of the warps are joined through shared memory, with one barrier.",
+            text="The sums of the warps meet in shared memory, after one barrier.",
         ),
         Step(
             name="four loads of each array",
             shows=["dot_of", "dot_grid<4>"],
-            text="A fixed grid strides over the arrays by loads of 16 bytes, four from each array in flight.",
+            text="A fixed grid strides over the arrays by vector loads of four elements. Each thread has four such "
+            "loads from each array in flight.",
         ),
         Step(
             name="barrier in a branch",
             shows=["dot_in_branch"],
-            text="WRONG: threads beyond the end do not come to the barrier in the branch, and wait at another one.",
+            text="WRONG: threads beyond the end never reach the barrier in the branch. They wait at another one.",
             compared_with="tree in shared memory",
         ),
         Step(
             name="barrier in the tree's if",
             shows=["dot_in_tree"],
-            text="WRONG: only the threads that add come to the barrier.",
+            text="WRONG: only the threads that add reach the barrier.",
             compared_with="tree in shared memory",
         ),
     ],
     look_at=[
-        "The columns 'atomics' and 'wavefronts': the tree and the shuffles make as few atomics, and the shuffles use "
-        "shared memory a fifth as often.",
-        "The notes of the last rows: the simulator names the barrier that some threads have passed while others wait. "
-        "They run there alone, since a GPU may wait forever.",
-        "On a GPU only the last variants come near the bandwidth of reading: what counts is how many bytes are in "
-        "flight.",
+        "Compare 'atomics' and 'wavefronts'. The tree and the shuffles with one atomic per block make the same number "
+        "of atomics, but the shuffles access shared memory a fifth as often.",
+        "On the H200 the tree and the shuffles take the same 8.4 ms all the same. The limit is elsewhere: with one "
+        "element per thread, too few bytes are in flight.",
+        "One atomic per warp takes 60.9 ms, seven times as long as one per block. Count the atomics first, then the "
+        "rest.",
+        "Read the notes of the last rows. The simulator names the barrier that some threads have passed while others "
+        "wait. These kernels run on the simulator only, since a GPU may wait forever.",
     ],
     exercise=Exercise(
-        task="The kernel finds the largest number of each block by a tree. Threads beyond the end of the array return "
+        task="The kernel finds the largest element of each block by a tree. Threads beyond the end of the array return "
         "at once. A barrier does not wait for threads that have ended, and yet the result of the last block is wrong. "
-        "Mend it.",
+        "Fix it.",
         hints=[
-            "What does the tree read in the places of the threads that have returned? All numbers may be negative.",
+            "Follow the tree in a block with fewer elements than threads. What does it read at the indices of the "
+            "threads that have returned?",
+            "Nothing was written there. Let all threads stay and write something that never wins.",
+            "Elements may be negative, so zero is too large. The neutral element of a maximum is minus infinity: "
+            "`__int_as_float(0xff800000)`.",
         ],
-        answer="Nothing is ever written to the places of those threads, and the tree compares with what happens to lie "
-        "there. So all threads stay, and those beyond the end bring the neutral element, which is minus infinity for a "
-        "maximum. A zero would be larger than every negative number.",
+        answer="Nothing is ever written at the indices of the threads that have returned, and the tree compares with "
+        "whatever happens to lie there. So all threads stay, and those beyond the end take part with the neutral "
+        "element of a maximum, minus infinity. A zero would be larger than every negative element.",
         check=check,
     ),
     course="The courses give no times for this topic.",

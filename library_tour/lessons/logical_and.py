@@ -18,81 +18,98 @@ BLOCK = 256
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Look for numbers above a limit where there are none, one or many; count the atomics."""
+    """Look for elements above a limit among none, one or many such elements; count the atomics."""
     size = 5 * BLOCK - 77
-    for places in ([], [size - 1], [3, 40, 70, BLOCK, size - 1]):
+    for above in ([], [size - 1], [3, 40, 70, BLOCK, size - 1]):
         x = np.zeros(size, np.float32)
-        x[places] = 2
+        x[above] = 2
         found = cuda.zeros(1, np.int32)
         launch = answer["any_above"][blocks_for(size, BLOCK), BLOCK].bind(cuda.to_device(x), 1.0, found, size)
         counted = counters.count(launch, ["atomics"])
-        fact = f"{len(places)} numbers above the limit"
-        yield compare(f"{fact}: the result", found.to_host(), np.array([bool(places)], np.int32))
-        blocks = len({place // BLOCK for place in places})
-        yield at_most(f"{fact}: only blocks that have one make an atomic", counted["atomics"], blocks)
+        fact = f"{len(above)} elements above the limit"
+        yield compare(f"{fact}: the result", found.to_host(), np.array([bool(above)], np.int32))
+        blocks = len({index // BLOCK for index in above})
+        yield at_most(f"{fact}: only blocks with one make an atomic operation", counted["atomics"], blocks)
 
 
 LESSON = Lesson(
+    why="Are all elements of an array true? The tree of a sum answers it, but the hardware has something faster for "
+    "truth values: a vote. On an H200 a tree with one atomic per block reads 915 GB/s, a vote per block 1,633 GB/s, "
+    "and a fixed grid with votes and several loads in flight 4,437 GB/s, 96 % of the limit.\n\n"
+    "The question also allows an early exit, since one zero settles it. And it invites a mistake that no compiler "
+    "reports: a shuffle after `&&`.",
     learn=[
-        "Why the tree of a sum can be used for every operation that is associative and commutative.",
-        "What votes are: a barrier at which each thread of a block also learns whether a condition holds for all of "
-        "them.",
-        "Why a shuffle behind `&&` is wrong, and where it belongs.",
-        "What an early exit saves, and what it costs for an array that is read to its end.",
+        "apply the tree of a sum to any operation that is associative and commutative.",
+        "use a vote of the block to combine truth values at a barrier.",
+        "explain why a shuffle after `&&` is wrong.",
+        "say what an early exit saves, and what it costs an array that is read to its end.",
     ],
+    idea="A reduction needs an operation whose order does not matter: it must be **associative** and **commutative**. A "
+    "logical and is both. So the tree of shuffles and shared memory works with `&` in place of `+`.\n\n"
+    "For truth values a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread "
+    "whether the value is true for all threads of the block. One instruction replaces the tree. Then only blocks that "
+    "have a zero write to the result.\n\n"
+    "The rule of thumb: combine truth values by votes. And execute each shuffle with all lanes, in a statement of its "
+    "own.",
     steps=[
         Step(
-            name="an atomic a thread",
+            name="one atomic per thread",
             shows=["and_atomic"],
             text="Every thread combines its truth value with the result by an atomic operation.",
         ),
         Step(
-            name="tree, an atomic a block",
+            name="tree, one atomic per block",
             shows=["warp_and", "and_tree"],
-            text="The tree is that of a sum, with `&` in place of `+`.",
+            text="The tree of a sum, with `&` in place of `+`.",
         ),
         Step(
-            name="a block's vote",
+            name="one vote per block",
             shows=["join", "and_vote"],
-            text="`__syncthreads_and()` is a barrier that also joins the truth values of the block's threads. Nobody "
-            "writes where there is no zero.",
+            text="`__syncthreads_and()` combines the truth values of the block at a barrier. Thread 0 writes only if "
+            "the block has a zero.",
         ),
         Step(
             name="four loads in flight",
             shows=["all_of", "strided_and", "and_grid<4>"],
-            text="A grid of fixed size strides over the array. A thread loads 16 bytes at a time, and has several "
-            "loads in flight.",
+            text="A grid of fixed size strides over the array. Each thread loads four elements at a time and has "
+            "several such loads in flight.",
         ),
         Step(
             name="early exit",
             shows=["strided_and", "and_early<4>"],
-            text="A thread that finds a zero says so at once, and all threads read the result so far once a round.",
+            text="A thread that finds a zero writes at once. In each round all threads also read the result so far, and "
+            "end when it is false.",
         ),
         Step(
-            name="shuffle behind &&",
+            name="shuffle after &&",
             shows=["and_skips_shuffle"],
-            text="WRONG: `&&` evaluates its right side only where the left one is true. A lane whose value is false "
-            "leaves out the shuffle, and the others read from a lane that does not take part.",
+            text="WRONG: `&&` evaluates its right side only if the left one is true. A lane whose value is false skips "
+            "the shuffle, and other lanes read from a lane that does not take part. The result of such a read is "
+            "undefined.",
         ),
     ],
     look_at=[
-        "The columns 'atomics' and 'instructions': the vote takes half of the tree's instructions.",
-        "The note of the last row: the simulator says from which lane the shuffle read, and that this lane took no "
+        "Compare 'atomics' and 'instructions'. The vote takes half the instructions of the tree, and only blocks with a "
+        "zero make an atomic.",
+        "Read the note of the last row. The simulator says from which lane the shuffle read, and that this lane took no "
         "part.",
-        "The second table, without a GPU: with early exit the number of loads follows the place of the zero. Without "
-        "early exit it is always the same. On the H200 the time is shortest where the zero is the first number, and "
-        "depends otherwise on when the block that has the zero runs.",
+        "The second table shows the early exit. Without a GPU it counts loads: they follow the position of the zero, "
+        "while the kernel without early exit always reads everything. On the H200 a zero in the first element ends the "
+        "kernel after 0.08 ms instead of 0.97 ms. Elsewhere the gain depends on when the block with the zero runs.",
+        "For an array without a zero, the early exit costs little on the H200: 4,366 instead of 4,437 GB/s.",
     ],
     exercise=Exercise(
-        task="Tell whether any number is above a limit. Every thread that finds one makes an atomic operation so far. "
-        "Let only one thread of a block do so, and only in blocks that have such a number. `found` is zero at the "
+        task="Tell whether any element is above a limit. So far every thread that finds one makes an atomic operation. "
+        "Let only one thread per block do so, and only in blocks that have such an element. `found` is zero at the "
         "beginning.",
         hints=[
-            "There is a barrier that tells all threads whether the condition holds for any of them: "
-            "`__syncthreads_or`. All threads of the block must come to it, also those without a number.",
+            "There is a barrier that tells all threads of a block whether a condition holds for any of them.",
+            "It is `__syncthreads_or(condition)`. All threads of the block must reach it, including those beyond the "
+            "end of the array.",
+            "What is the condition of a thread without an element? Which thread writes, and when?",
         ],
-        answer="The condition of a thread without a number is false. The vote joins the block's conditions, and "
-        "thread 0 writes where one holds.",
+        answer="The condition of a thread without an element is false. The vote combines the conditions of the block, "
+        "and thread 0 writes if any of them holds.",
         check=check,
     ),
     course="The courses give no times for this topic.",

@@ -1,20 +1,20 @@
-// Find the largest number of each block by a tree; blocks have 256 threads.
+// Find the largest element of each block by a tree. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 
 extern "C" __global__ void largest(const float* x, float* results, int n)
 {
-    __shared__ float found[BLOCK];
+    __shared__ float values[BLOCK];
 
     int tid = threadIdx.x;
     int i = blockIdx.x * BLOCK + tid;
-    found[tid] = i < n ? x[i] : __int_as_float(0xff800000);  // minus infinity
+    values[tid] = i < n ? x[i] : __int_as_float(0xff800000);  // minus infinity
     __syncthreads();
     for (int half = BLOCK / 2; half > 0; half /= 2) {
         if (tid < half)
-            found[tid] = fmaxf(found[tid], found[tid + half]);
+            values[tid] = fmaxf(values[tid], values[tid + half]);
         __syncthreads();
     }
     if (tid == 0)
-        results[blockIdx.x] = found[0];
+        results[blockIdx.x] = values[0];
 }

@@ -10,11 +10,11 @@ from tests.tour.outcomes import counted
 @counted
 def test_shuffles_take_less_shared_memory_and_a_block_fewer_atomics(rows):
     values = {name: row.values for name, row in rows.items()}
-    assert values["shuffles, atomic a warp"]["wavefronts"] == 0
-    assert values["tree in shared memory"]["wavefronts"] > 3 * values["shuffles, atomic a block"]["wavefronts"]
-    # A warp adds each number once, a block once for 256.
-    assert values["shuffles, atomic a warp"]["atomics"] > 7 * values["shuffles, atomic a block"]["atomics"]
-    assert values["four loads of each array"]["loads"] < 0.3 * values["shuffles, atomic a block"]["loads"]
+    assert values["shuffles, atomic per warp"]["wavefronts"] == 0
+    assert values["tree in shared memory"]["wavefronts"] > 3 * values["shuffles, atomic per block"]["wavefronts"]
+    # A warp makes one atomic per 32 elements, a block one per 256.
+    assert values["shuffles, atomic per warp"]["atomics"] > 7 * values["shuffles, atomic per block"]["atomics"]
+    assert values["four loads of each array"]["loads"] < 0.3 * values["shuffles, atomic per block"]["loads"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -26,7 +26,7 @@ def test_the_product_of_random_numbers_is_numpys(size, rng, device):
         assert variant.output.to_host()[0] == pytest.approx(x.astype(float) @ y.astype(float), rel=1e-5)
 
 
-def test_few_of_many_numbers_are_added_by_an_atomic_each(monkeypatch, nothing_apart, device):
+def test_one_atomic_per_thread_is_timed_with_few_elements(monkeypatch, nothing_apart, device):
     monkeypatch.setattr(dot_product, "ATOMICS", 100)
     result = run_stop("dot_product", device, 1000).result
-    assert result.notes[-1] == "The row 'an atomic a thread' is timed with 100 numbers."
+    assert result.notes[-1] == "The row 'one atomic per thread' is timed with 100 elements."

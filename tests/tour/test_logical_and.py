@@ -9,8 +9,8 @@ from tests.tour.outcomes import counted
 @counted
 def test_a_vote_writes_only_where_a_block_has_a_zero(rows):
     atomics = {name: row.values["atomics"] for name, row in rows.items() if "atomics" in row.values}
-    assert atomics["an atomic a thread"] > 7 * atomics["tree, an atomic a block"]
-    assert atomics["a block's vote"] == 3  # the arrays with a zero
+    assert atomics["one atomic per thread"] > 7 * atomics["tree, one atomic per block"]
+    assert atomics["one vote per block"] == 3  # the arrays with a zero
 
 
 @counted
@@ -24,8 +24,8 @@ def test_early_exit_reads_less_the_earlier_the_zero_is(result):
 @pytest.mark.parametrize("size", [1, 3, 4, 4097])
 def test_a_zero_is_found_wherever_it_is(size, device):
     found = cuda.empty(1, np.int32)
-    for place in {0, size // 2, size - 1}:
-        x = cuda.to_device(logical_and.with_zero(np.ones(size, np.int32), place))
+    for index in {0, size // 2, size - 1}:
+        x = cuda.to_device(logical_and.with_zero(np.ones(size, np.int32), index))
         for name in logical_and.KERNELS:
             logical_and.joining(device, name, x, found)()
             assert found.to_host()[0] == 0, name

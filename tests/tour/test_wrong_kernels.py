@@ -16,7 +16,7 @@ MISTAKES = {
             "horner<terms>(x[i], constant_coefficients)": "horner<terms - 1>(x[i], constant_coefficients)",
             "value[k] = i < n ? x[i] : 0.0f;": "value[k] = i < n ? x[first] : 0.0f;",
         },
-        {"constant memory", "4 terms, constant memory", "registers, 8 numbers each"},
+        {"constant memory", "4 terms, constant memory", "registers, 8 elements each"},
     ),
     "crank_nicolson": (
         3,
@@ -27,12 +27,12 @@ MISTAKES = {
     "dot_product": (
         2,
         {"float sum = first < n % 4 ?": "float sum = first < 0 ?"},
-        {"fixed grid, by four", "four loads of each array"},
+        {"fixed grid, vector loads", "four loads of each array"},
     ),
     "logical_and": (
         2**14,
         {"(group.x != 0) & (group.y != 0) &": "(group.x & group.y) &"},
-        {"fixed grid, by four", "four loads in flight", "early exit"},
+        {"fixed grid, vector loads", "four loads in flight", "early exit"},
     ),
     "matmul": (
         96,
