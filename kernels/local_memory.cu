@@ -1,18 +1,17 @@
-// A thread's variables live in registers, which have no addresses. An array is put into registers only where every index
-// is known when the kernel is compiled; else it lies in local memory, a part of global memory that belongs to the thread
-// and goes through the same caches. Word k of all lanes of a warp lies side by side there: lanes that use the same index
-// touch 128 bytes in a row, and lanes that use different ones touch as many pieces of memory.
+// Local variables live in registers, which have no addresses. An array is kept in registers only if every index is known
+// when the kernel is compiled. Otherwise it lies in local memory, a part of the device's memory that belongs to the
+// thread and is reached through the same caches. Word k of all lanes of a warp lies side by side there: lanes that use
+// the same index touch 128 contiguous bytes, and lanes that use different ones touch more sectors.
 //
-//   count_in_loop        compares a value with each counter's number in a loop: the index varies, and the counters are in
-//                        local memory
-//   count_unrolled<1>    the same with the loop unrolled: each index is a constant, and the counters are in registers
-//   count_unrolled<8>    the same with so few registers that 8 blocks fit on a multiprocessor: the compiler spills what
-//                        does not fit into local memory
-//   count_by_value       a value is the index: one counter is changed instead of 32 compared, but in local memory again
-//   count_shared         the counters of a block in shared memory, those of a thread in one bank: any index is as good
+//   count_in_loop        compares a value with each k in a loop: the index varies, and the counters are in local memory
+//   count_unrolled<1>    the same loop unrolled: each index is a constant, and the counters are in registers
+//   count_unrolled<8>    the same, with so few registers that 8 blocks fit on a multiprocessor: the compiler spills what
+//                        does not fit to local memory
+//   count_by_value       a value is the index: one counter is updated instead of 32 compared, but in local memory again
+//   count_shared         the counters of a block in shared memory, those of a thread in one bank: no index conflicts
 //
-// Each thread counts how often each number from 0 to 31 is among its values, which come in groups of four, and writes
-// its counters: counts[number * threads + thread]. Blocks have 256 threads.
+// Each thread counts how often each value from 0 to 31 occurs among its values, which come in groups of four, and writes
+// its counters: counts[value * threads + thread]. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 constexpr int COUNTERS = 32;
@@ -29,7 +28,7 @@ __device__ void for_each_value(const uint4* values, int groups, Count count)
     }
 }
 
-// The loop is unrolled, so that its index is a constant and no reason for local memory.
+// The loop is unrolled, so that its index is a constant and needs no local memory.
 template <class Counter>
 __device__ void write(unsigned* counts, Counter counter)
 {

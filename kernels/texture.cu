@@ -1,26 +1,26 @@
-// Rotate an image: each pixel of the output asks for the source's texel at its rotated place. Neighbours in a row of the
-// output are neighbours on a slanted line of the source, so that what is near in two dimensions is asked for together.
+// Rotate an image: each pixel of the output reads the texel of the source at its rotated position. Neighbours in a row of
+// the output are neighbours on a slanted line of the source, so texels that are near in two dimensions are read together.
 //
-//   rotate_plain      loads the nearest texel; outside of the source is 0
-//   rotate_ldg        the same with __ldg, once the way to the cache of textures. Loads have gone through that cache, now
-//                     part of L1, for many years
-//   rotate_texture    the same through a texture object, which has the test for outside built in
+//   rotate_plain      loads the nearest texel; outside of the source it is 0
+//   rotate_ldg        rotate_plain with __ldg, which once was the way to the texture cache. That cache has been part of
+//                     L1 for many years, and all loads go through it
+//   rotate_texture    reads through a texture object, which handles positions outside of the image
 //   rotate_shared     the block copies the part of the source that it needs to shared memory, row by row
 //   filter_plain      weights the four nearest texels by their distances: four loads, four tests, three interpolations
-//   filter_texture    the same in one fetch of the texture unit, whose weights have 8 bits
+//   filter_texture    the same mean in one fetch of the texture unit, whose weights have 8 bits
 //
 // The launch decides which pixels a warp has: in blocks of 32 x 8 threads 32 neighbours of one row, in blocks of 8 x 32
-// threads 8 x 4 pixels, which lie in fewer sectors of the source when that is rotated. A thread has PIXELS pixels, one
-// block height apart, so that several loads are in flight.
+// threads 8 x 4 pixels, which lie in fewer sectors of a rotated source. A thread has PIXELS pixels, one block height
+// apart, so that several loads are in flight.
 
 constexpr int PIXELS = 4;
 
-// Places are fixed-point numbers, so that all variants ask for exactly the same texel.
-constexpr int PLACE_BITS = 14;
+// Positions are fixed-point numbers, so that all variants read exactly the same texel.
+constexpr int POSITION_BITS = 14;
 constexpr int WEIGHT_BITS = 8;
 
-// In units of 2^-14: pixel (column, row) takes the place (cosine * column - sine * row + x, sine * column + cosine * row
-// + y) of the source, whose texel (0, 0) reaches from 0 to 1.
+// In units of 2^-14: pixel (column, row) reads the position (cosine * column - sine * row + x, sine * column + cosine *
+// row + y) of the source, whose texel (0, 0) reaches from 0 to 1.
 struct Rotation {
     int cosine, sine, x, y;
 
@@ -28,7 +28,7 @@ struct Rotation {
     __device__ int y_of(int column, int row) const { return sine * column + cosine * row + y; }
 };
 
-// Of both images: columns, rows, and the elements from one row to the next.
+// The columns and rows of both images, and the elements from one row to the next.
 struct Shape {
     int width, height, pitch;
 
@@ -36,10 +36,10 @@ struct Shape {
     {
         return 0 <= column && column < width && 0 <= row && row < height;
     }
-    __device__ size_t place(int column, int row) const { return size_t(row) * pitch + column; }
+    __device__ size_t index(int column, int row) const { return size_t(row) * pitch + column; }
 };
 
-// Compute a thread's pixels by `sample`, which returns the value at a place, and write them when all are there.
+// Compute the pixels of a thread by `sample`, which returns the value at a position, and then store them all.
 template <class Sample>
 __device__ void for_each_pixel(float* out, Shape shape, Rotation rotation, Sample sample)
 {
@@ -55,31 +55,31 @@ __device__ void for_each_pixel(float* out, Shape shape, Rotation rotation, Sampl
     for (int k = 0; k < PIXELS; k++) {
         int row = first + k * blockDim.y;
         if (shape.contains(column, row))
-            out[shape.place(column, row)] = value[k];
+            out[shape.index(column, row)] = value[k];
     }
 }
 
 extern "C" __global__ void rotate_plain(const float* in, float* out, Shape shape, Rotation rotation)
 {
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        int column = x >> PLACE_BITS, row = y >> PLACE_BITS;
-        return shape.contains(column, row) ? in[shape.place(column, row)] : 0.0f;
+        int column = x >> POSITION_BITS, row = y >> POSITION_BITS;
+        return shape.contains(column, row) ? in[shape.index(column, row)] : 0.0f;
     });
 }
 
 extern "C" __global__ void rotate_ldg(const float* in, float* out, Shape shape, Rotation rotation)
 {
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        int column = x >> PLACE_BITS, row = y >> PLACE_BITS;
-        return shape.contains(column, row) ? __ldg(in + shape.place(column, row)) : 0.0f;
+        int column = x >> POSITION_BITS, row = y >> POSITION_BITS;
+        return shape.contains(column, row) ? __ldg(in + shape.index(column, row)) : 0.0f;
     });
 }
 
 extern "C" __global__ void rotate_texture(cudaTextureObject_t in, float* out, Shape shape, Rotation rotation)
 {
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        // Texels are asked for at their middles.
-        return tex2D<float>(in, (x >> PLACE_BITS) + 0.5f, (y >> PLACE_BITS) + 0.5f);
+        // The centre of a texel is at a half.
+        return tex2D<float>(in, (x >> POSITION_BITS) + 0.5f, (y >> POSITION_BITS) + 0.5f);
     });
 }
 
@@ -89,38 +89,38 @@ constexpr int BOX = 48;
 
 extern "C" __global__ void rotate_shared(const float* in, float* out, Shape shape, Rotation rotation)
 {
-    __shared__ float box[BOX][BOX + 1];  // one column more, so that a column of the box lies in different banks
+    __shared__ float box[BOX][BOX + 1];  // padded, so that a column of the box lies in different banks
 
     // Which corners of the square become leftmost and topmost depends on the signs.
     int first_column = blockIdx.x * SQUARE, last_column = first_column + SQUARE - 1;
     int first_row = blockIdx.y * SQUARE, last_row = first_row + SQUARE - 1;
     int left = rotation.x_of(rotation.cosine < 0 ? last_column : first_column,
-                             rotation.sine < 0 ? first_row : last_row) >> PLACE_BITS;
+                             rotation.sine < 0 ? first_row : last_row) >> POSITION_BITS;
     int top = rotation.y_of(rotation.sine < 0 ? last_column : first_column,
-                            rotation.cosine < 0 ? last_row : first_row) >> PLACE_BITS;
+                            rotation.cosine < 0 ? last_row : first_row) >> POSITION_BITS;
 
     for (int y = threadIdx.y; y < BOX; y += blockDim.y)
         for (int x = threadIdx.x; x < BOX; x += blockDim.x)
-            box[y][x] = shape.contains(left + x, top + y) ? in[shape.place(left + x, top + y)] : 0.0f;
+            box[y][x] = shape.contains(left + x, top + y) ? in[shape.index(left + x, top + y)] : 0.0f;
     __syncthreads();
     for_each_pixel(out, shape, rotation,
-                   [&](int x, int y) { return box[(y >> PLACE_BITS) - top][(x >> PLACE_BITS) - left]; });
+                   [&](int x, int y) { return box[(y >> POSITION_BITS) - top][(x >> POSITION_BITS) - left]; });
 }
 
-// Round a place down to the bits of a weight.
-__device__ int rounded(int place)
+// Round a position down to the bits of a weight.
+__device__ int rounded(int position)
 {
-    return place >> (PLACE_BITS - WEIGHT_BITS);
+    return position >> (POSITION_BITS - WEIGHT_BITS);
 }
 
 extern "C" __global__ void filter_plain(const float* in, float* out, Shape shape, Rotation rotation)
 {
     constexpr int unit = 1 << WEIGHT_BITS;
     auto texel = [=](int column, int row) {
-        return shape.contains(column, row) ? in[shape.place(column, row)] : 0.0f;
+        return shape.contains(column, row) ? in[shape.index(column, row)] : 0.0f;
     };
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        // Weights count from the texels' middles.
+        // Weights count from the centres of the texels.
         int across = rounded(x) - unit / 2, down = rounded(y) - unit / 2;
         int column = across >> WEIGHT_BITS, row = down >> WEIGHT_BITS;
         float above_left = texel(column, row), above_right = texel(column + 1, row);

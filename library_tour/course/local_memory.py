@@ -1,18 +1,18 @@
-"""Keep an array of each thread in registers, in local memory, or in shared memory, by how it is indexed.
+"""Local arrays in registers, in local memory or in shared memory, which depends on how they are indexed.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run local_memory
-    local_memory: Arrays of a thread: registers, local memory and spills
+    local_memory: Local arrays: registers, local memory and spills
     size 4,101: groups of four values to count
                          local  instructions  sectors, random  sectors, same  check
     ───────────────────────────────────────────────────────────────────────────────
     loop, not unrolled  33,984       174,558             4.05           4.05  right
     loop, unrolled           0        54,582                                  right
     unrolled, spilled        0        54,582                                  right
-    value as the index   1,992        10,986             17.8           5.14  right
+    value as the index   1,992        10,986             17.9           5.14  right
     in shared memory         0         9,006                                  right
-    What the compiler reports for a thread: registers, and bytes of the others
+    Report of the compiler, per thread: registers; other columns in bytes
                         registers  local bytes  spill stores  spill loads
     ─────────────────────────────────────────────────────────────────────
     loop, not unrolled         32          128             0            0
@@ -20,22 +20,22 @@ On the simulator, which checks, counts and does not time:
     unrolled, spilled          32          160           428          352
     value as the index         32          128             0            0
     in shared memory           40            0             0            0
-    'local' counts the accesses to local memory, and the sectors are those that one
-    touches, for values that differ between the lanes of a warp and that are the
-    same. Spills are not counted, since PTX has registers without end.
+    'local' counts the accesses to local memory. The other columns are the sectors
+    per access, for random values and for values that are the same for all lanes of
+    a warp. Spills are not counted, since PTX has an unlimited number of registers.
     Each thread counts its values in an array of 32 counters. Registers have no
-    addresses, so an array whose indices vary lies in local memory, which is memory
-    of the device behind the caches; unrolling the loop makes each index a constant
-    and the array 32 registers. Both loops compare each value with the number of
-    every counter, though; with the value as the index, a fifth of the instructions
-    is enough.
-    In local memory the words of one index lie side by side for all lanes: a warp
+    addresses, so an array whose indices vary lies in local memory, a part of the
+    device's memory that is reached through the caches. Unrolling the loop makes
+    each index a constant and the array 32 registers. Both loops compare each value
+    with every counter, though. With the value as the index, a fifth of the
+    instructions is enough.
+    In local memory the words with one index lie side by side for all lanes. A warp
     touches 4 sectors if its lanes agree on the index, and up to 32 if they do not.
-    Shared memory is as fast for any index here, since the counters of each lane
-    have a bank of their own.
+    Shared memory is equally fast for all indices here, since the counters of each
+    lane have a bank of their own.
     A limit on the registers, here by __launch_bounds__, makes room for more
-    threads. What does not fit is spilled into local memory, as the compiler reports
-    above: the kernel with spills is the slower one.
+    threads. What does not fit is spilled to local memory, as the report of the
+    compiler shows: the kernel with spills is the slower one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from ..limits import read_limit
 from ..stop import Bars, Result, Row, Size, Value
 from ..variants import Variant, measure, of_slowest, side_by_side
 
-TITLE = "Arrays of a thread: registers, local memory and spills"
+TITLE = "Local arrays: registers, local memory and spills"
 SIZE = Size("groups of four values to count", full=2**26 + 5, small=2**12 + 5)
 BLOCK, COUNTERS, LANES = 256, 32, 32
 CHECKED_BLOCKS = 3
@@ -65,21 +65,21 @@ KERNELS = {
     "value as the index": "count_by_value",
     "in shared memory": "count_shared",
 }
-REPORTED = "What the compiler reports for a thread: registers, and bytes of the others"
+REPORTED = "Report of the compiler, per thread: registers; other columns in bytes"
 EXPLAINED_BY = ("local", "sectors/local", "instructions")
 
 Values = NDArray[np.uint32]
 
 
 def reference(values: Values, threads: int) -> Values:
-    """Return how often each thread finds each number among its groups of four values: (COUNTERS, threads)."""
+    """Return how often each value occurs among the groups of four of each thread: (COUNTERS, threads)."""
     thread = np.arange(values.size) // 4 % threads
     counts = np.bincount(values * np.int64(threads) + thread, minlength=COUNTERS * threads)
     return counts.astype(np.uint32).reshape(COUNTERS, threads)
 
 
 def make_values(groups: int) -> dict[str, Values]:
-    """Return values in groups of four: random ones, and random ones that are the same for all lanes of a warp."""
+    """Return values in groups of four: random ones, and random ones that are equal for all lanes of a warp."""
     random = np.random.default_rng()
     same = random.integers(0, COUNTERS, (blocks_for(groups, LANES), 4), np.uint32)
     return {
@@ -89,7 +89,7 @@ def make_values(groups: int) -> dict[str, Values]:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few groups and time it on all, with values that differ between lanes and that do not."""
+    """Check every variant on a few groups and time it on all, for values that differ between lanes and equal ones."""
     module = load("local_memory", names=[kernel for kernel in KERNELS.values() if "<" in kernel])
     limit = read_limit(device)
     cases = {
@@ -103,8 +103,8 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
         columns = (
-            f"The columns are {limit.unit} for values that differ between the lanes of a warp and for values that are "
-            "the same; 'of limit' is that of the slower."
+            f"The columns are {limit.unit} for random values and for values that are the same for all lanes of a warp. "
+            "'of limit' is that of the slower one."
         )
     else:
         sectors = side_by_side({f"sectors, {case}": counted for case, counted in cases.items()}, "sectors/local")
@@ -114,21 +114,21 @@ def run(device: cuda.Device, size: int) -> Result:
         ]
         pictures = []
         columns = (
-            "'local' counts the accesses to local memory, and the sectors are those that one touches, for values that "
-            "differ between the lanes of a warp and that are the same. Spills are not counted, since PTX has registers "
-            "without end."
+            "'local' counts the accesses to local memory. The other columns are the sectors per access, for random "
+            "values and for values that are the same for all lanes of a warp. Spills are not counted, since PTX has an "
+            "unlimited number of registers."
         )
     notes = [
         columns,
         "Each thread counts its values in an array of 32 counters. Registers have no addresses, so an array whose "
-        "indices vary lies in local memory, which is memory of the device behind the caches; unrolling the loop makes "
-        "each index a constant and the array 32 registers. Both loops compare each value with the number of every "
-        "counter, though; with the value as the index, a fifth of the instructions is enough.",
-        "In local memory the words of one index lie side by side for all lanes: a warp touches 4 sectors if its lanes "
-        "agree on the index, and up to 32 if they do not. Shared memory is as fast for any index here, since the "
-        "counters of each lane have a bank of their own.",
+        "indices vary lies in local memory, a part of the device's memory that is reached through the caches. "
+        "Unrolling the loop makes each index a constant and the array 32 registers. Both loops compare each value with "
+        "every counter, though. With the value as the index, a fifth of the instructions is enough.",
+        "In local memory the words with one index lie side by side for all lanes. A warp touches 4 sectors if its lanes "
+        "agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices here, since "
+        "the counters of each lane have a bank of their own.",
         "A limit on the registers, here by __launch_bounds__, makes room for more threads. What does not fit is "
-        "spilled into local memory, as the compiler reports above: the kernel with spills is the slower one.",
+        "spilled to local memory, as the report of the compiler shows: the kernel with spills is the slower one.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables={REPORTED: reported(module)})
 
@@ -139,12 +139,12 @@ def in_words(case: str) -> str:
 
 
 def accesses(row: Row) -> dict[str, Value]:
-    """Return the columns of a row that are the same for all values."""
+    """Return the columns of a row that are the same in both cases."""
     return {column: value for column, value in row.values.items() if column != "sectors/local"}
 
 
 def make_variants(device: cuda.Device, module: cuda.Module, block: Values, groups: int) -> list[Variant]:
-    """Return the ways to count; `block` is repeated until there are so many groups."""
+    """Return the variants that count; `block` is repeated until there are `groups` groups."""
     values = repeated(block, 4 * groups)
     checked, threads = min(groups, SIZE.small), CHECKED_BLOCKS * BLOCK
     expected = reference(block[: 4 * checked], threads)
@@ -167,12 +167,12 @@ def make_variants(device: cuda.Device, module: cuda.Module, block: Values, group
 
 
 def reported(module: cuda.Module) -> list[Row]:
-    """Return what the compiler reports of each kernel; spills are bytes of the instructions that do them."""
+    """Return the compiler's report on each kernel; spills are the bytes that its spill instructions move."""
     rows = []
     for name, kernel in ((name, module[kernel]) for name, kernel in KERNELS.items()):
-        has = kernel.attributes
-        columns = {"registers": has.registers, "local bytes": has.local_bytes}
-        if has.spill_store_bytes is not None and has.spill_load_bytes is not None:
-            columns |= {"spill stores": has.spill_store_bytes, "spill loads": has.spill_load_bytes}
+        attributes = kernel.attributes
+        columns = {"registers": attributes.registers, "local bytes": attributes.local_bytes}
+        if attributes.spill_store_bytes is not None and attributes.spill_load_bytes is not None:
+            columns |= {"spill stores": attributes.spill_store_bytes, "spill loads": attributes.spill_load_bytes}
         rows.append(Row(name, columns))
     return rows

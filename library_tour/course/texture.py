@@ -1,4 +1,4 @@
-"""Rotate an image by plain loads, by __ldg, through a texture object and through shared memory.
+"""Rotate an image with plain loads, with __ldg, through a texture object and through shared memory.
 
 On the simulator, which checks, counts and does not time:
 
@@ -15,22 +15,22 @@ On the simulator, which checks, counts and does not time:
     shared memory             10,944       12,822       14,892       176,686  right
     filter: plain loads       30,723       46,473       51,200       139,066  right
     filter: texture           12,699       15,015       17,325        47,424  right
-    The columns are the sectors of memory that the loads or texture fetches of warps
-    touch at each angle, and the instructions at 30°.
+    The columns are the sectors of memory that loads or texture fetches touch at
+    each angle, and the instructions at 30°.
     A warp whose pixels lie in a row reads a slanted line of the source, at 90° from
-    32 different rows. A warp of 8 x 4 pixels reads a patch, which lies in few
-    sectors at any angle. So it is the order of the pixels that brings 2-D locality,
-    for plain loads as for textures: both touch the same sectors and go through the
-    same L1 cache. __ldg is a plain load too, with the promise that nobody writes
-    the data meanwhile. On an H200 a texture is faster than plain loads only for
-    rows of pixels at 90°; with patches, plain loads are faster at every angle.
-    A block that copies its part of the source to shared memory reads pieces of rows
-    at any angle, but more texels than it has pixels, and executes three times as
-    many instructions: on an H200 it is the slowest way.
-    What a texture object has besides is a unit that computes: the test for what
-    lies outside, and a mean of four texels in one fetch, in which it is faster than
-    four plain loads and the arithmetic. Its weights have 8 bits, so that the mean
-    of numbers up to 1 is right to 1/256.
+    32 different rows. A warp with 8 x 4 pixels reads a patch, which lies in few
+    sectors at any angle. So 2-D locality comes from the order of the pixels, for
+    plain loads as for textures: both touch the same sectors and go through the same
+    L1 cache. __ldg is a plain load too, with the promise that nobody writes the
+    data during the kernel. On an H200 a texture is faster than plain loads only for
+    rows of pixels at 90°. With patches, plain loads are faster at every angle.
+    A block that copies its part of the source to shared memory reads parts of rows
+    at any angle. But it reads more texels than it has pixels and executes three
+    times as many instructions: on an H200 it is the slowest variant.
+    A texture object also has a unit that computes: it tests for positions outside
+    of the image, and it returns the mean of four texels in one fetch, which is
+    faster than four plain loads with the arithmetic. Its weights have 8 bits, so
+    the mean of values up to 1 is exact to 1/256.
     These textures lie over ordinary rows of memory. A CUDA array would keep its
     texels in an order of its own, in which neighbours of several rows lie together.
 """
@@ -55,23 +55,23 @@ from ..variants import Variant, measure, of_slowest, side_by_side
 
 TITLE = "Texture objects and 2-D locality"
 SIZE = Size("rows and columns of the image", full=16384, small=200)
-CHECKED = 200  # rows of the image on which results are checked, at most
+CHECKED = 200  # the most rows of the image that results are checked on
 BAND = 256  # random rows, which a large image repeats
 ANGLES = (0, 30, 90)
-SHOWN_ANGLE = 30  # for what is counted at one angle only
-PIXELS = 4  # of a thread
-PLACE_BITS, WEIGHT_BITS = 14, 8
+SHOWN_ANGLE = 30  # for columns that show one angle only
+PIXELS = 4  # per thread
+POSITION_BITS, WEIGHT_BITS = 14, 8
 EXPLAINED_BY = ("sectors read", "instructions")
 IN_ROWS, IN_PATCHES = (32, 8), (8, 32)  # blocks whose warps have 32 x 1 and 8 x 4 pixels
 
 Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 ROTATION = np.dtype([(name, np.int32) for name in ("cosine", "sine", "x", "y")])
 SHAPE = np.dtype([(name, np.int32) for name in ("width", "height", "pitch")])
 
 
 class Way(NamedTuple):
-    """A kernel, the threads of its blocks, and what it reads: the nearest texel or a mean of four."""
+    """A kernel, the shape of its blocks, and whether it returns the nearest texel or a filtered mean of four."""
 
     kernel: str
     block: tuple[int, int] = IN_ROWS
@@ -93,47 +93,48 @@ WAYS = {
     "filter: plain loads": Way("filter_plain", IN_PATCHES, filtered=True),
     "filter: texture": Way("filter_texture", IN_PATCHES, filtered=True),
 }
-# Single precision, and for the texture unit, whose weights are multiples of 1/256, half of that for each two of four.
+# Of single precision, and of the texture unit, whose weights are multiples of 1/256: it is off by half of that in each
+# direction.
 PLAIN_TOLERANCE, TEXTURE_TOLERANCE = 1e-6, 2**-8
 
 
 def rotation(angle: float, rows: int, columns: int) -> Any:
-    """Return the rotation about the image's middle, in fixed-point numbers."""
-    unit = 2**PLACE_BITS
+    """Return the rotation about the centre of the image, in fixed-point numbers."""
+    unit = 2**POSITION_BITS
     cosine, sine = round(unit * math.cos(math.radians(angle))), round(unit * math.sin(math.radians(angle)))
-    # Of the middle of the first pixel.
+    # From the centre of the image to that of the first pixel.
     across, down = 0.5 - columns / 2, 0.5 - rows / 2
     x = unit * columns / 2 + cosine * across - sine * down
     y = unit * rows / 2 + sine * across + cosine * down
     return np.array((cosine, sine, math.floor(x), math.floor(y)), ROTATION)[()]
 
 
-def places(turn: Any, rows: int, columns: int) -> tuple[Places, Places]:
-    """Return the x and y that each pixel has in the source, in units of 2^-PLACE_BITS."""
+def positions(turn: Any, rows: int, columns: int) -> tuple[Positions, Positions]:
+    """Return the x and y that each pixel has in the source, in units of 2^-POSITION_BITS."""
     row, column = np.indices((rows, columns))
     cosine, sine, x, y = (int(turn[name]) for name in ("cosine", "sine", "x", "y"))
     return cosine * column - sine * row + x, sine * column + cosine * row + y
 
 
-def texels(image: Floats, column: Places, row: Places) -> Floats:
-    """Return the texels of these numbers, 0 outside of the image."""
+def texels(image: Floats, column: Positions, row: Positions) -> Floats:
+    """Return the texels at these columns and rows, 0 outside of the image."""
     inside = (column >= 0) & (column < image.shape[1]) & (row >= 0) & (row < image.shape[0])
-    found: Floats = image[np.where(inside, row, 0), np.where(inside, column, 0)]
-    found[~inside] = 0
-    return found
+    values: Floats = image[np.where(inside, row, 0), np.where(inside, column, 0)]
+    values[~inside] = 0
+    return values
 
 
 def nearest(image: Floats, turn: Any) -> Floats:
-    """Return the rotated image, each pixel of which is the nearest texel."""
-    x, y = places(turn, *image.shape)
-    return texels(image, x >> PLACE_BITS, y >> PLACE_BITS)
+    """Return the rotated image; each pixel is the nearest texel."""
+    x, y = positions(turn, *image.shape)
+    return texels(image, x >> POSITION_BITS, y >> POSITION_BITS)
 
 
 def filtered(image: Floats, turn: Any) -> Floats:
-    """Return the rotated image, each pixel of which is the mean of four texels, weighted in double precision."""
+    """Return the rotated image; each pixel is the mean of four texels, weighted in double precision."""
     unit = 2**WEIGHT_BITS
-    # Weights count from the texels' middles.
-    x, y = ((place >> (PLACE_BITS - WEIGHT_BITS)) - unit // 2 for place in places(turn, *image.shape))
+    # Weights count from the centres of the texels.
+    x, y = ((position >> (POSITION_BITS - WEIGHT_BITS)) - unit // 2 for position in positions(turn, *image.shape))
     column, row, to_right, to_below = x // unit, y // unit, x % unit / unit, y % unit / unit
     above = (1 - to_right) * texels(image, column, row) + to_right * texels(image, column + 1, row)
     below = (1 - to_right) * texels(image, column, row + 1) + to_right * texels(image, column + 1, row + 1)
@@ -141,16 +142,16 @@ def filtered(image: Floats, turn: Any) -> Floats:
 
 
 class Image:
-    """A source and a target of one shape on the device, and the ways to rotate the one into the other."""
+    """A source and a target of the same shape on the device, and the launches that rotate one into the other."""
 
     def __init__(self, module: cuda.Module, band: Floats, rows: int) -> None:
-        """Make a source of so many rows, which repeats those of `band`."""
+        """Make a source of `rows` rows, which repeats those of `band`."""
         self._module = module
         self._source, self.target = (cuda.empty_pitched((rows, band.shape[1]), np.float32) for _ in range(2))
         for start in range(0, rows, len(band)):
             self._source[start : start + len(band)].copy_from(band[: rows - start])
         self._shape = np.array((band.shape[1], rows, self._source.strides[0] // 4), SHAPE)[()]
-        # What lies outside is 0, as the border is unless it is given.
+        # Texels outside of the image are 0, which is the border by default.
         self._textures = {
             linear: cuda.textures.Texture(self._source, address="border", filter="linear" if linear else "point")
             for linear in (False, True)
@@ -167,7 +168,7 @@ class Image:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way on a small image that is not square, and time it on a square one, at several angles."""
+    """Check every variant on a small image that is not square, and time it on a square one, at several angles."""
     module = load("texture")
     rows = min(size, CHECKED)
     host = np.random.default_rng().random((rows, rows + 8), np.float32)
@@ -193,11 +194,11 @@ def run(device: cuda.Device, size: int) -> Result:
         angle: measure([variant(name, way, angle) for name, way in WAYS.items()], limit, EXPLAINED_BY)
         for angle in ANGLES
     }
-    return shown(cases, limit)
+    return result_of(cases, limit)
 
 
-def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
-    """Return the rows of all angles side by side: rates where they are known, or what was counted."""
+def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
+    """Return the rows of all angles side by side: rates if they were timed, else counters."""
     pictures = []
     if timing.available():
         rows = side_by_side({f"{angle}°": rows for angle, rows in cases.items()}, limit.unit)
@@ -212,22 +213,23 @@ def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
             for row, counted in zip(rows, cases[SHOWN_ANGLE], strict=True)
         ]
         columns = (
-            "The columns are the sectors of memory that the loads or texture fetches of warps touch at each angle, and "
-            f"the instructions at {SHOWN_ANGLE}°."
+            "The columns are the sectors of memory that loads or texture fetches touch at each angle, and the "
+            f"instructions at {SHOWN_ANGLE}°."
         )
     notes = [
         columns,
-        "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp of "
-        "8 x 4 pixels reads a patch, which lies in few sectors at any angle. So it is the order of the pixels that "
-        "brings 2-D locality, for plain loads as for textures: both touch the same sectors and go through the same L1 "
-        "cache. __ldg is a plain load too, with the promise that nobody writes the data meanwhile. On an H200 a "
-        "texture is faster than plain loads only for rows of pixels at 90°; with patches, plain loads are faster at "
+        "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp "
+        "with 8 x 4 pixels reads a patch, which lies in few sectors at any angle. So 2-D locality comes from the order "
+        "of the pixels, for plain loads as for textures: both touch the same sectors and go through the same L1 cache. "
+        "__ldg is a plain load too, with the promise that nobody writes the data during the kernel. On an H200 a "
+        "texture is faster than plain loads only for rows of pixels at 90°. With patches, plain loads are faster at "
         "every angle.",
-        "A block that copies its part of the source to shared memory reads pieces of rows at any angle, but more "
-        "texels than it has pixels, and executes three times as many instructions: on an H200 it is the slowest way.",
-        "What a texture object has besides is a unit that computes: the test for what lies outside, and a mean of four "
-        "texels in one fetch, in which it is faster than four plain loads and the arithmetic. Its weights have 8 bits, "
-        "so that the mean of numbers up to 1 is right to 1/256.",
+        "A block that copies its part of the source to shared memory reads parts of rows at any angle. But it reads "
+        "more texels than it has pixels and executes three times as many instructions: on an H200 it is the slowest "
+        "variant.",
+        "A texture object also has a unit that computes: it tests for positions outside of the image, and it returns "
+        "the mean of four texels in one fetch, which is faster than four plain loads with the arithmetic. Its weights "
+        "have 8 bits, so the mean of values up to 1 is exact to 1/256.",
         "These textures lie over ordinary rows of memory. A CUDA array would keep its texels in an order of its own, "
         "in which neighbours of several rows lie together.",
     ]
@@ -235,5 +237,5 @@ def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
 
 
 def instructions(row: Row) -> dict[str, Any]:
-    """Return the column of the instructions, where they were counted."""
+    """Return the column of the instructions, if they were counted."""
     return {column: value for column, value in row.values.items() if column == "instructions"}

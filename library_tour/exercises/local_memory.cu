@@ -1,7 +1,7 @@
-// Write the moving sums of each column: the sum of a number and the WINDOW - 1 numbers above it. A thread has one column,
-// and keeps the last WINDOW numbers, so that it loads each number once.
+// Write the moving sums of each column: the sum of an element and the WINDOW - 1 elements above it. Each thread handles
+// one column and keeps the last WINDOW elements, so that it loads each element once.
 //
-// The result is right, but the place in the ring varies, so that the ring lies in local memory.
+// The result is right, but the index in the ring varies, so the ring lies in local memory.
 
 constexpr int WINDOW = 7;
 
@@ -13,9 +13,9 @@ extern "C" __global__ void moving_sums(const float* __restrict__ in, float* __re
     float ring[WINDOW] = {};
     float sum = 0.0f;
     for (int row = 0; row < rows; row++) {
-        float number = in[row * columns + column];
-        sum += number - ring[row % WINDOW];
-        ring[row % WINDOW] = number;
+        float element = in[row * columns + column];
+        sum += element - ring[row % WINDOW];
+        ring[row % WINDOW] = element;
         out[row * columns + column] = sum;
     }
 }

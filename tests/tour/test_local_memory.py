@@ -10,7 +10,7 @@ KERNELS = set(local_memory.KERNELS)
 IN_LOCAL_MEMORY = {"loop, not unrolled", "value as the index"}
 
 
-def test_an_array_with_a_varying_index_takes_local_memory_and_registers_that_do_not_fit_are_spilled(result):
+def test_an_array_with_a_varying_index_is_in_local_memory_and_registers_that_do_not_fit_are_spilled(result):
     [reported] = result.tables.values()
     columns = {row.name: row.values for row in reported}
     assert all(columns[name]["local bytes"] >= 4 * local_memory.COUNTERS for name in IN_LOCAL_MEMORY)

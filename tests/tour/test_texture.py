@@ -3,7 +3,7 @@ from tests.tour.outcomes import counted
 
 
 @counted
-def test_counters_tell_how_many_sectors_a_turned_warp_touches_and_what_the_texture_unit_saves(rows):
+def test_patches_touch_fewer_sectors_of_a_rotated_image_and_the_texture_unit_saves_instructions(rows):
     plain, patch, fetched, ldg = (
         rows[name].values for name in ("plain loads", "plain, 8 x 4 warps", "texture", "__ldg")
     )
