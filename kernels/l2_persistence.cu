@@ -1,12 +1,12 @@
 // All memory is read through the L2 cache, where new data replaces old. An array that a kernel reads again and again is
-// lost from it meanwhile if more other data passes through than the cache holds. A part of L2 can be set aside for data
-// that the host marks as persisting, by an access policy of the stream; the kernel does not change.
+// lost from it if more other data passes through than the cache holds. A part of L2 can be set aside for data that the
+// host marks as persisting, by an access policy of the stream. The kernel does not change.
 //
-//   weigh<false>   reads many values once and an array of weights in turn with them, over and over
-//   weigh<true>    reads the values by __ldcs, which tells the cache that each is read once: evict it first
+//   weigh<false>   reads many values once, and with them an array of weights over and over
+//   weigh<true>    reads the values by __ldcs, which tells the cache that each is read once: replace it first
 //   add_up         reads one array over and over: how much of L2 is left for it?
 //
-// Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. Blocks have 256 threads.
+// Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 
@@ -20,25 +20,25 @@ __device__ unsigned sum_of_products(uint4 group, uint4 weights)
     return group.x * weights.x + group.y * weights.y + group.z * weights.z + group.w * weights.w;
 }
 
-// The place `step` after another one in an array that is read in a circle; step is less than its length.
-__device__ unsigned next(unsigned place, unsigned step, unsigned length)
+// The index that is `step` after another one, in an array that is read in a circle. `step` is less than its length.
+__device__ unsigned next(unsigned index, unsigned step, unsigned length)
 {
-    place += step;
-    return place < length ? place : place - length;
+    index += step;
+    return index < length ? index : index - length;
 }
 
-// Lengths are less than 2^31, in groups.
+// Lengths count groups and are less than 2^31.
 template <bool evict_first>
 __global__ void weigh(const uint4* __restrict__ values, const uint4* __restrict__ weights, unsigned* sums,
                       unsigned length, unsigned weights_length)
 {
     unsigned thread = blockIdx.x * BLOCK + threadIdx.x, threads = gridDim.x * BLOCK;
-    unsigned place = thread % weights_length, step = threads % weights_length;
+    unsigned index = thread % weights_length, step = threads % weights_length;
     unsigned total = 0;
     for (unsigned i = thread; i < length; i += threads) {
         uint4 group = evict_first ? __ldcs(values + i) : values[i];
-        total += sum_of_products(group, weights[place]);
-        place = next(place, step, weights_length);
+        total += sum_of_products(group, weights[index]);
+        index = next(index, step, weights_length);
     }
     sums[thread] = total;
 }
@@ -46,11 +46,11 @@ __global__ void weigh(const uint4* __restrict__ values, const uint4* __restrict_
 extern "C" __global__ void add_up(const uint4* __restrict__ array, unsigned* sums, unsigned reads, unsigned length)
 {
     unsigned thread = blockIdx.x * BLOCK + threadIdx.x, threads = gridDim.x * BLOCK;
-    unsigned place = thread % length, step = threads % length;
+    unsigned index = thread % length, step = threads % length;
     unsigned total = 0;
     for (unsigned i = thread; i < reads; i += threads) {
-        total += sum(array[place]);
-        place = next(place, step, length);
+        total += sum(array[index]);
+        index = next(index, step, length);
     }
     sums[thread] = total;
 }

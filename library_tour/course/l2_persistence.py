@@ -1,4 +1,4 @@
-"""Keep an array in the L2 cache while a longer one passes through, by an access policy of the stream.
+"""An array that stays in the L2 cache while a longer one passes through, by an access policy of the stream.
 
 On the simulator, which checks, counts and does not time:
 
@@ -21,26 +21,26 @@ On the simulator, which checks, counts and does not time:
     the weights persist       0.0 %          right
     weights read as normal  100.0 % ███████  right
     after a reset           100.0 % ███████  right
-    'of reads hit' is the share of the weights' reads, or of the other array's, that
-    hit in a model of L2, where of all lines the one used longest ago is replaced. A
-    real L2 replaces lines in another way, and changes less.
-    The weights take 0.9 times what can be set aside, the large ones 1.5 times.
-    Weights are read again and again, and each value once. Without a policy the
-    values displace the weights; with a persisting one, the weights stay in a part
-    of L2 that is set aside. A rate above the limit, which is memory's, shows what
-    L2 saves. A streaming policy does the opposite: the weights are replaced first.
-    __ldcs in the kernel says that of the values, which helps the weights without
-    any policy.
-    Weights that are larger than the set-aside displace each other there. A hit
-    ratio a little below the set-aside over their size lets that share of them
-    persist; the rest are replaced first.
-    Lines that persist stay after the kernel, and other data has less of L2, until
-    they are read as normal ones or reset.
+    'of reads hit' is the share of reads of the weights, or of the other array, that
+    hit in a model of L2. The model always replaces the least recently used line. A
+    real L2 replaces lines differently, and its rates change less.
+    The weights take 0.9 times the size that can be set aside, the large ones 1.5
+    times. Weights are read again and again, and each value once. Without a policy
+    the values displace the weights. With a persisting policy, the weights stay in
+    the part of L2 that is set aside. A rate above the limit, which is that of
+    memory, shows what L2 saves. A streaming policy does the opposite: the weights
+    are replaced first. __ldcs in the kernel lets the values be replaced first,
+    which helps the weights without any policy.
+    Weights that are larger than the part set aside displace each other there. A hit
+    ratio a little below its size divided by theirs lets that share of them persist.
+    The rest is replaced first.
+    Persisting lines stay after the kernel, until they are read as normal ones or
+    reset. Meanwhile other data has less of L2.
     An H200 follows the model in part. __ldcs raises its rate by a quarter, and a
     streaming policy lowers it. Weights that fit are read as fast without a policy
-    as with a persisting one; large weights gain a little from persisting, and less
-    with the tuned ratio. Another array of half of L2 is as fast beside lines that
-    persist.
+    as with a persisting one. Large weights gain a little from persisting, and less
+    with the tuned ratio. Another array, half as large as L2, is read as fast beside
+    persisting lines.
 """
 
 from __future__ import annotations
@@ -66,29 +66,29 @@ TITLE = "Data that persists in the L2 cache"
 SIZE = Size("groups of four values to weigh", full=2**27, small=2**13 + 5)
 BLOCK = 256
 CHECKED_BLOCKS, CHECKED_WEIGHTS = 3, 601
-# Sizes as parts of the set-aside: a little less than all of it, and too much for it.
+# Sizes as fractions of the part set aside: a little less than all of it, and too much for it.
 FITS, EXCEEDS = 0.9, 1.5
 WINDOWS = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 1.75, 2.0)
-ANOTHER = 0.5  # of L2, which the other array takes
-MODEL_LINE = 2**18  # bytes: much larger than a line of the cache, which makes the model quick
+ANOTHER = 0.5  # the size of the other array, as a fraction of L2
+MODEL_LINE = 2**18  # bytes: much more than a line of the cache has, to make the model fast
 MODEL_ROUNDS = 4
 HITS = "of reads hit"
 
 NOTES = [
-    "'of reads hit' is the share of the weights' reads, or of the other array's, that hit in a model of L2, where of "
-    "all lines the one used longest ago is replaced. A real L2 replaces lines in another way, and changes less.",
-    f"The weights take {FITS} times what can be set aside, the large ones {EXCEEDS} times. Weights are "
-    "read again and again, and each value once. Without a policy the values displace the weights; with a persisting "
-    "one, the weights stay in a part of L2 that is set aside. A rate above the limit, which is memory's, shows what L2 "
-    "saves. A streaming policy does the opposite: the weights are replaced first. __ldcs in the kernel says that of "
-    "the values, which helps the weights without any policy.",
-    "Weights that are larger than the set-aside displace each other there. A hit ratio a little below the set-aside "
-    "over their size lets that share of them persist; the rest are replaced first.",
-    "Lines that persist stay after the kernel, and other data has less of L2, until they are read as normal ones or "
-    "reset.",
+    "'of reads hit' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
+    "always replaces the least recently used line. A real L2 replaces lines differently, and its rates change less.",
+    f"The weights take {FITS} times the size that can be set aside, the large ones {EXCEEDS} times. Weights are read "
+    "again and again, and each value once. Without a policy the values displace the weights. With a persisting policy, "
+    "the weights stay in the part of L2 that is set aside. A rate above the limit, which is that of memory, shows what "
+    "L2 saves. A streaming policy does the opposite: the weights are replaced first. __ldcs in the kernel lets the "
+    "values be replaced first, which helps the weights without any policy.",
+    "Weights that are larger than the part set aside displace each other there. A hit ratio a little below its size "
+    "divided by theirs lets that share of them persist. The rest is replaced first.",
+    "Persisting lines stay after the kernel, until they are read as normal ones or reset. Meanwhile other data has "
+    "less of L2.",
     "An H200 follows the model in part. __ldcs raises its rate by a quarter, and a streaming policy lowers it. Weights "
-    "that fit are read as fast without a policy as with a persisting one; large weights gain a little from "
-    "persisting, and less with the tuned ratio. Another array of half of L2 is as fast beside lines that persist.",
+    "that fit are read as fast without a policy as with a persisting one. Large weights gain a little from persisting, "
+    "and less with the tuned ratio. Another array, half as large as L2, is read as fast beside persisting lines.",
 ]
 
 Words = NDArray[np.uint32]
@@ -96,7 +96,7 @@ Launch = Callable[[], object]
 
 
 class Way(NamedTuple):
-    """How the weights are read: their size as a part of the set-aside, and the policy of the stream, if any."""
+    """The size of the weights, as a fraction of the part set aside, and the policy of the stream, if any."""
 
     size: float
     hit: Literal["", "normal", "streaming", "persisting"] = ""
@@ -127,14 +127,14 @@ def reference(values: Words, weights: Words, threads: int) -> Words:
 
 
 def by_thread(values: Words, threads: int) -> Words:
-    """Return the sums of the values that threads take in turn, modulo 2^32."""
+    """Return the sums of the values by thread, modulo 2^32; thread t has values t, t + threads, and so on."""
     padded = np.zeros(-(-values.size // threads) * threads, np.uint32)
     padded[: values.size] = values
     return np.asarray(padded.reshape(-1, threads).sum(axis=0, dtype=np.uint32))
 
 
 class Model:
-    """A cache of so many bytes, a part of which is set aside: of its lines the one used longest ago goes first."""
+    """A cache of `nbytes` bytes, a part of which is set aside; it replaces the least recently used line."""
 
     def __init__(self, nbytes: float, set_aside: float) -> None:
         self._lines, self._set_aside = round(nbytes / MODEL_LINE), round(set_aside / MODEL_LINE)
@@ -142,7 +142,7 @@ class Model:
         self._others: OrderedDict[tuple[str, int], None] = OrderedDict()
 
     def read(self, line: tuple[str, int], kind: str = "") -> bool:
-        """Return whether a line was there; put it there with the property `kind`, or with the one that it has."""
+        """Return whether a line was cached; cache it with the property `kind`, or with the one that it has."""
         hit = line in self._persisting or line in self._others
         if kind == "persisting" or (not kind and line in self._persisting):
             self._others.pop(line, None)
@@ -153,28 +153,28 @@ class Model:
         else:
             self._persisting.pop(line, None)
             self._others[line] = None
-            # The end is what goes last: streaming lines go first.
+            # The line at the end is replaced last. Streaming lines are replaced first.
             self._others.move_to_end(line, last=kind != "streaming")
         while len(self._persisting) + len(self._others) > self._lines:
             self._others.popitem(last=False)
         return hit
 
     def weigh(self, nbytes: float, way: Way) -> float:
-        """Return the share of the weights' reads that hit in the last round, while values are read in turn."""
+        """Return the share of the reads of weights that hit in the last round, with one value read before each."""
         count = round(nbytes / MODEL_LINE)
         hits: list[bool] = []
-        for turn in range(MODEL_ROUNDS * count):
-            self.read(("values", turn), "streaming" if way.evict_first else "")
-            place = turn % count
-            # Which lines get the property is not known; here they are spread evenly.
-            chosen = place * 0.618034 % 1 < way.ratio
-            hits.append(self.read(("weights", place), "streaming" if way.hit and not chosen else way.hit))
+        for step in range(MODEL_ROUNDS * count):
+            self.read(("values", step), "streaming" if way.evict_first else "")
+            index = step % count
+            # CUDA does not say which lines get the property. Here they are spread evenly.
+            chosen = index * 0.618034 % 1 < way.ratio
+            hits.append(self.read(("weights", index), "streaming" if way.hit and not chosen else way.hit))
         return sum(hits[-count:]) / count
 
     def add_up(self, nbytes: float) -> float:
         """Return the share of the reads of another array that hit in the last round."""
         count = round(nbytes / MODEL_LINE)
-        hits = [self.read(("another", turn % count)) for turn in range(MODEL_ROUNDS * count)]
+        hits = [self.read(("another", step % count)) for step in range(MODEL_ROUNDS * count)]
         return sum(hits[-count:]) / count
 
 
@@ -199,7 +199,7 @@ class Weighing:
             self._timed = repeated(block.ravel(), 4 * groups), repeated(block.ravel(), rest)
 
     def _launch(self, way: Way, values: cuda.DeviceArray, weights: cuda.DeviceArray, blocks: int) -> Launch:
-        """Return the launch that weighs the values, under the way's policy for the weights."""
+        """Return the launch that weighs the values, under the policy of `way` for the weights."""
         kernel = self._module[f"weigh<{str(way.evict_first).lower()}>"]
         sums = self._sums[: blocks * BLOCK]
         bound = kernel[blocks, BLOCK, 0, self._stream].bind(values, weights, sums, values.size // 4, weights.size // 4)
@@ -214,7 +214,7 @@ class Weighing:
         return with_policy
 
     def variant(self, name: str, way: Way) -> Variant:
-        """Return the weighing as a variant, with what the model says of it."""
+        """Return the weighing as a variant, with the share of hits in the model."""
         threads = CHECKED_BLOCKS * BLOCK
         return Variant(
             name=name,
@@ -227,14 +227,14 @@ class Weighing:
         )
 
     def whole(self, way: Way) -> Launch:
-        """Return the launch that weighs all values by as many weights as `way` says."""
+        """Return the launch that weighs all values, with weights of the size of `way`."""
         values, weights = self._timed
         if timing.available():
             weights = weights[: int(way.size * self._set_aside) // 16 * 4]
         return self._launch(way, values, weights, self._blocks)
 
     def another(self, name: str, before: Sequence[Way]) -> Variant:
-        """Return the reading of another array over and over; in the model the weights were read in some ways before."""
+        """Return the variant that reads another array over and over; `before` has the weighings before it."""
         model = Model(self._l2_bytes, self._set_aside)
         for way in before:
             model.weigh(way.size * self._set_aside, way)
@@ -260,42 +260,44 @@ def run(device: cuda.Device, size: int) -> Result:
     """Check every policy on a few values, time it on many, and draw curves over the size of the weights."""
     limit = read_limit(device)
     notes = list(NOTES)
-    with set_aside(device) as room:
-        whole = room or device.properties.l2_cache_size // 2
+    with set_aside(device) as reserved:
+        whole = reserved or device.properties.l2_cache_size // 2
         weighing = Weighing(device, size, whole)
 
         def rows(ways: Mapping[str, Way], *, quick: bool = False) -> list[Row]:
-            """Measure ways one by one, since lines that persist would be in the way of the next one."""
-            found: list[Row] = []
+            """Measure ways one by one, since persisting lines would take space from the next one."""
+            measured: list[Row] = []
             for name, way in ways.items():
-                if room or not way.hit:
-                    found += measure([weighing.variant(name, way)], limit, quick=quick)
+                if reserved or not way.hit:
+                    measured += measure([weighing.variant(name, way)], limit, quick=quick)
                     device.reset_persisting_l2()
-            return found
+            return measured
 
         weighed = rows(WAYS)
         tables = (
-            {"Another array, read over and over after the weights": read_after(device, weighing, limit)} if room else {}
+            {"Another array, read over and over after the weights": read_after(device, weighing, limit)}
+            if reserved
+            else {}
         )
         curves = {
             line: rows({f"{line} {size}": way(size) for size in WINDOWS}, quick=True) for line, way in LINES.items()
         }
-    if not room:
-        notes.append("This device sets nothing aside, so that nothing can persist: on an H200 it is 37.5 MiB.")
+    if not reserved:
+        notes.append("This device sets nothing aside, so nothing can persist. An H200 can set 37.5 MiB aside.")
     megabytes = [size * whole / 2**20 for size in WINDOWS]
 
     def curve(name: str, column: str, y: str, limit: Limit | None = None) -> Curve:
-        lines = {line: points(megabytes, found, column) for line, found in curves.items() if found}
+        lines = {line: points(megabytes, measured, column) for line, measured in curves.items() if measured}
         return Curve(name, "MiB of weights", y, lines, line=limit)
 
-    pictures = [curve("model", HITS, "share of the weights' reads that hit, by a model")]
+    pictures = [curve("model", HITS, "share of reads that hit, in a model")]
     if timing.available():
         pictures.append(curve("window", limit.unit, limit.unit, limit))
     return Result(weighed, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 def read_after(device: cuda.Device, weighing: Weighing, limit: Limit) -> list[Row]:
-    """Return the rows of another array, read when nothing persists, when the weights do, and when they no longer do."""
+    """Return the rows of another array: read while nothing persists, while the weights do, and afterwards."""
     persisting, normal = WAYS["policy: persisting"], Way(FITS, "normal")
     befores = {
         "nothing persists": [],
@@ -316,7 +318,7 @@ def read_after(device: cuda.Device, weighing: Weighing, limit: Limit) -> list[Ro
 
 @contextmanager
 def set_aside(device: cuda.Device) -> Iterator[int]:
-    """Set aside as much of L2 as the device allows; return how many bytes that are, and restore it in the end."""
+    """Set aside as much of L2 as the device allows, yield its size in bytes, and restore the old size at the end."""
     before = device.limits.persisting_l2_cache_size
     device.limits.persisting_l2_cache_size = device.properties.max_persisting_l2_cache_size
     try:

@@ -17,21 +17,21 @@ from ..stop import Check
 
 MEBI = 2**20
 BEFORE = MEBI
-# Of the array and of the room that is asked for; no device sets as much aside as the last one asks for.
+# The sizes of the array and of the part that is requested. No device sets aside as much as the last case requests.
 CASES = ((4 * MEBI, 8 * MEBI), (8 * MEBI, 2 * MEBI), (48 * MEBI, 1024 * MEBI))
-# A ratio may be a little less than what fits.
+# A ratio may be a little smaller than what fits.
 ENOUGH = 0.85
 
 
 class Watched:
-    """A device that notes whether the work of a stream was done when its persisting lines were reset."""
+    """A device that records whether the work of a stream was done when its persisting lines were reset."""
 
     def __init__(self, device: cuda.Device, stream: cuda.Stream) -> None:
         self._device, self._stream = device, stream
         self.resets: list[bool] = []
 
     def reset_persisting_l2(self) -> None:
-        """Note the state of the stream, and reset the lines."""
+        """Record the state of the stream, and reset the lines."""
         self.resets.append(self._stream.done)
         self._device.reset_persisting_l2()
 
@@ -40,50 +40,50 @@ class Watched:
 
 
 class Work:
-    """Launches in a stream, and under which policy and with how much room they were queued."""
+    """Launches in a stream that record their policy and the size set aside when they are queued."""
 
     def __init__(self, array: cuda.DeviceArray, stream: cuda.Stream, device: cuda.Device) -> None:
         self._array, self._stream, self._device = array, stream, device
         self.window: tuple[int, int, float, str, str] | None = None
-        self.room = 0
+        self.set_aside = 0
 
     def __call__(self) -> None:
-        """Queue a fill of the array, and note what holds now."""
+        """Queue a fill of the array, and record the policy and the size set aside."""
         cuda.memset(self._array, 1, stream=self._stream)
         policy = policy_of(self._stream)
         self.window = policy.window if policy else None
-        self.room = self._device.limits.persisting_l2_cache_size
+        self.set_aside = self._device.limits.persisting_l2_cache_size
 
 
 def failing() -> None:
-    """Raise an error in the place of work."""
+    """Raise an error instead of queueing work."""
     raise ZeroDivisionError
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Let arrays persist that fit and that do not, look at what holds for the work, and at what is left behind."""
+    """Let arrays persist that fit or do not fit; check what holds during the work, and what is left afterwards."""
     device = cuda.current_device()
     limits = device.limits
     limits.persisting_l2_cache_size = BEFORE
     stream = cuda.Stream(non_blocking=True)
-    for nbytes, room in CASES:
+    for nbytes, requested in CASES:
         array = cuda.empty(nbytes, np.uint8)
         device.synchronize()
         work, watched = Work(array, stream, device), Watched(device, stream)
-        answer.run_persisting(work, array, stream, watched, room)
+        answer.run_persisting(work, array, stream, watched, requested)
         stream.synchronize()
-        case = f"{nbytes // MEBI} MiB, {room // MEBI} MiB of room"
+        case = f"{nbytes // MEBI} MiB, {requested // MEBI} MiB requested"
         address, size, ratio, hit, _ = work.window or (0, 0, 0.0, "normal", "")
         right = (address, size, hit) == (array.pointer, array.nbytes, "persisting")
         yield Check(f"{case}: the array persists during the work", right)
-        best = min(1.0, work.room / nbytes)
-        detail = f"It is {ratio:.4g}; {work.room / MEBI:.4g} MiB are set aside."
+        best = min(1.0, work.set_aside / nbytes)
+        detail = f"It is {ratio:.4g}; {work.set_aside / MEBI:.4g} MiB are set aside."
         yield Check(f"{case}: the hit ratio lets as much persist as fits", ENOUGH * best <= ratio <= best, detail)
-        most = min(room, device.properties.max_persisting_l2_cache_size)
-        yield Check(f"{case}: the room is set aside during the work", work.room == most)
+        most = min(requested, device.properties.max_persisting_l2_cache_size)
+        yield Check(f"{case}: the requested size is set aside during the work", work.set_aside == most)
         yield Check(f"{case}: its lines are reset when the work is done", watched.resets[-1:] == [True])
-        found = f"It is {limits.persisting_l2_cache_size:,} bytes."
-        yield Check(f"{case}: the size set aside is restored", limits.persisting_l2_cache_size == BEFORE, found)
+        detail = f"It is {limits.persisting_l2_cache_size:,} bytes."
+        yield Check(f"{case}: the size set aside is restored", limits.persisting_l2_cache_size == BEFORE, detail)
         limits.persisting_l2_cache_size = BEFORE
     watched = Watched(device, stream)
     call = (failing, array, stream, watched, MEBI // 2)
@@ -94,74 +94,88 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
+    why="When a kernel reads a large array once and a small one again and again, the large one displaces the small one "
+    "from the L2 cache. CUDA has two remedies: a hint in the kernel, and an access policy of the stream, with which a "
+    "part of L2 keeps the small array.\n\n"
+    "They differ in effect. On an H200 the hint raises the rate from 4,788 to 6,082 GB/s, which is more than memory "
+    "itself delivers. The policy hardly changes it, with 4,812 GB/s. This lesson shows how both work, and why you "
+    "should measure before you rely on one.",
     learn=[
-        "All memory is read through the L2 cache, where new data replaces old. An array that is read again and again "
-        "is evicted from it if enough other data passes through meanwhile.",
-        "A part of L2 can be set aside for data that persists. Which data that is, the host says by an access policy "
-        "of the stream, and the kernel does not change.",
-        "An array that is larger than the room needs a hit ratio, so that a part of it persists, instead of its lines "
-        "displacing each other.",
-        "Lines that persist stay after the kernel, until they are reset or read as normal ones.",
+        "mark data that is read only once, so that it does not displace the rest.",
+        "set a part of L2 aside and let an array persist there, without changing the kernel.",
+        "choose a hit ratio for an array that is larger than the part set aside.",
+        "clean up afterwards, so that persisting lines do not take space from other data.",
     ],
+    idea="All memory is read through the **L2 cache**, which keeps recently used **lines**. New data replaces old data. An "
+    "array that is read repeatedly is lost from it if enough other data passes through in the meantime.\n\n"
+    "A part of L2 can be **set aside** for data that persists. An **access policy** of a stream names a window of "
+    "memory and the share of its accesses, the **hit ratio**, that shall be treated as persisting. The rest is treated "
+    "as normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio "
+    "of 1 lets its lines displace each other. A smaller ratio lets a share of them stay. Lines persist after the "
+    "kernel, until they are reset or read as normal ones.\n\n"
+    "The rule of thumb: first mark data that is read once, with `__ldcs`. Then try a policy, and measure.",
     steps=[
         Step(
             name="no policy",
             shows=["weigh<false>"],
-            text="The kernel reads many values once, and an array of weights in turn with them, over and over. The "
-            "values that pass through L2 displace the weights.",
+            text="The kernel reads many values once. With each it reads a weight, from a small array that it goes "
+            "through over and over. The values that pass through L2 displace the weights.",
         ),
         Step(
             name="__ldcs for the values",
             shows=["weigh<true>"],
-            text="The other instance of the same template. `__ldcs` tells the cache that a value is read once, so that "
-            "it is evicted before the weights. This takes a change of the kernel, and no policy.",
+            text="The other instance of the template. `__ldcs` tells the cache that a value is read once, so that it is "
+            "replaced before the weights. This changes the kernel and needs no policy.",
         ),
         Step(
             name="policy: persisting",
             shows=["set_aside", "Way", "WAYS"],
             text="The kernel is the first one again. `set_aside` asks for as much of L2 as the device allows, and "
-            "gives it back in the end. The launch is in a block `with stream.access_policy(weights, hit_ratio=..., "
-            "hit=...)`; the arguments are in the table of the ways. The row 'policy: streaming' says the opposite of "
-            "the weights: they are replaced first.",
+            "restores the old size at the end. The launch is inside `with stream.access_policy(weights, hit_ratio=..., "
+            "hit=...)`, with the arguments in the table `WAYS`. The row 'policy: streaming' does the opposite: it lets "
+            "the weights be replaced first.",
         ),
         Step(
             name="large: tuned ratio",
             shows=["FITS", "EXCEEDS"],
-            text="The large weights take 1.5 times the room. With a hit ratio of 1 they all want to persist, and "
-            "displace each other. With a ratio of 0.9 / 1.5, that is 0.6, a share that fits persists, and the rest is "
-            "replaced first.",
+            text="The large weights take 1.5 times the part set aside. With a hit ratio of 1 all of them want to "
+            "persist, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, a share that fits persists, and "
+            "the rest is replaced first.",
         ),
         Step(
             name="the weights persist",
             shows=["add_up", "read_after"],
-            text="Another array is read over and over afterwards. Lines that still persist take room from it, until "
-            "the weights are read as normal data, or until `device.reset_persisting_l2()` makes their lines normal "
-            "again.",
+            text="Afterwards another array is read over and over. Lines that still persist take space from it, until "
+            "the weights are read as normal data, or until `device.reset_persisting_l2()` makes their lines normal.",
         ),
     ],
     look_at=[
-        "The column 'of reads hit' is not measured. It is the share of reads that hit in a model of L2 which always "
-        "replaces the line that was used longest ago. The picture 'model' shows it against the size of the weights: "
-        "with a hit ratio of 1 it falls as soon as they exceed the room, and with a tuned ratio it falls slowly.",
-        "An H200 gains most from `__ldcs`: 6,080 GB/s instead of 4,790. The streaming policy lowers the rate to 4,110.",
-        "Weights that fit are read about as fast without a policy on an H200 as with a persisting one, 4,790 and 4,810 "
-        "GB/s. Its L2 replaces lines in another way than the model, so measure before you rely on a policy.",
-        "Large weights gain a little from persisting on an H200, 4,750 instead of 4,460 GB/s, and less with the tuned "
+        "The column 'of reads hit' is not measured. It is the share of reads that hit in a model of L2 that always "
+        "replaces the least recently used line. The picture 'model' shows it against the size of the weights. With a "
+        "hit ratio of 1 it falls as soon as they exceed the part set aside. With a tuned ratio it falls slowly.",
+        "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
+        "4,113 GB/s.",
+        "Weights that fit are read about as fast without a policy on the H200 as with a persisting one. Its L2 does not "
+        "replace lines as the model does.",
+        "Large weights gain a little from persisting on the H200, 4,752 instead of 4,456 GB/s, and less with the tuned "
         "ratio, 4,520 GB/s.",
     ],
     exercise=Exercise(
-        task="Write `run_persisting(work, array, stream, device, room)`. It sets `room` bytes of L2 aside, and calls "
-        "`work()`, which queues launches in the stream, while the array persists. As much of the array as fits into "
-        "the room should persist, and no more; a device may set less aside than it is asked for. Afterwards nothing is "
-        "left, even if `work` raises an error: the policy, the lines that persist, and the size that was set aside. "
-        "Do not reset the lines while the work is still running.",
+        task="Write `run_persisting(work, array, stream, device, requested)`. It sets `requested` bytes of L2 aside and "
+        "calls `work()`, which queues launches in the stream, while the array persists. As much of the array as fits "
+        "should persist, and no more. A device may set aside less than it is asked for. Afterwards nothing must be "
+        "left, even if `work` raises an error: no policy, no persisting lines, and the old size set aside. Do not "
+        "reset the lines while the work is still running.",
         hints=[
-            "Read `device.limits.persisting_l2_cache_size` before you set it, and again after that. What share of the "
-            "array is it? When `work` returns, its launches are only queued.",
+            "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
+            "`finally`?",
+            "Read `device.limits.persisting_l2_cache_size` before you set it, and again after that. Which share of the "
+            "array is it?",
+            "When `work` returns, its launches are only queued. Wait for the stream before you reset the lines.",
         ],
-        answer="The hit ratio is the size that was really set aside over the array's, and at most 1. The policy is the "
-        "stream's for the launches that the block queues, so the block may end before they run. A reset acts at once, "
-        "so it waits for the stream. `finally` undoes everything after an error too.",
+        answer="The hit ratio is the size that was really set aside divided by the size of the array, and at most 1. The "
+        "policy applies to the launches that the block queues, so the block may end before they run. A reset takes "
+        "effect at once, so it waits for the stream. `finally` undoes everything after an error too.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

@@ -8,12 +8,12 @@ import cudart_py as cuda
 
 
 def run_persisting(
-    work: Callable[[], object], array: cuda.DeviceArray, stream: cuda.Stream, device: cuda.Device, room: int
+    work: Callable[[], object], array: cuda.DeviceArray, stream: cuda.Stream, device: cuda.Device, requested: int
 ) -> None:
-    """Set `room` bytes of L2 aside, call `work`, which queues launches in the stream, and undo what was set."""
+    """Set `requested` bytes of L2 aside, call `work`, which queues launches in the stream, and restore all settings."""
     before = device.limits.persisting_l2_cache_size
-    device.limits.persisting_l2_cache_size = room
-    # No more than the device can set aside, which may be less than `room`.
+    device.limits.persisting_l2_cache_size = requested
+    # The device may set aside less than was requested.
     set_aside = device.limits.persisting_l2_cache_size
     try:
         with stream.access_policy(array, hit_ratio=min(1.0, set_aside / array.nbytes), hit="persisting"):

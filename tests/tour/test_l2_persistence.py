@@ -15,7 +15,7 @@ def test_a_policy_keeps_the_weights_in_the_model(result):
     assert hits["large: tuned ratio"] == pytest.approx(FITS / l2_persistence.EXCEEDS, abs=0.02)
 
 
-def test_lines_that_persist_are_in_the_way_until_they_are_reset(result):
+def test_persisting_lines_take_space_until_they_are_reset(result):
     [others] = result.tables.values()
     assert [row.values[HITS] for row in others] == [1, 0, 1, 1]
 
@@ -34,7 +34,7 @@ def test_the_set_aside_is_as_large_as_possible_and_restored(device):
     assert device.limits.persisting_l2_cache_size == before
 
 
-def test_a_launch_has_the_policy_that_its_way_says(monkeypatch, any_clock):
+def test_each_launch_has_the_policy_of_its_variant(monkeypatch, any_clock):
     policies = []
     access_policy = cuda.Stream.access_policy
 
@@ -47,14 +47,14 @@ def test_a_launch_has_the_policy_that_its_way_says(monkeypatch, any_clock):
     weights = 16 * l2_persistence.CHECKED_WEIGHTS
     assert (weights, {"hit_ratio": WAYS["large: tuned ratio"].ratio, "hit": "persisting"}) in policies
     assert (weights, {"hit_ratio": 1.0, "hit": "streaming"}) in policies
-    # The same weights that persist are read as normal ones: where there are times, all of them.
-    [place] = [place for place, (_, options) in enumerate(policies) if options["hit"] == "normal"]
-    before, normal = policies[place - 1 : place + 1]
+    # The weights that persisted before are read as normal ones.
+    [index] = [index for index, (_, options) in enumerate(policies) if options["hit"] == "normal"]
+    before, normal = policies[index - 1 : index + 1]
     assert before[1] == {"hit_ratio": 1.0, "hit": "persisting"}
     assert normal == (before[0], {"hit_ratio": 1.0, "hit": "normal"})
 
 
-def test_a_device_that_sets_nothing_aside_is_told(device, monkeypatch):
+def test_the_notes_mention_a_device_that_sets_nothing_aside(device, monkeypatch):
     properties = replace(device.properties, max_persisting_l2_cache_size=0)
     monkeypatch.setattr(type(device), "properties", property(lambda self: properties))
     monkeypatch.setattr(l2_persistence, "WINDOWS", (0.5,))
