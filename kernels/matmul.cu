@@ -1,18 +1,18 @@
-// Multiply matrices, c = a b: an m x k matrix by a k x n one, both row-major. Each product and sum needs two numbers,
-// so the question is from where they come: device memory, shared memory or registers.
+// Multiply matrices, c = a b: an m x k matrix by a k x n one, both row-major. Each multiply-add needs two elements, so
+// the question is where they come from: global memory, shared memory or registers.
 //
-//   matmul_one_block      the place of an element is the thread's place in the block, so a block is the whole matrix
-//   matmul_elements       a thread an element over many blocks: k numbers of a and k of b from global memory for each
-//   matmul_tile<width>    a block loads a tile of a and of b into shared memory, where `width` threads read each number
-//   matmul_registers<4>   a thread computes 4 x 4 elements from 4 + 4 numbers in registers: shared memory gives
-//                         8 numbers for 16 multiply-adds, and no longer two for one
-//   matmul_registers<8>   8 x 8 elements a thread: 16 numbers for 64 multiply-adds
-//   matmul_pipelined      8 x 16 elements a thread. While the multiply-adds of a step execute, the next numbers are
+//   matmul_one_block      the index of a thread in its block is that of its element, so one block covers the matrix
+//   matmul_elements       one thread per element, in many blocks: k elements of a and k of b from global memory for each
+//   matmul_tile<width>    a block loads tiles of a and b into shared memory, where `width` threads read each element
+//   matmul_registers<4>   a thread computes 4 x 4 elements from 4 + 4 values in registers: 8 reads of shared memory for
+//                         16 multiply-adds, instead of two for one
+//   matmul_registers<8>   8 x 8 elements per thread: 16 reads for 64 multiply-adds
+//   matmul_pipelined      8 x 16 elements per thread. While the multiply-adds of a step execute, the next elements are
 //                         read from shared memory, and the next tiles are copied there by cp.async
 //
 // The kernels take any m, n and k, except that the last one needs n in multiples of four.
 
-// Of blocks, which all compute the same elements: nothing here depends on blockIdx.
+// All blocks compute the same elements, since nothing here depends on blockIdx.
 extern "C" __global__ void matmul_one_block(const float* a, const float* b, float* c, int m, int n, int k)
 {
     int row = threadIdx.y;
@@ -59,13 +59,13 @@ __global__ void matmul_tile(const float* a, const float* b, float* c, int m, int
         __syncthreads();  // the tiles are complete
         for (int i = 0; i < width; i++)
             sum += tile_a[threadIdx.y][i] * tile_b[i][threadIdx.x];
-        __syncthreads();  // nobody reads them any more
+        __syncthreads();  // no thread reads them any more
     }
     if (row < m && column < n)
         c[size_t(row) * n + column] = sum;
 }
 
-// Read four neighbouring numbers of shared memory at once.
+// Read four neighbouring elements of shared memory at once.
 __device__ void read_four(float* to, const float* from)
 {
     float4 four = *reinterpret_cast<const float4*>(from);
@@ -75,7 +75,7 @@ __device__ void read_four(float* to, const float* from)
     to[3] = four.w;
 }
 
-// A block of 16 x 16 threads computes a square of 16 * own rows and columns. A thread's own rows and columns are groups
+// A block of 16 x 16 threads computes a square of 16 * own rows and columns. The rows and columns of a thread are groups
 // of four, 64 apart, so that a warp reads neighbouring groups.
 template <int own>
 __global__ __launch_bounds__(256) void matmul_registers(const float* a, const float* b, float* c, int m, int n, int k)
@@ -124,13 +124,13 @@ __global__ __launch_bounds__(256) void matmul_registers(const float* a, const fl
         }
 }
 
-// The shape of the pipelined kernel. Eight warps, 2 x 4, have 64 x 64 elements each, a thread 8 x 16.
+// The shape of the pipelined kernel. Each of its 2 x 4 warps has 64 x 64 elements, and each thread 8 x 16.
 constexpr int ROWS = 128, COLUMNS = 256, DEPTH = 16, THREADS = 256;
 constexpr int WARP = 64, OWN_ROWS = 8, OWN_COLUMNS = 16;
 constexpr int A_STRIDE = ROWS + 4;  // padded as above
-constexpr int A_SIZE = DEPTH * A_STRIDE, STAGE = A_SIZE + DEPTH * COLUMNS;  // of the two tiles, in floats
+constexpr int A_SIZE = DEPTH * A_STRIDE, STAGE = A_SIZE + DEPTH * COLUMNS;  // floats in the tile of a and in both tiles
 
-// Copy `bytes` from global to shared memory in the background, without registers; zeros where not `inside`.
+// Copy `bytes` from global to shared memory in the background, without registers. Write zeros if not `inside`.
 template <int bytes>
 __device__ void copy_async(float* to, const float* from, bool inside)
 {
@@ -142,14 +142,14 @@ __device__ void copy_async(float* to, const float* from, bool inside)
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(read) : "memory");
 }
 
-// Wait for the own copies, then for those of the block's other threads.
+// Wait for the copies of this thread, then for those of the other threads of the block.
 __device__ void wait_for_copies()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
     __syncthreads();
 }
 
-// What a thread copies of each tile of a and b.
+// The elements that one thread copies of each tile of a and b.
 struct Copier {
     static constexpr int A_COPIES = ROWS * 8 / THREADS, B_COPIES = DEPTH * COLUMNS / 4 / THREADS;
     const float* a[A_COPIES];
@@ -159,14 +159,14 @@ struct Copier {
     float* to_a;
     float* to_b;
 
-    // A warp copies eight neighbouring numbers of four rows of a, which it stores as columns; of b groups of four.
+    // A warp copies eight neighbouring elements of four rows of a, which it stores as columns, and groups of four of b.
     __device__ Copier(const float* a, const float* b, int m, int n, int k, int first_row, int first_column,
                       float* tiles)
         : n(n), a_column(threadIdx.x % 8), b_row(threadIdx.x / (COLUMNS / 4))
     {
         int a_row = threadIdx.x / 8;
         int b_column = threadIdx.x % (COLUMNS / 4) * 4;
-        // Rows and columns outside are others again, whose products are not stored.
+        // Instead of rows and columns outside, it copies the last ones again. Their products are not stored.
 #pragma unroll
         for (int i = 0; i < A_COPIES; i++)
             this->a[i] = a + size_t(min(first_row + a_row + i * (THREADS / 8), m - 1)) * k + a_column;
@@ -200,26 +200,27 @@ struct Copier {
     }
 };
 
-// The product times alpha, as in BLAS. The scaling costs one multiplication an element at the end, and leaves the
-// assembler free: without it, the four sums of a 16-byte store have to be neighbouring registers throughout the loop.
-// Then more multiply-adds find two operands in the same bank of the register file, which are read one after the other:
-// 374 of the 2,048 in the loop, with the scaling 170 (nvcc 13.0).
+// The product times alpha, as in BLAS. The scaling costs one multiplication per element at the end, and frees the
+// assembler: without it, the four sums of a 16-byte store must be neighbouring registers throughout the loop. Then more
+// multiply-adds have two operands in the same bank of the register file, which are read one after another: 374 of the
+// 2,048 in the loop, against 170 with the scaling (nvcc 13.0).
 extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
     const float* a, const float* b, float* c, int m, int n, int k, float alpha)
 {
     extern __shared__ __align__(16) float tiles[];  // two stages of a tile of a and a tile of b
 
-    // Blocks that execute at the same time share rows and columns: groups of eight rows of blocks, column by column.
+    // Blocks that are likely to run at the same time share rows and columns: groups of eight rows of blocks, column by
+    // column.
     int block_rows = (m + ROWS - 1) / ROWS;
     int block_columns = (n + COLUMNS - 1) / COLUMNS;
     int group = blockIdx.x / (8 * block_columns);
-    int place = blockIdx.x % (8 * block_columns);
+    int in_group = blockIdx.x % (8 * block_columns);
     int height = min(8, block_rows - 8 * group);
-    int first_row = (8 * group + place % height) * ROWS;
-    int first_column = place / height * COLUMNS;
+    int first_row = (8 * group + in_group % height) * ROWS;
+    int first_column = in_group / height * COLUMNS;
 
-    // Neighbouring lanes share an address of a or of b (bits 0 and 1 of the lane), so that two passes of a warp through
-    // shared memory become one.
+    // Neighbouring lanes share an address of a or of b (bits 0 and 1 of the lane), so that a read by a warp takes one
+    // wavefront instead of two.
     int warp = threadIdx.x / 32;
     int lane = threadIdx.x % 32;
     int lane_row = lane >> 1 & 7;
@@ -239,7 +240,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
             read_four(of_b[into] + j, from + A_SIZE + step * COLUMNS + column + 4 * j);
     };
 
-    // The first tile is the one that may be in part outside: the loop copies whole ones.
+    // Only the first tile may be partial: the loop copies full ones.
     Copier copier(a, b, m, n, k, first_row, first_column, tiles);
     int count = (k + DEPTH - 1) / DEPTH;
     copier.start<false>(0, k - (count - 1) * DEPTH);
@@ -257,15 +258,15 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
                 stage = 1 - stage;
             }
             read((step + 1) % 2, stage, (step + 1) % DEPTH);
-            // Down one column, its even rows and then its odd ones, and back up the next. So two multiply-adds in a
-            // row have a factor in common, which is read from the register file once, and their other factors lie in
+            // Down one column, its even rows and then its odd ones, and back up the next. So two consecutive
+            // multiply-adds share a factor, which is read from the register file once, and their other factors lie in
             // the same one of its two banks, which leaves the other bank for the sums.
 #pragma unroll
             for (int j = 0; j < OWN_COLUMNS; j++)
 #pragma unroll
                 for (int i = 0; i < OWN_ROWS; i++) {
-                    int place = j % 2 ? OWN_ROWS - 1 - i : i;
-                    int own_row = 2 * place % OWN_ROWS + 2 * place / OWN_ROWS;
+                    int order = j % 2 ? OWN_ROWS - 1 - i : i;
+                    int own_row = 2 * order % OWN_ROWS + 2 * order / OWN_ROWS;
                     sum[own_row][j] += of_a[step % 2][own_row] * of_b[step % 2][j];
                 }
         }

@@ -1,14 +1,14 @@
-// How results are rounded: by fused multiply-adds, by the compiler's flags, in float and in double.
+// Rounding by fused multiply-adds and by the compiler's flags, in float and in double.
 //
 //   apply<MultiplyAdd>       a b + c: one instruction that rounds once, unless --fmad=false
-//   apply<SeparateRounding>  the same by functions that are never fused: rounds the product, then the sum
+//   apply<SeparateRounding>  a b + c by functions that are never fused: rounds the product, then the sum
 //   apply<Multiply>          a b: with --ftz=true results below the smallest normal number become 0
 //   apply<Divide>            a / b: rounded correctly, unless --prec-div=false
 //   apply<SquareRoot>        sqrt(b): rounded correctly, unless --prec-sqrt=false
 //   apply<Sine>              sin(b): with --use_fast_math by one instruction of the special-function unit
-//   drift                    steps of x = x x + c, each of which starts with the rounding errors of those before it
+//   drift                    steps of x = x x + c, each of which begins with the rounding errors of those before it
 //
-// A thread of `apply` has four numbers. It applies the function `rounds` times, to the result of the round before:
+// Each thread of `apply` has four elements. It applies the function `rounds` times, each time to the previous result:
 // once to test it, and often to time it.
 
 template <class Float>
@@ -47,7 +47,7 @@ struct Sine {
 template <class Function, class Number = typename Function::Number>
 __global__ void apply(const Number* a, const Number* b, const Number* c, Number* out, int n, int rounds)
 {
-    // Four independent chains, so that the next instruction need not wait for the result of the last one.
+    // Four independent chains, so that the next instruction need not wait for the result of the previous one.
     constexpr int own = 4;
     int first = blockIdx.x * blockDim.x + threadIdx.x;
     int threads = gridDim.x * blockDim.x;
@@ -69,7 +69,7 @@ __global__ void apply(const Number* a, const Number* b, const Number* c, Number*
             out[first + k * threads] = result[k];
 }
 
-// Row s of `out` has all numbers after s + 1 steps.
+// Row s of `out` has the values after s + 1 steps.
 template <class Number>
 __global__ void drift(const Number* start, Number* out, Number term, int n, int steps)
 {

@@ -127,7 +127,7 @@ def run(device: cuda.Device, size: int) -> Result:
     expected = copied(data, few)
 
     def copying(name: str, kernel: str, each: int = 1, readers: int = 1) -> Variant:
-        """Return the variant of a kernel whose threads copy `each` elements, and that reads each for so many threads."""
+        """Return the variant of a kernel whose threads copy `each` elements; `readers` threads read the same one."""
         check, timed = (
             module[kernel][blocks_for(count, each * BLOCK), BLOCK].bind(x, y, count) for count in (few, size)
         )

@@ -104,9 +104,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "multiply-add takes a word of constant memory as an operand, or from a register that the whole warp shares. "
         "From global or shared memory, each coefficient is first loaded into a register of each lane. The arguments "
         "of a kernel lie in constant memory too, so a few coefficients need no variable.",
-        f"A thread that computes {PER_THREAD} elements loads each coefficient once for all of them, so the loads hardly "
-        f"matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is reading and writing the "
-        "elements.",
+        f"A thread that computes {PER_THREAD} elements loads each coefficient once for all of them, so the loads "
+        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is reading and writing "
+        "the elements.",
         "If the lanes of a warp read different words of constant memory, its cache serves them one after another: 32 "
         "words take 32 times as long as one. Even one word takes a load there, since its index is known only at run "
         "time. A table of which each lane reads another word belongs in shared memory, or in global memory, where the "

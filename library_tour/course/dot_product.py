@@ -65,7 +65,7 @@ SIZE = Size("elements in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
 EVERY = "one atomic per thread"
 ATOMICS = 2**24  # the most elements of that variant, since each takes a nanosecond or more
-# Each kernel, and the elements of an array that a thread of a fixed grid loads per round: 0 if a thread has one element.
+# Each kernel, and the elements of an array that a thread of a fixed grid loads per round: 0 without a fixed grid.
 KERNELS = {
     EVERY: ("dot_atomic", 0),
     "tree in shared memory": ("dot_tree", 0),

@@ -105,8 +105,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
         note = (
-            f"The columns are {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) or, "
-            "under 'equal', are all 0.5."
+            f"The columns are {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) "
+            "or, under 'equal', are all 0.5."
         )
         rows = [of_slowest(row, limit) for row in rows]
         bars = {
@@ -136,7 +136,9 @@ def other_operations(values: Floats) -> list[Row]:
     device_values = cuda.to_device(values)
     module[REMOVE][1, BLOCK](device_values, counts, out.size)
     module[EMPTY][1, BLOCK](device_values, mask, values.size)
-    removed = compare("fetch_sub: the counts of the remaining values", counts.to_host(), reference(values[out.size :], bins))
+    removed = compare(
+        "fetch_sub: the counts of the remaining values", counts.to_host(), reference(values[out.size :], bins)
+    )
     empty = np.unpackbits(mask.to_host().view(np.uint8), bitorder="little")[: bins + 1]
     cleared = compare("fetch_and: the empty bins", empty == 1, reference(values, bins) == 0)
     return [Row("fetch_sub, removal", check=removed), Row("fetch_and, flags", check=cleared)]

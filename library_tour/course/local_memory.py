@@ -124,9 +124,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "indices vary lies in local memory, a part of the device's memory that is reached through the caches. "
         "Unrolling the loop makes each index a constant and the array 32 registers. Both loops compare each value with "
         "every counter, though. With the value as the index, a fifth of the instructions is enough.",
-        "In local memory the words with one index lie side by side for all lanes. A warp touches 4 sectors if its lanes "
-        "agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices here, since "
-        "the counters of each lane have a bank of their own.",
+        "In local memory the words with one index lie side by side for all lanes. A warp touches 4 sectors if its "
+        "lanes agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices here, "
+        "since the counters of each lane have a bank of their own.",
         "A limit on the registers, here by __launch_bounds__, makes room for more threads. What does not fit is "
         "spilled to local memory, as the report of the compiler shows: the kernel with spills is the slower one.",
     ]

@@ -76,7 +76,7 @@ ROUNDS = 8
 EARLY = "early exit"
 EVERY = "one atomic per thread"
 ATOMICS = 2**24  # the most elements of that variant, since each takes a nanosecond or more
-# Each kernel, and the elements that a thread of a fixed grid loads per round: 0 if a thread has one element.
+# Each kernel, and the elements that a thread of a fixed grid loads per round: 0 without a fixed grid.
 KERNELS = {
     EVERY: ("and_atomic", 0),
     "tree, one atomic per block": ("and_tree", 0),
@@ -112,7 +112,7 @@ def reference(x: Integers) -> int:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on arrays with and without zeros; time it on a large one without, which is read to its end."""
+    """Check every variant on arrays with and without zeros; time it on a large one without zeros."""
     random = np.random.default_rng()
     block = true_elements(random, min(size, INPUT_BLOCK))
     x = repeated(block, size)

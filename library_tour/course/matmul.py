@@ -5,36 +5,36 @@ On the simulator, which checks, counts and does not time:
     $ library-tour run matmul
     matmul: Matrix multiplication: tiles in shared memory and registers
     size 125: rows and columns of the matrices
-                           loads  wavefronts  instructions  check
-    ─────────────────────────────────────────────────────────────
-    a thread an element  127,008           0       413,616  right
-    tiles of 8 x 8        16,384     147,456       472,064  right
-    tiles of 16 x 16       8,128     139,264       362,320  right
-    tiles of 32 x 32       4,016     135,168       304,744  right
-    4 x 4 a thread         2,032      26,624       129,632  right
-    8 x 8 a thread         1,016      13,312       107,000  right
-    8 x 16, pipelined        384       7,008        75,800  right
-    cuBLAS                                                  right
+                              loads  wavefronts  instructions  check
+    ────────────────────────────────────────────────────────────────
+    one thread per element  127,008           0       413,616  right
+    tiles of 8 x 8           16,384     147,456       472,064  right
+    tiles of 16 x 16          8,128     139,264       362,320  right
+    tiles of 32 x 32          4,016     135,168       304,744  right
+    4 x 4 per thread          2,032      26,624       129,632  right
+    8 x 8 per thread          1,016      13,312       107,000  right
+    8 x 16, pipelined           382       7,008        75,800  right
+    cuBLAS                                                     right
     One block: matrices of 32 x 32
                              loads  wavefronts  instructions  check
     ───────────────────────────────────────────────────────────────
     CPU, three loops                                          right
     one block                2,048           0         6,912  right
     4 blocks, same elements  8,192           0        27,648  right
-    A tile of 16 x 16 serves each of its numbers to 16 threads, so that the loads
-    from global memory fall by the width of the tile. Then shared memory is the
-    limit, since each multiply-add reads two numbers there; tiles of 8 x 8 are no
-    faster than none on an H200, whose L1 cache serves the loads of a thread an
-    element. A thread that computes 8 x 8 elements reads 16 numbers for 64
-    multiply-adds. The last kernel also copies the next tiles while it multiplies,
-    by asynchronous copies, which need no registers.
-    A block has at most 1,024 threads, so one block multiplies matrices of 32 x 32
-    at most (on the course's first cards 512 threads and 16 x 16). More blocks that
+    Each element of a tile of 16 x 16 serves 16 threads, so the loads from global
+    memory fall by the width of the tile. Then shared memory is the limit, since
+    each multiply-add reads two elements there. Tiles of 8 x 8 are no faster than
+    none on an H200, whose L1 cache serves the loads of one thread per element. A
+    thread that computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The
+    last kernel also copies the next tiles while it multiplies, by asynchronous
+    copies, which need no registers.
+    A block has at most 1,024 threads, so one block multiplies matrices of at most
+    32 x 32 (on the course's first cards 512 threads and 16 x 16). More blocks that
     do not use blockIdx compute the same elements again. A grid has at most 65,535
     blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.
-    The film shows the phases of a product by tiles of 2 x 2: what the first block
-    has in shared memory of a, at the lower left, and of b, at the upper right, and
-    how much of its sums in c is done.
+    The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at
+    the lower left, and of b, at the upper right, that the first block has in shared
+    memory, and how much of its sums in c is done.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from ..variants import Variant, measure
 TITLE = "Matrix multiplication: tiles in shared memory and registers"
 SIZE = Size("rows and columns of the matrices", full=4096, small=125, least=4)
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
-# The most rows that are checked, and the columns of a in every check.
+# The most rows that are checked, and the columns of `a` in every check.
 CHECKED, INNER = 125, 63
-# Rows of the matrices that one block multiplies, and a loop in Python: 1,024 threads are the most of a block.
+# Rows of the matrices that one block, or a loop in Python, multiplies: a block has at most 1,024 threads.
 ONE_BLOCK = 32
 CURVE_LEAST, LONGEST_MS = 256, 100
-# The film of the phases: the matrices' rows, a tile's, the frames of each moment, and the brightness of an element, of
-# one in shared memory, and of one that is being multiplied.
+# The film of the phases: rows of the matrices, rows of a tile, frames per moment. The brightness of an element in
+# memory, in shared memory, and while it is multiplied.
 PHASES_SIDE, PHASES_TILE, HOLD = 4, 2, 5
 ELEMENT, SHARED, MULTIPLIED = 0.2, 0.6, 0.9
 
@@ -77,10 +77,10 @@ Multiply = Callable[[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray], Call
 
 
 class Way(NamedTuple):
-    """A kernel, the rows and columns that a block computes, its threads, and what it takes besides.
+    """A kernel, the rows and columns that a block computes, and the shape of the block.
 
-    `shared` are bytes of dynamic shared memory, and `more` arguments behind the others. Blocks are numbered in x
-    alone where `numbered`, otherwise the grid is as the matrix.
+    `shared` is the dynamic shared memory in bytes, and `more` has further arguments. With `linear` the grid has one
+    dimension, otherwise it has the shape of the matrix.
     """
 
     kernel: str
@@ -88,17 +88,17 @@ class Way(NamedTuple):
     block: int | tuple[int, int]
     shared: int = 0
     more: tuple[float, ...] = ()
-    numbered: bool = False
+    linear: bool = False
 
 
 WAYS = {
-    "a thread an element": Way("matmul_elements", (16, 16), (16, 16)),
+    "one thread per element": Way("matmul_elements", (16, 16), (16, 16)),
     "tiles of 8 x 8": Way("matmul_tile<8>", (8, 8), (8, 8)),
     "tiles of 16 x 16": Way("matmul_tile<16>", (16, 16), (16, 16)),
     "tiles of 32 x 32": Way("matmul_tile<32>", (32, 32), (32, 32)),
-    "4 x 4 a thread": Way("matmul_registers<4>", (64, 64), 256),
-    "8 x 8 a thread": Way("matmul_registers<8>", (128, 128), 256),
-    # Two stages of a tile of 128 + 4 rows of a and one of 256 columns of b, 16 numbers each; alpha is 1.
+    "4 x 4 per thread": Way("matmul_registers<4>", (64, 64), 256),
+    "8 x 8 per thread": Way("matmul_registers<8>", (128, 128), 256),
+    # Two stages, each with a tile of 128 + 4 rows of a and one of 256 columns of b, 16 elements each; alpha is 1.
     "8 x 16, pipelined": Way("matmul_pipelined", (128, 256), 256, 2 * 16 * (132 + 256) * 4, (1.0,), True),
 }
 
@@ -109,12 +109,12 @@ def reference(a: Floats, b: Floats) -> Floats:
 
 
 def error_bound(a: Floats, b: Floats) -> float:
-    """Return how far an element of the product may be off: each of its additions rounds once."""
+    """Return the largest error of an element of the product: each of its additions rounds once."""
     return float(a.shape[1] * 2.0**-24 * (abs(a) @ abs(b)).max())
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way on matrices that are not made of whole tiles, and time it on square ones."""
+    """Check every variant on matrices with partial tiles, and time it on square ones."""
     module = load("matmul", names=[way.kernel for way in WAYS.values() if "<" in way.kernel])
     ways = {name: by_kernel(module, way) for name, way in WAYS.items()} | {"cuBLAS": by_cublas}
     limit = arithmetic_limit(device)
@@ -127,28 +127,28 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = [replace(row, values={**row.values, **last_rate(curve, row.name)}) for row in rows]
         pictures.append(curve)
     notes = [
-        "A tile of 16 x 16 serves each of its numbers to 16 threads, so that the loads from global memory fall by the "
-        "width of the tile. Then shared memory is the limit, since each multiply-add reads two numbers there; tiles of "
-        "8 x 8 are no faster than none on an H200, whose L1 cache serves the loads of a thread an element. A thread "
-        "that computes 8 x 8 elements reads 16 numbers for 64 multiply-adds. The last kernel also copies the next "
-        "tiles while it multiplies, by asynchronous copies, which need no registers.",
-        "A block has at most 1,024 threads, so one block multiplies matrices of 32 x 32 at most (on the course's first "
+        "Each element of a tile of 16 x 16 serves 16 threads, so the loads from global memory fall by the width of the "
+        "tile. Then shared memory is the limit, since each multiply-add reads two elements there. Tiles of 8 x 8 are "
+        "no faster than none on an H200, whose L1 cache serves the loads of one thread per element. A thread that "
+        "computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The last kernel also copies the next tiles "
+        "while it multiplies, by asynchronous copies, which need no registers.",
+        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32 (on the course's first "
         "cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. A grid "
         "has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",
-        "The film shows the phases of a product by tiles of 2 x 2: what the first block has in shared memory of a, at "
-        "the lower left, and of b, at the upper right, and how much of its sums in c is done.",
+        "The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at the lower left, and of b, at "
+        "the upper right, that the first block has in shared memory, and how much of its sums in c is done.",
     ]
     tables = {f"One block: matrices of {side} x {side}": small}
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 def by_kernel(module: cuda.Module, way: Way) -> Multiply:
-    """Return a function that binds a launch of a way's kernel to matrices."""
+    """Return a function that binds a launch of the kernel to matrices."""
 
     def bind(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> Callable[[], object]:
         (rows, inner), columns = a.shape, b.shape[1]
         down, across = blocks_for(rows, way.tile[0]), blocks_for(columns, way.tile[1])
-        kernel = module[way.kernel][down * across if way.numbered else (across, down), way.block, way.shared]
+        kernel = module[way.kernel][down * across if way.linear else (across, down), way.block, way.shared]
         return kernel.bind(a, b, c, rows, columns, inner, *way.more)
 
     return bind
@@ -160,23 +160,23 @@ def by_cublas(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> 
 
 
 def random_pair(rows: int, columns: int, inner: int) -> tuple[Floats, Floats]:
-    """Return two matrices to multiply, of numbers in [-1, 1)."""
+    """Return two matrices to multiply, with elements in [-1, 1)."""
     random = np.random.default_rng()
     a, b = (2 * random.random(shape, np.float32) - 1 for shape in ((rows, inner), (inner, columns)))
     return a, b
 
 
 def square_operands(size: int) -> Operands:
-    """Return two square matrices of random numbers on the device, and a place for their product."""
+    """Return two square matrices of random elements on the device, and one for their product."""
     block = 2 * np.random.default_rng().random(min(size**2, INPUT_BLOCK), np.float32) - 1
     a, b = (repeated(part, size**2).reshape(size, size) for part in (block, block[::-1].copy()))
     return a, b, cuda.empty_like(a)
 
 
 def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
-    """Return the ways to multiply, checked on a part of a tile, a whole one or more in each direction."""
+    """Return the variants that multiply, checked on full and partial tiles in each direction."""
     rows = min(size, CHECKED)
-    columns = 4 * blocks_for(2 * rows, 4)  # the pipelined kernel wants a multiple of four
+    columns = 4 * blocks_for(2 * rows, 4)  # the pipelined kernel needs a multiple of four
     host_a, host_b = random_pair(rows, columns, INNER)
     expected = reference(host_a, host_b)
     a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty(expected.shape, np.float32)
@@ -197,7 +197,7 @@ def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
 
 
 def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:
-    """Return the product by one block, whose threads are the matrix, and by four blocks that all do the same."""
+    """Return the product by one block, with one thread per element, and by four blocks that repeat it."""
     host_a, host_b = random_pair(side, side, side)
     a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty((side, side), np.float32)
     kernel = module["matmul_one_block"]
@@ -215,7 +215,7 @@ def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:
 
 
 def python_row(side: int, limit: Limit) -> Row:
-    """Multiply by three loops in Python, on the host."""
+    """Multiply by three loops in Python on the host, and check and time it."""
     a, b = random_pair(side, side, side)
     left, right = a.tolist(), b.tolist()
     start = time.perf_counter()
@@ -230,7 +230,7 @@ def python_row(side: int, limit: Limit) -> Row:
 
 
 def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limit) -> Curve:
-    """Measure every way's rate against the size, up to twice that of the table, beside what memory allows."""
+    """Measure the rate of every variant against the size, up to twice that of the table, beside the roofline."""
     sizes = [2 * size // 2**power for power in range(16) if 2 * size // 2**power >= CURVE_LEAST] or [2 * size]
     sizes = [4 * blocks_for(side, 4) for side in sizes[::-1]]
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
@@ -238,40 +238,41 @@ def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limi
         operands = square_operands(side)
         for name, way in ways.items():
             if lines[name] and 2 * side**3 / (1e9 * lines[name][-1][1]) > LONGEST_MS:
-                continue  # a slow way's larger products would take as long as everything else
+                continue  # larger products would take a slow variant as long as everything else
             ms = timing.median_ms(way(*operands), quick=True)
             lines[name].append((side, timing.per_second(2 * side**3, ms, limit.unit)))
     copy = copy_limit(device).rate or 0.0
-    # The least that memory moves is three matrices of 4 bytes a number, for 2 side operations with each number of c.
+    # Memory moves at least three matrices with 4 bytes per element, for 2 side operations per element of c.
     roof = [(side, min(limit.rate or np.inf, 1e-3 * copy * 2 * side / (3 * 4))) for side in sizes]
     return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy")
 
 
 def last_rate(curve: Curve, name: str) -> dict[str, float]:
-    """Return a further column for a row: its rate at the curve's largest size, if it was measured."""
+    """Return a further column for a row: its rate at the largest size of the curve, if it was measured."""
     largest = curve.lines["roofline"][-1][0]
     return {f"{largest:.0f} {curve.y}": rate for side, rate in curve.lines[name] if side == largest}
 
 
 def phases(side: int, tile: int) -> Film:
-    """Draw what the first block of a product by tiles reads and computes, phase after phase.
+    """Draw the elements that the first block of a tiled product reads and computes, one phase after another.
 
-    A frame has a at the lower left, b at the upper right and c at the lower right. What the block has in shared memory
-    is bright, what the current step multiplies is brightest, and c fills with the part of its sums that is done.
+    A frame has a at the lower left, b at the upper right and c at the lower right. Elements in shared memory are
+    bright, those that the current step multiplies are brightest, and c brightens with the fraction of its sums that is
+    done.
     """
-    apart = side + 1
+    offset = side + 1
     frames, captions = [], []
     for first in range(0, side, tile):
         shared = slice(first, first + tile)
         loaded = np.zeros((2 * side + 1, 2 * side + 1))
-        loaded[apart:, :side] = loaded[:side, apart:] = loaded[apart:, apart:] = ELEMENT
-        loaded[apart : apart + tile, shared] = loaded[shared, apart : apart + tile] = SHARED
+        loaded[offset:, :side] = loaded[:side, offset:] = loaded[offset:, offset:] = ELEMENT
+        loaded[offset : offset + tile, shared] = loaded[shared, offset : offset + tile] = SHARED
         for step in range(first - 1, first + tile):
             frame = loaded.copy()
             done = (step + 1) / side
-            frame[apart : apart + tile, apart : apart + tile] = ELEMENT + (1 - ELEMENT) * done
+            frame[offset : offset + tile, offset : offset + tile] = ELEMENT + (1 - ELEMENT) * done
             if step >= first:  # the first frame of a phase shows the tiles after the barrier
-                frame[apart : apart + tile, step] = frame[step, apart : apart + tile] = MULTIPLIED
+                frame[offset : offset + tile, step] = frame[step, offset : offset + tile] = MULTIPLIED
             frames += [frame] * HOLD
             captions += [f"phase {first // tile + 1}: {f'step {step - first + 1}' if step >= first else 'load'}"] * HOLD
     levels = {"in memory": ELEMENT, "in shared memory": SHARED, "multiplied now": MULTIPLIED, "c, done": 1.0}

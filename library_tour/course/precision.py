@@ -1,58 +1,57 @@
-"""Measure rounding errors: fused multiply-adds, the compiler's flags, float and double, one step and many.
+"""Rounding errors of fused multiply-adds, of the compiler's flags, of float and double, in one step and in many.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run precision
     precision: Rounding: fused multiply-adds, flags, float and double
-    size 16,389: numbers that each function is applied to
-                             ulp   bound  as NumPy  PTX              check
-    ──────────────────────────────────────────────────────────────────────
-    a b + c                  0.50  0.50   80 %      fma.rn           right
-    a b + c, --fmad=false    1.00  1.00   100 %     mul.rn, add.rn   right
-    a b + c, intrinsics      1.00  1.00   100 %     mul.rn, add.rn   right
-    a b + c, double          0.50  0.50   80 %      fma.rn           right
-    c = -a b                 0.00  0.00   0 %       fma.rn           right
-    c = -a b, --fmad=false   2^24  2^24   100 %     mul.rn, add.rn   right
-    tiny a b                 0.50  0.50   100 %     mul              right
-    tiny a b, --ftz=true     2^23  2^23   61 %      mul.ftz          right
-    a / b                    0.50  0.50   100 %     div.rn           right
-    a / b, --prec-div=false  0.50  2.50   100 %     div.full         right
-    a / b, the four flags    0.50  2.50   100 %     div.full.ftz     right
-    a / b, fast math         0.50  2.50   100 %     div.approx.ftz   right
-    a / b, double            0.50  0.50   100 %     div.rn           right
-    sqrt                     0.50  0.50   100 %     sqrt.rn          right
-    sqrt, --prec-sqrt=false  0.50  2.00   100 %     sqrt.approx      right
-    sqrt, fast math          0.50  2.00   100 %     sqrt.approx.ftz  right
-    sqrt, double             0.50  0.50   100 %     sqrt.rn          right
-    sin                      1.01  2.50   94 %      mul.rn, fma.rn   right
-    sin, fast math           0.50  11.31  95 %      sin.approx.ftz   right
+    size 16,389: elements that each function is applied to
+                             ulp   bound  same as NumPy  PTX              check
+    ───────────────────────────────────────────────────────────────────────────
+    a b + c                  0.50  0.50   80 %           fma.rn           right
+    a b + c, --fmad=false    1.00  1.00   100 %          mul.rn, add.rn   right
+    a b + c, intrinsics      1.00  1.00   100 %          mul.rn, add.rn   right
+    a b + c, double          0.50  0.50   81 %           fma.rn           right
+    c = -a b                 0.00  0.00   0 %            fma.rn           right
+    c = -a b, --fmad=false   2^24  2^24   100 %          mul.rn, add.rn   right
+    tiny a b                 0.50  0.50   100 %          mul              right
+    tiny a b, --ftz=true     2^23  2^23   62 %           mul.ftz          right
+    a / b                    0.50  0.50   100 %          div.rn           right
+    a / b, --prec-div=false  0.50  2.50   100 %          div.full         right
+    a / b, the four flags    0.50  2.50   100 %          div.full.ftz     right
+    a / b, fast math         0.50  2.50   100 %          div.approx.ftz   right
+    a / b, double            0.50  0.50   100 %          div.rn           right
+    sqrt                     0.50  0.50   100 %          sqrt.rn          right
+    sqrt, --prec-sqrt=false  0.50  2.00   100 %          sqrt.approx      right
+    sqrt, fast math          0.50  2.00   100 %          sqrt.approx.ftz  right
+    sqrt, double             0.50  0.50   100 %          sqrt.rn          right
+    sin                      1.03  2.50   94 %           mul.rn, fma.rn   right
+    sin, fast math           0.50  11.31  95 %           sin.approx.ftz   right
     Steps of x = x x + c, c = -1.9: the largest difference from NumPy
                             2 steps  10 steps  50 steps  check
     ───────────────────────────────────────────────────────────
-    float                   6.0e-07   1.0e-04      3.61  right
+    float                   6.0e-07   1.0e-04      3.60  right
     float, --fmad=false        0.00      0.00      0.00  right
-    float, NumPy in double  3.4e-07   1.2e-04      3.59  right
-    double                  2.2e-16   1.1e-13   0.00511  right
-    float, c = -0.5         6.0e-08   6.0e-08   3.0e-08  right
-    float, c mistaken        0.0281      3.63      3.62  caught
+    float, NumPy in double  3.4e-07   1.2e-04      3.60  right
+    double                  2.2e-16   1.1e-13   0.00585  right
+    float, c = -0.5         3.0e-08   6.0e-08   3.0e-08  right
+    float, wrong c           0.0281      3.63      3.62  caught
     An ulp is the distance to the next number of the type, and the column 'ulp' has
     the largest error. An error of at most 0.5 is a correct rounding, the same bits
-    on every machine. A fused multiply-add rounds once; where c cancels the product,
-    nothing but this rounding error is left, and rounded apart the result has no
-    right digit. The simulator rounds approximate functions once; a GPU's errors are
-    larger, within the bound.
-    'bound' is the largest error that is allowed, in ulp, 'as NumPy' the share of
-    the results that have the bits of NumPy's, and 'PTX' the instruction or
-    instructions.
+    on every machine. A fused multiply-add rounds once. If c cancels the product,
+    only the rounding error of the product is left, and with two roundings the
+    result has no correct digit. The simulator rounds approximate functions once. A
+    GPU has larger errors, within the bound.
+    'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of
+    results whose bits equal those of NumPy, and 'PTX' names the instructions.
     --use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and
-    --fmad=true. It also takes a shorter division than these four flags, and the
-    approximate sin, cos, exp, log and pow.
-    Results of steps from the same start drift apart, between a CPU and a GPU as
-    between float and double. With c = -1.9 a difference doubles every one or two
-    steps until nothing agrees; with c = -0.5 it stays some ulp. Without fused
-    multiply-adds the CPU has the same bits. Bug or rounding? Test a kernel against
-    a validated one after few steps: rounding errors are some ulp then, and a
-    mistake (c = -1.91) is not.
+    --fmad=true. It also uses a shorter division than these four flags, and
+    approximate functions for sin, cos, exp, log and pow.
+    Results drift apart over the steps, between CPU and GPU as well as between float
+    and double. With c = -1.9 a difference doubles every one or two steps until no
+    digit agrees. With c = -0.5 it stays a few ulp. Without fused multiply-adds the
+    CPU has the same bits. Bug or rounding? Compare a kernel with a validated one
+    after few steps: rounding errors are a few ulp then, and a mistake (c = -1.91)
+    is far larger.
 """
 
 from __future__ import annotations
@@ -73,32 +72,32 @@ from ..limits import issue_limit
 from ..stop import Check, Curve, Limit, Points, Result, Row, Size, Value
 
 TITLE = "Rounding: fused multiply-adds, flags, float and double"
-SIZE = Size("numbers that each function is applied to", full=2**20, small=2**14 + 5)
+SIZE = Size("elements that each function is applied to", full=2**20, small=2**14 + 5)
 UNIT = "Gops/s"
 BLOCK = 256
-OWN = 4  # numbers of a thread
+PER_THREAD = 4  # elements
 CHECKED = 2**14 + 5
-ROUNDS = 4096  # of a timed launch
-# What --use_fast_math is said to stand for.
+ROUNDS = 4096  # per timed launch
+# The flags that --use_fast_math is said to stand for.
 FOUR_FLAGS = ("--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=true")
 
 Array = NDArray[Any]
-# Returns the exact result in a longer type, or NumPy's in the type of its arguments.
+# Returns the exact result for arguments of a longer type, or NumPy's result in the type of the arguments.
 Function = Callable[[Array, Array, Array], Array]
 
 
 class Kind(NamedTuple):
-    """A function: how NumPy computes it, and how a, b and c are chosen from random numbers in [1, 2)."""
+    """A function as NumPy computes it, and the choice of a, b and c from random numbers in [1, 2)."""
 
     function: Function
     choose: Callable[[Array, Array, Array], tuple[Array, Array, Array]] = lambda a, b, c: (a, b, c)
 
 
 class Way(NamedTuple):
-    """What is computed by which kernel with which flags, the PTX for it, and how many ulp its error may be.
+    """A kind of operation with its kernel, flags, PTX instructions and largest allowed error in ulp.
 
-    The bounds of approximate functions are those of the PTX manual and, for sin, of the CUDA programming guide. Where
-    these count from the correctly rounded result, half an ulp is added, since errors here are from the exact one.
+    The bounds of approximate functions are those of the PTX manual and, for sin, of the CUDA programming guide. If
+    these count from the correctly rounded result, half an ulp is added, since errors here count from the exact one.
     """
 
     kind: str
@@ -111,7 +110,7 @@ class Way(NamedTuple):
 
 KINDS = {
     "a b + c": Kind(lambda a, b, c: a * b + c),
-    # What the product loses when it is rounded; the fused instruction finds it.
+    # The fused instruction finds what the product loses when it is rounded.
     "c = -a b": Kind(lambda a, b, c: a * b + c, lambda a, b, c: (a, b, -(a * b))),
     # About half of the products are below 2^-126, the smallest normal number.
     "tiny a b": Kind(
@@ -146,10 +145,9 @@ WAYS = {
 
 
 class Recurrence(NamedTuple):
-    """Steps of x = x x + c: the kernel's type and flags, and the type in which NumPy computes the same.
+    """Steps of x = x x + c: the type and flags of the kernel, and the type that NumPy uses.
 
-    For so many `steps` the difference is to be at most `bound`, or, where the kernel is `given` another c by mistake,
-    to be found larger.
+    For `steps` steps the difference must be at most `bound`. With a `wrong_term` instead of c it must be larger.
     """
 
     bound: float
@@ -158,10 +156,10 @@ class Recurrence(NamedTuple):
     dtype: Any = np.float32
     beside: Any = np.float32
     term: float = -1.9
-    given: float | None = None
+    wrong_term: float | None = None
 
 
-# Some roundings of numbers below 2, which a step makes at most four times as large.
+# A few rounding errors of numbers below 2, which each step makes at most four times as large.
 FEW_FLOAT, FEW_DOUBLE = 16 * 2.0**-23, 16 * 2.0**-52
 STARTS, STEPS, FEW = 1003, 60, 2
 SHOWN_STEPS = (FEW, 10, 50)
@@ -171,12 +169,12 @@ RECURRENCES = {
     "float, NumPy in double": Recurrence(FEW_FLOAT, FEW, beside=np.float64),
     "double": Recurrence(FEW_DOUBLE, FEW, dtype=np.float64, beside=np.float64),
     "float, c = -0.5": Recurrence(FEW_FLOAT, STEPS, term=-0.5),
-    "float, c mistaken": Recurrence(FEW_FLOAT, FEW, given=-1.91),
+    "float, wrong c": Recurrence(FEW_FLOAT, FEW, wrong_term=-1.91),
 }
 
 
 def steps_of(start: Array, term: float, steps: int) -> Array:
-    """Return all numbers after each step, in the type of the starts: shape (steps, numbers)."""
+    """Return the values after each step, in the type of `start`: shape (steps, start.size)."""
     added = start.dtype.type(term)
     rows, x = [], start
     for _ in range(steps):
@@ -186,44 +184,44 @@ def steps_of(start: Array, term: float, steps: int) -> Array:
 
 
 def kernel_of(way: Way | Recurrence) -> str:
-    """Return the name of the kernel that computes it."""
+    """Return the name of the kernel of a way."""
     if isinstance(way, Way):
         return f"apply<{way.function}>"
     return f"drift<{'double' if way.dtype == np.float64 else 'float'}>"
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Measure every function's error and time, then how differences grow over steps."""
+    """Measure the error and the time of every function, then how differences grow over steps."""
     modules = load_all()
-    # A function that is one instruction reaches this limit.
+    # A function that is a single instruction reaches this limit.
     limit = issue_limit(device, 1, UNIT)
     rows = [function_row(name, way, modules[way.flags], size, limit) for name, way in WAYS.items()]
     differences = {name: difference(way, modules[way.flags]) for name, way in RECURRENCES.items()}
-    drifts = [drift_row(name, RECURRENCES[name], found) for name, found in differences.items()]
+    drifts = [drift_row(name, RECURRENCES[name], by_step) for name, by_step in differences.items()]
     notes = [
         "An ulp is the distance to the next number of the type, and the column 'ulp' has the largest error. An error "
-        "of at most 0.5 is a correct rounding, the same bits on every machine. A fused multiply-add rounds once; where "
-        "c cancels the product, nothing but this rounding error is left, and rounded apart the result has no right "
-        "digit. The simulator rounds approximate functions once; a GPU's errors are larger, within the bound.",
-        "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also takes a "
-        "shorter division than these four flags, and the approximate sin, cos, exp, log and pow.",
-        "Results of steps from the same start drift apart, between a CPU and a GPU as between float and double. With c "
-        "= -1.9 a difference doubles every one or two steps until nothing agrees; with c = -0.5 it stays some ulp. "
-        "Without fused multiply-adds the CPU has the same bits. Bug or rounding? Test a kernel against a validated one "
-        "after few steps: rounding errors are some ulp then, and a mistake (c = -1.91) is not.",
+        "of at most 0.5 is a correct rounding, the same bits on every machine. A fused multiply-add rounds once. If c "
+        "cancels the product, only the rounding error of the product is left, and with two roundings the result has no "
+        "correct digit. The simulator rounds approximate functions once. A GPU has larger errors, within the bound.",
+        "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also uses a shorter "
+        "division than these four flags, and approximate functions for sin, cos, exp, log and pow.",
+        "Results drift apart over the steps, between CPU and GPU as well as between float and double. With c = -1.9 a "
+        "difference doubles every one or two steps until no digit agrees. With c = -0.5 it stays a few ulp. Without "
+        "fused multiply-adds the CPU has the same bits. Bug or rounding? Compare a kernel with a validated one after "
+        "few steps: rounding errors are a few ulp then, and a mistake (c = -1.91) is far larger.",
     ]
     if not timing.available():
         notes.insert(
             1,
-            "'bound' is the largest error that is allowed, in ulp, 'as NumPy' the share of the results that have the "
-            "bits of NumPy's, and 'PTX' the instruction or instructions.",
+            "'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of results whose bits equal "
+            "those of NumPy, and 'PTX' names the instructions.",
         )
     tables = {"Steps of x = x x + c, c = -1.9: the largest difference from NumPy": drifts}
     return Result(rows, limit, pictures=[growth(differences)], notes=notes, tables=tables)
 
 
 def load_all() -> dict[tuple[str, ...], cuda.Module]:
-    """Compile the kernels that are needed with each set of flags."""
+    """Compile, for each set of flags, the kernels that are needed with it."""
     ways: list[Way | Recurrence] = [*WAYS.values(), *RECURRENCES.values()]
     return {
         flags: load("precision", names=sorted({kernel_of(way) for way in ways if way.flags == flags}), options=flags)
@@ -232,76 +230,76 @@ def load_all() -> dict[tuple[str, ...], cuda.Module]:
 
 
 def function_row(name: str, way: Way, module: cuda.Module, size: int, limit: Limit) -> Row:
-    """Apply a function once and measure its error, then time it, applied again and again."""
+    """Apply a function once and measure its error, then time it, applied repeatedly."""
     kernel = module[kernel_of(way)]
     random = np.random.default_rng()
     kind = KINDS[way.kind]
-    numbers = (1 + random.random(min(size, CHECKED), way.dtype) for _ in "abc")
-    arguments = kind.choose(*numbers)
+    random_arguments = (1 + random.random(min(size, CHECKED), way.dtype) for _ in "abc")
+    arguments = kind.choose(*random_arguments)
     out = poisoned(arguments[0].shape, way.dtype)
     a, b, c = (cuda.to_device(argument) for argument in arguments)
-    metrics = counters.counted(kernel[blocks_for(out.size, OWN * BLOCK), BLOCK].bind(a, b, c, out, out.size, 1))
-    got = out.to_host()
+    metrics = counters.counted(kernel[blocks_for(out.size, PER_THREAD * BLOCK), BLOCK].bind(a, b, c, out, out.size, 1))
+    results = out.to_host()
 
     longer = np.longdouble if way.dtype == np.float64 else np.float64
     exact = kind.function(*(argument.astype(longer) for argument in arguments))
-    ulp = largest_error(got, exact)
+    ulp = largest_error(results, exact)
     # The longer type rounds too.
     check = Check(f"{name}: within {way.bound:g} ulp", ulp <= way.bound + 2.0**-10, f"{ulp:.3g} ulp")
     values: dict[str, Value] = {"ulp": in_words(ulp)}
     if timing.available():
         values.update(timing.rates(repeated_ms(kernel, way.dtype, size), ROUNDS * size, limit))
     else:
-        same = float(np.mean(got == kind.function(*arguments)))
-        values.update({"bound": in_words(way.bound), "as NumPy": f"{100 * same:.0f} %", "PTX": way.ptx})
+        same = float(np.mean(results == kind.function(*arguments)))
+        values.update({"bound": in_words(way.bound), "same as NumPy": f"{100 * same:.0f} %", "PTX": way.ptx})
     return Row(name, values, check, metrics=metrics)
 
 
-def largest_error(got: Array, exact: Array) -> float:
-    """Return the largest error in units in the last place of the results' type."""
-    ulp = np.abs(np.spacing(exact.astype(got.dtype)))
-    return float((np.abs(got - exact) / ulp).max())
+def largest_error(results: Array, exact: Array) -> float:
+    """Return the largest error, in units in the last place of the type of the results."""
+    ulp = np.abs(np.spacing(exact.astype(results.dtype)))
+    return float((np.abs(results - exact) / ulp).max())
 
 
 def in_words(ulp: float) -> str:
-    """Return an error as text that is short for large ones too."""
+    """Return an error as text, which is short even for large errors."""
     return f"{ulp:.2f}" if ulp < 1000 else f"2^{np.log2(ulp):.0f}"
 
 
 def repeated_ms(kernel: cuda.Kernel, dtype: Any, size: int) -> float:
-    """Return the time of `ROUNDS` applications to each number, which stays away from 0 and from infinity."""
+    """Return the time in ms of `ROUNDS` applications to each element, whose values stay away from 0 and infinity."""
     random = np.random.default_rng()
     b, c = (repeated(1 + random.random(min(size, INPUT_BLOCK), dtype), size) for _ in "bc")
     a = repeated((1 - 2.0**-12 * random.random(min(size, INPUT_BLOCK))).astype(dtype), size)
     out = cuda.empty(size, dtype)
-    return timing.median_ms(kernel[blocks_for(size, OWN * BLOCK), BLOCK].bind(a, b, c, out, size, ROUNDS))
+    return timing.median_ms(kernel[blocks_for(size, PER_THREAD * BLOCK), BLOCK].bind(a, b, c, out, size, ROUNDS))
 
 
 def difference(way: Recurrence, module: cuda.Module) -> Array:
-    """Return the largest difference between the device's numbers and NumPy's after each step."""
+    """Return the largest difference between the values of the device and of NumPy, after each step."""
     start = np.random.default_rng().uniform(-0.5, 0.5, STARTS).astype(np.float32)
     out = poisoned((STEPS, STARTS), way.dtype)
     kernel = module[kernel_of(way)][blocks_for(STARTS, BLOCK), BLOCK]
-    kernel(cuda.to_device(start.astype(way.dtype)), out, way.given or way.term, STARTS, STEPS)
+    kernel(cuda.to_device(start.astype(way.dtype)), out, way.wrong_term or way.term, STARTS, STEPS)
     result: Array = np.abs(out.to_host() - steps_of(start.astype(way.beside), way.term, STEPS)).max(axis=1)
     return result
 
 
-def drift_row(name: str, way: Recurrence, found: Array) -> Row:
+def drift_row(name: str, way: Recurrence, by_step: Array) -> Row:
     """Return a row with the differences after a few steps and after many."""
-    values: dict[str, Value] = {f"{step} steps": float(found[step - 1]) for step in SHOWN_STEPS}
-    most = float(found[: way.steps].max())
+    values: dict[str, Value] = {f"{step} steps": float(by_step[step - 1]) for step in SHOWN_STEPS}
+    most = float(by_step[: way.steps].max())
     small = most <= way.bound
-    if way.given:
-        return Row(name, values, Check(f"{name} is found to be wrong", not small, f"{most:.1e}", word="caught"))
+    if way.wrong_term:
+        return Row(name, values, Check(f"{name}: the mistake shows", not small, f"{most:.1e}", word="caught"))
     return Row(name, values, Check(f"{name}: at most {way.bound:.1e} for {way.steps} steps", small, f"{most:.1e}"))
 
 
 def growth(differences: dict[str, Array]) -> Curve:
-    """Return a curve of the differences against the steps; those of no difference are not on its axis."""
+    """Return a curve of the differences against the steps; its logarithmic axis leaves out differences of 0."""
     lines: dict[str, Points] = {
-        name: [(float(step), float(one)) for step, one in enumerate(found, 1) if one]
-        for name, found in differences.items()
-        if found.any()
+        name: [(float(step), float(largest)) for step, largest in enumerate(by_step, 1) if largest]
+        for name, by_step in differences.items()
+        if by_step.any()
     }
     return Curve("drift", "steps", "largest difference from NumPy", lines, logarithmic="y")

@@ -1,6 +1,6 @@
 // For each of n points, find the squared distance to the nearest of m places. A block has 256 threads.
 //
-// The result is right, but every warp of a block reads all places from global memory.
+// The result is right, but every warp of a block loads all places from global memory.
 
 extern "C" __global__ void nearest(const float2* points, const float2* places, float* out, int n, int m)
 {

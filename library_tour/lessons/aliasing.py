@@ -26,12 +26,12 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         device_table, sums = cuda.to_device(table), poisoned(size, np.float32)
         launch = answer["shares"][blocks_for(size, BLOCK), BLOCK].bind(device_table, sums, size)
         counted = counters.count(launch, ["loads", "stores"])
-        warps = blocks_for(size, WARP)
+        per_thread = {name: float(count) / blocks_for(size, WARP) for name, count in counted.items()}
         yield compare(f"{size} columns: the shares", device_table.to_host(), table / np.float32(256))
         yield compare(f"{size} columns: the sums", sums.to_host(), np.full(size, 256, np.float32))
-        yield at_most(f"{size} columns: a thread loads at most {PLANES} elements", float(counted["loads"]) / warps, PLANES)
         stores = PLANES + 1
-        yield at_most(f"{size} columns: a thread stores at most {stores} elements", float(counted["stores"]) / warps, stores)
+        yield at_most(f"{size} columns: a thread loads at most {PLANES} elements", per_thread["loads"], PLANES)
+        yield at_most(f"{size} columns: a thread stores at most {stores} elements", per_thread["stores"], stores)
 
 
 LESSON = Lesson(
@@ -63,8 +63,8 @@ LESSON = Lesson(
         Step(
             name="__restrict__",
             shows=["PLANES", "weigh_restrict"],
-            text="Only the declarations of the pointers change. The sum now stays in a register and is stored once, and "
-            "the loads from all planes may be in flight together.",
+            text="Only the declarations of the pointers change. The sum now stays in a register and is stored once, "
+            "and the loads from all planes may be in flight together.",
         ),
         Step(
             name="sum in a variable",

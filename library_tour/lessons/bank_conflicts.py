@@ -28,10 +28,10 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp want different words of the same "
-    "bank, 31 of the banks are idle. On an H200 the kernel of this lesson reads 28,167 GB/s in the best case and "
-    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
-    "Strides of 32 are common: every matrix tile with 32 columns has one, whenever a warp reads it by columns.",
+    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp want different words of the "
+    "same bank, 31 of the banks are idle. On an H200 the kernel of this lesson reads 28,167 GB/s in the best case and "
+    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\nStrides of 32 are common: every "
+    "matrix tile with 32 columns has one, whenever a warp reads it by columns.",
     learn=[
         "say from an index expression how many ways a bank conflict has.",
         "tell strides that conflict from strides that do not.",
@@ -62,7 +62,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare 'ways' and 'wavefronts'. With n ways, each read takes n wavefronts, so the column grows in proportion.",
+        "Compare 'ways' and 'wavefronts'. With n ways, each read takes n wavefronts, so the column grows in "
+        "proportion.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
         "In the last row all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
         "On the H200 two ways take 1.69 times as long as stride 1, and 32 ways take 27 times as long. The factors are "
@@ -77,9 +78,9 @@ LESSON = Lesson(
             "At each step the 32 lanes should read from 32 different columns of the tile.",
             "Let lane `i` begin in column `i`. Where does it go after the last column?",
         ],
-        answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes read from "
-        "32 different columns, which lie in 32 different banks. The elements are integers, so every order gives the "
-        "same sum.",
+        answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes read "
+        "from 32 different columns, which lie in 32 different banks. The elements are integers, so every order gives "
+        "the same sum.",
         check=check,
     ),
     course="A lecture of the course gives the conflicts of these five accesses, in their order: none, 2-way, none, "

@@ -33,10 +33,10 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two kernels of this lesson sum the rows of the same matrix. They read the same elements, do the same additions "
-    "and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\n"
-    "They differ only in which thread reads which element. That choice decides the speed of almost every kernel whose "
-    "limit is memory.",
+    why="Two kernels of this lesson sum the rows of the same matrix. They read the same elements, do the same "
+    "additions and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\nThey "
+    "differ only in which thread reads which element. That choice decides the speed of almost every kernel whose limit "
+    "is memory.",
     learn=[
         "say how many sectors a load or store touches, from its index expression.",
         "say which share of the bytes in those sectors a warp uses.",
@@ -45,13 +45,11 @@ LESSON = Lesson(
     idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "
     "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is "
     "32 bytes of memory that begin at a multiple of 32, and it is always fetched whole. So the cost of a load is its "
-    "number of sectors.\n\n"
-    "32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such a load is "
-    "**coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the hardware "
-    "fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, and "
-    "lanes that want the same sector share it.\n\n"
-    "The rule of thumb: let neighbouring threads touch neighbouring elements. In C, `threadIdx.x` belongs in the last "
-    "index, with no factor in front of it.",
+    "number of sectors.\n\n32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such "
+    "a load is **coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the "
+    "hardware fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not "
+    "matter, and lanes that want the same sector share it.\n\nThe rule of thumb: let neighbouring threads touch "
+    "neighbouring elements. In C, `threadIdx.x` belongs in the last index, with no factor in front of it.",
     steps=[
         Step(
             name="neighbours",
@@ -119,8 +117,8 @@ LESSON = Lesson(
         "the output, in the opposite order. Keep eight elements per thread, and let no load or store of a warp touch "
         "more than four sectors.",
         hints=[
-            "Writing in the opposite order costs nothing by itself: the order of the lanes does not matter. Look at the "
-            "distance between neighbouring lanes instead.",
+            "Writing in the opposite order costs nothing by itself: the order of the lanes does not matter. Look at "
+            "the distance between neighbouring lanes instead.",
             "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take neighbouring ones.",
             "A thread begins at `8 * blockIdx.x * blockDim.x + threadIdx.x` and steps ahead by `blockDim.x`.",
         ],

@@ -19,7 +19,7 @@ TAPS, LEVELS = 5, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Write weights and levels into the variables of the answer; filter a signal, and count the reads of each memory."""
+    """Write weights and levels into the variables of the answer, filter a signal, and count the reads of memory."""
     rng = np.random.default_rng(5)
     for size in (1024, 500):
         # Small integers, whose products and sums are exact.
@@ -97,8 +97,8 @@ LESSON = Lesson(
         Step(
             name="constant table, 32 words",
             shows=["constant_table", "sum_of_places", "look_up_constant"],
-            text="Now each lane reads a different word of a table. The constant cache delivers one word at a time, so a "
-            "warp that wants 32 words waits for 32 reads.",
+            text="Now each lane reads a different word of a table. The constant cache delivers one word at a time, so "
+            "a warp that wants 32 words waits for 32 reads.",
         ),
         Step(
             name="shared table, 32 words",

@@ -64,15 +64,15 @@ LESSON = Lesson(
         Step(
             name="8 functions, by warp",
             shows=["ByWarp", "choose<ByWarp>"],
-            text="The same eight functions, picked by the index of the warp. All lanes of a warp agree, and it executes "
-            "one function.",
+            text="The same eight functions, picked by the index of the warp. All lanes of a warp agree, and it "
+            "executes one function.",
         ),
         Step(
             name="conditions of an if",
             shows=["Even", "First", "EvenRow", "FirstRow", "sides"],
-            text="`threadIdx.x % 2` splits every warp. `threadIdx.x < s` splits at most one warp per block, and none if "
-            "`s` is a multiple of 32. In a block of 16 x 16 threads `threadIdx.y % 2` splits every warp too, since each "
-            "has two rows. In a block of 32 x 8 it splits none.",
+            text="`threadIdx.x % 2` splits every warp. `threadIdx.x < s` splits at most one warp per block, and none "
+            "if `s` is a multiple of 32. In a block of 16 x 16 threads `threadIdx.y % 2` splits every warp too, since "
+            "each has two rows. In a block of 32 x 8 it splits none.",
             compared_with="8 functions, by lane",
         ),
         Step(

@@ -106,14 +106,14 @@ LESSON = Lesson(
         "choose a hit ratio for an array that is larger than the part set aside.",
         "clean up afterwards, so that persisting lines do not take space from other data.",
     ],
-    idea="All memory is read through the **L2 cache**, which keeps recently used **lines**. New data replaces old data. An "
-    "array that is read repeatedly is lost from it if enough other data passes through in the meantime.\n\n"
-    "A part of L2 can be **set aside** for data that persists. An **access policy** of a stream names a window of "
-    "memory and the share of its accesses, the **hit ratio**, that shall be treated as persisting. The rest is treated "
-    "as normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio "
-    "of 1 lets its lines displace each other. A smaller ratio lets a share of them stay. Lines persist after the "
-    "kernel, until they are reset or read as normal ones.\n\n"
-    "The rule of thumb: first mark data that is read once, with `__ldcs`. Then try a policy, and measure.",
+    idea="All memory is read through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
+    "data. An array that is read repeatedly is lost from it if enough other data passes through in the meantime.\n\nA "
+    "part of L2 can be **set aside** for data that persists. An **access policy** of a stream names a window of memory "
+    "and the share of its accesses, the **hit ratio**, that shall be treated as persisting. The rest is treated as "
+    "normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio of "
+    "1 lets its lines displace each other. A smaller ratio lets a share of them stay. Lines persist after the kernel, "
+    "until they are reset or read as normal ones.\n\nThe rule of thumb: first mark data that is read once, with "
+    "`__ldcs`. Then try a policy, and measure.",
     steps=[
         Step(
             name="no policy",
@@ -124,8 +124,8 @@ LESSON = Lesson(
         Step(
             name="__ldcs for the values",
             shows=["weigh<true>"],
-            text="The other instance of the template. `__ldcs` tells the cache that a value is read once, so that it is "
-            "replaced before the weights. This changes the kernel and needs no policy.",
+            text="The other instance of the template. `__ldcs` tells the cache that a value is read once, so that it "
+            "is replaced before the weights. This changes the kernel and needs no policy.",
         ),
         Step(
             name="policy: persisting",
@@ -155,16 +155,16 @@ LESSON = Lesson(
         "hit ratio of 1 it falls as soon as they exceed the part set aside. With a tuned ratio it falls slowly.",
         "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
         "4,113 GB/s.",
-        "Weights that fit are read about as fast without a policy on the H200 as with a persisting one. Its L2 does not "
-        "replace lines as the model does.",
+        "Weights that fit are read about as fast without a policy on the H200 as with a persisting one. Its L2 does "
+        "not replace lines as the model does.",
         "Large weights gain a little from persisting on the H200, 4,752 instead of 4,456 GB/s, and less with the tuned "
         "ratio, 4,520 GB/s.",
     ],
     exercise=Exercise(
-        task="Write `run_persisting(work, array, stream, device, requested)`. It sets `requested` bytes of L2 aside and "
-        "calls `work()`, which queues launches in the stream, while the array persists. As much of the array as fits "
-        "should persist, and no more. A device may set aside less than it is asked for. Afterwards nothing must be "
-        "left, even if `work` raises an error: no policy, no persisting lines, and the old size set aside. Do not "
+        task="Write `run_persisting(work, array, stream, device, requested)`. It sets `requested` bytes of L2 aside "
+        "and calls `work()`, which queues launches in the stream, while the array persists. As much of the array as "
+        "fits should persist, and no more. A device may set aside less than it is asked for. Afterwards nothing must "
+        "be left, even if `work` raises an error: no policy, no persisting lines, and the old size set aside. Do not "
         "reset the lines while the work is still running.",
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
@@ -173,8 +173,8 @@ LESSON = Lesson(
             "array is it?",
             "When `work` returns, its launches are only queued. Wait for the stream before you reset the lines.",
         ],
-        answer="The hit ratio is the size that was really set aside divided by the size of the array, and at most 1. The "
-        "policy applies to the launches that the block queues, so the block may end before they run. A reset takes "
+        answer="The hit ratio is the size that was really set aside divided by the size of the array, and at most 1. "
+        "The policy applies to the launches that the block queues, so the block may end before they run. A reset takes "
         "effect at once, so it waits for the stream. `finally` undoes everything after an error too.",
         check=check,
     ),

@@ -98,17 +98,17 @@ LESSON = Lesson(
         "Shared memory reaches 4,033 GB/s on the H200 for random values, and 4,032 GB/s for equal ones.",
     ],
     exercise=Exercise(
-        task="Each thread writes the moving sums of one column: the sum of an element and the six elements above it, or "
-        "of fewer at the top. It keeps the last seven elements in a ring, `ring[row % 7]`, which the compiler must put "
-        "into local memory. Keep them in registers. Each element must still be loaded only once, and the number of "
+        task="Each thread writes the moving sums of one column: the sum of an element and the six elements above it, "
+        "or of fewer at the top. It keeps the last seven elements in a ring, `ring[row % 7]`, which the compiler must "
+        "put into local memory. Keep them in registers. Each element must still be loaded only once, and the number of "
         "rows is not known before the kernel runs.",
         hints=[
             "Which index varies? Does the oldest element have to be at a different index in each row?",
             "Let the elements move instead of the index: the oldest one is always at index 0.",
             "After each row, shift all elements down by one in an unrolled loop, and store the new one at the end.",
         ],
-        answer="The oldest element is always `last[0]`, and after each row all elements move down by one. The loop that "
-        "moves them is unrolled, so every index is a constant and the array is seven registers. Moving a register "
+        answer="The oldest element is always `last[0]`, and after each row all elements move down by one. The loop "
+        "that moves them is unrolled, so every index is a constant and the array is seven registers. Moving a register "
         "takes at most one instruction, far less than an access to memory.",
         check=check,
     ),

@@ -44,13 +44,12 @@ LESSON = Lesson(
         "explain why a shuffle after `&&` is wrong.",
         "say what an early exit saves, and what it costs an array that is read to its end.",
     ],
-    idea="A reduction needs an operation whose order does not matter: it must be **associative** and **commutative**. A "
-    "logical and is both. So the tree of shuffles and shared memory works with `&` in place of `+`.\n\n"
-    "For truth values a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread "
-    "whether the value is true for all threads of the block. One instruction replaces the tree. Then only blocks that "
-    "have a zero write to the result.\n\n"
-    "The rule of thumb: combine truth values by votes. And execute each shuffle with all lanes, in a statement of its "
-    "own.",
+    idea="A reduction needs an operation whose order does not matter: it must be **associative** and **commutative**. "
+    "A logical and is both. So the tree of shuffles and shared memory works with `&` in place of `+`.\n\nFor truth "
+    "values a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread whether the "
+    "value is true for all threads of the block. One instruction replaces the tree. Then only blocks that have a zero "
+    "write to the result.\n\nThe rule of thumb: combine truth values by votes. And execute each shuffle with all "
+    "lanes, in a statement of its own.",
     steps=[
         Step(
             name="one atomic per thread",
@@ -77,8 +76,8 @@ LESSON = Lesson(
         Step(
             name="early exit",
             shows=["strided_and", "and_early<4>"],
-            text="A thread that finds a zero writes at once. In each round all threads also read the result so far, and "
-            "end when it is false.",
+            text="A thread that finds a zero writes at once. In each round all threads also read the result so far, "
+            "and end when it is false.",
         ),
         Step(
             name="shuffle after &&",
@@ -89,10 +88,10 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare 'atomics' and 'instructions'. The vote takes half the instructions of the tree, and only blocks with a "
-        "zero make an atomic.",
-        "Read the note of the last row. The simulator says from which lane the shuffle read, and that this lane took no "
-        "part.",
+        "Compare 'atomics' and 'instructions'. The vote takes half the instructions of the tree, and only blocks with "
+        "a zero make an atomic.",
+        "Read the note of the last row. The simulator says from which lane the shuffle read, and that this lane took "
+        "no part.",
         "The second table shows the early exit. Without a GPU it counts loads: they follow the position of the zero, "
         "while the kernel without early exit always reads everything. On the H200 a zero in the first element ends the "
         "kernel after 0.08 ms instead of 0.97 ms. Elsewhere the gain depends on when the block with the zero runs.",

@@ -18,7 +18,7 @@ THREADS, WARP = 256, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Find the nearest of whole tiles of places, and of others; count the loads of warps."""
+    """Find the nearest among full tiles of places and among others; count the loads of warps."""
     for points, places in ((2 * THREADS, 2 * THREADS), (300, 333), (40, 7)):
         random = np.random.default_rng(points)
         at, among = (random.integers(-500, 500, (count, 2)).astype(np.float32) for count in (points, places))
@@ -29,79 +29,94 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         expected = np.square(at[:, None] - among).sum(axis=2).min(axis=1)
         yield compare(f"{points} points find the nearest of {places} places", out.to_host(), expected)
         if points % THREADS == places % THREADS == 0:
-            # A load for each coordinate of a warp's points, and of a block's share of the places.
+            # One load per coordinate of the points of a warp, and of the places that a warp loads for its block.
             most = 2 * points // WARP + 2 * grid * places // WARP
-            yield at_most(f"at most {most} loads: a block reads each place once", counted["loads"], most)
+            yield at_most(f"at most {most} loads: a block loads each place once", counted["loads"], most)
 
 
 LESSON = Lesson(
+    why="A matrix product of 4,096 rows takes 137 billion operations. On an H200 the obvious kernel computes 5.3 "
+    "TFLOP/s, and the last kernel of this lesson 49.6 TFLOP/s. cuBLAS, NVIDIA's own library, computes 51.4.\n\n"
+    "All of them execute the same multiply-adds. They differ in where the operands come from. The same steps, from "
+    "global memory to shared memory to registers, speed up every kernel that uses its data more than once.",
     learn=[
-        "Why a matrix product is limited by where its numbers come from: each multiply-add needs two of them.",
-        "How a tile in shared memory lets one load from global memory serve a whole row or column of threads.",
-        "How a thread that computes several elements uses a number in a register several times.",
-        "How copies in the background fill the next tile while the present one is multiplied.",
+        "say how often a kernel loads each element, and how often it could use it.",
+        "use tiles in shared memory to load each element once per block.",
+        "let a thread compute several elements, so that registers serve where shared memory is the limit.",
+        "copy the next tile in the background while the current one is multiplied.",
     ],
+    idea="Each multiply-add needs two operands. Global memory delivers far fewer than a multiprocessor can multiply, "
+    "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\nA "
+    "**tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and each "
+    "of its threads uses a whole row of the one and a column of the other. With tiles of 16 x 16, every loaded element "
+    "serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before and "
+    "after each multiplication.\n\nThen shared memory is the limit, with two reads per multiply-add. A thread that "
+    "computes 8 x 8 elements reads 16 values into registers and makes 64 multiply-adds with them.\n\nThe rule of "
+    "thumb: count operations per element loaded, at each level of memory, and raise that number where it is lowest.",
     steps=[
         Step(
             name="one block",
             shows=["matmul_one_block"],
-            text="The thread's place in the block is the element's place in the matrix. A block has 1,024 threads at "
-            "most, so that the matrix has 32 x 32 elements at most. More blocks compute the same elements again, "
+            text="The index of a thread in its block is the index of its element in the matrix. A block has at most "
+            "1,024 threads, so the matrix has at most 32 x 32 elements. More blocks compute the same elements again, "
             "because nothing in the kernel depends on `blockIdx`.",
         ),
         Step(
-            name="a thread an element",
+            name="one thread per element",
             shows=["matmul_elements"],
-            text="With `blockIdx` in the index, blocks share out the matrix. An element still needs `k` numbers of `a` "
-            "and `k` of `b` from global memory: two loads for each multiply-add.",
+            text="With `blockIdx` in the index, each block computes its own part of the matrix. An element still needs "
+            "`k` elements of `a` and `k` of `b` from global memory: two loads per multiply-add.",
         ),
         Step(
             name="tiles of 16 x 16",
             shows=["element", "matmul_tile<16>"],
-            text="The block loads a tile of `a` and one of `b`, one number of each for every thread. After the barrier "
-            "16 threads use each number of the tiles, so there are 16 times fewer loads. The second barrier keeps the "
-            "next tiles from being written while others still read these. `element` gives zeros beyond the matrices, "
+            text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the first "
+            "barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps a "
+            "thread from overwriting a tile that others still read. `element` returns zeros outside of the matrices, "
             "which add nothing to the sums.",
         ),
         Step(
-            name="8 x 8 a thread",
+            name="8 x 8 per thread",
             shows=["read_four", "element", "matmul_registers<8>"],
-            text="Now shared memory is the limit, since a multiply-add reads two numbers there. A thread therefore "
-            "computes 8 x 8 elements: it reads 8 numbers of each tile into registers, four at a time, and uses each of "
-            "these 16 numbers 8 times, for 64 multiply-adds.",
+            text="Each thread computes 8 x 8 elements. It reads 8 elements of each tile into registers, four at a "
+            "time, and uses each of these 16 values 8 times, for 64 multiply-adds.",
         ),
         Step(
             name="8 x 16, pipelined",
             shows=["copy_async", "wait_for_copies", "Copier", "matmul_pipelined"],
-            text="A thread has 8 x 16 elements. There are two stages of tiles: while one is multiplied, `cp.async` "
-            "copies the next from global to shared memory in the background, without registers. In the same way the "
-            "numbers of the next step are read from shared memory before they are needed.",
+            text="Each thread computes 8 x 16 elements. There are two pairs of tiles. While one pair is multiplied, "
+            "`cp.async` copies the next one from global to shared memory in the background, without using registers. "
+            "In the same way, the values of the next step are read from shared memory before they are needed.",
         ),
     ],
     look_at=[
-        "Without a GPU, the column 'loads' falls with the width of the tile: from one kind of tile to the next, a "
-        "number that was loaded serves twice as many threads.",
-        "The column 'wavefronts' counts passes through shared memory. It falls from tiles to several elements a "
-        "thread, which is what the registers are for.",
-        "Tiles of 8 x 8 were no faster on an H200 than no tiles at all, with 5.2 and 5.3 TFLOP/s, because its L1 cache "
-        "serves the loads of a thread an element. Tiles of 32 x 32 reached 8.7, 8 x 8 elements a thread 28.5, and the "
-        "pipelined kernel 49.6, beside 51.4 of cuBLAS, for 4,096 rows.",
-        "The film shows the phases of a product by tiles of 2 x 2: the tiles in shared memory move along a row of `a` "
-        "and down a column of `b`, and the sums in `c` are done after the last phase.",
+        "Without a GPU, look at the column 'loads'. It falls by the width of the tile, since each loaded element "
+        "serves that many threads.",
+        "The column 'wavefronts' counts accesses to shared memory, as often as each is split. It falls from tiles to "
+        "several elements per thread, since registers serve instead.",
+        "On the H200, tiles of 8 x 8 are no faster than no tiles at all, 5.2 against 5.3 TFLOP/s, because the L1 cache "
+        "serves the loads of the simple kernel. Tiles of 32 x 32 reach 8.7, 8 x 8 elements per thread 28.5, and the "
+        "pipelined kernel 49.6 TFLOP/s.",
+        "The film shows the phases of a product with tiles of 2 x 2. The tiles in shared memory move along a row of "
+        "`a` and down a column of `b`. The sums in `c` are complete after the last phase.",
     ],
     exercise=Exercise(
-        task="For each of `n` points, find the squared distance to the nearest of `m` places. The kernel's threads go "
-        "through all places, and each warp of a block loads them anew. Change it so that a block of 256 threads loads "
-        "each place once. Neither `n` nor `m` needs to be a multiple of 256.",
+        task="For each of `n` points, find the squared distance to the nearest of `m` places. The threads go through "
+        "all places, and each warp of a block loads them again. Change the kernel so that a block of 256 threads loads "
+        "each place only once. Neither `n` nor `m` needs to be a multiple of 256.",
         hints=[
-            "The places play the part of a row of tiles: the block loads 256 of them, a thread one, and then all "
-            "threads use all of them. Which threads have to take part in the loading, and where do barriers belong?",
+            "The places play the part of a row of tiles: load 256 of them into shared memory, use them, then load the "
+            "next 256.",
+            "Each thread loads one place of the tile. Which threads must take part in loading, even if they have no "
+            "point?",
+            "Two barriers per tile are needed, one after loading and one before the next tile overwrites it. The last "
+            "tile may be partial, so count its places.",
         ],
-        answer="A thread loads one place of a tile and computes with 256. One load of a warp fetches 32 places, where "
-        "before it fetched one for all its lanes. Threads beyond the last point help to load and reach every barrier, "
-        "so that none returns early. The last tile may be a part of one, hence `count`.",
+        answer="A thread loads one place of a tile and computes with 256. One load of a warp fetches 32 places; "
+        "before, it fetched one for all its lanes. Threads beyond the last point help to load and reach every barrier, "
+        "so none of them returns early. The last tile may be partial, hence `count`.",
         check=check,
     ),
-    course="The courses give no times for this topic. They state that tiles cut the reads from global memory by the "
-    "tile's width.",
+    course="The courses give no times for this topic. They state that tiles reduce the reads from global memory by the "
+    "width of the tile.",
 )

@@ -30,11 +30,10 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A sum looks like a job for one loop. Give it to 536 million threads, each of which adds its element to one "
-    "total, and an H200 takes 944 ms, while NumPy on the host takes 31 ms. The additions are made one after another, so "
-    "the threads only wait for each other. The last kernels of this lesson take 0.48 ms, which is as fast as the "
-    "memory delivers the elements.\n\n"
-    "Sums, minima, norms and dot products are all **reductions**: many elements become one value. They share one "
-    "pattern, and this lesson builds it.",
+    "total, and an H200 takes 944 ms, while NumPy on the host takes 31 ms. The additions are made one after another, "
+    "so the threads only wait for each other. The last kernels of this lesson take 0.48 ms, which is as fast as the "
+    "memory delivers the elements.\n\nSums, minima, norms and dot products are all **reductions**: many elements "
+    "become one value. They share one pattern, and this lesson builds it.",
     learn=[
         "say why additions to one total are slow, however many threads make them.",
         "add up a warp with shuffles, and a block through shared memory.",
@@ -42,13 +41,13 @@ LESSON = Lesson(
         "explain why the order of additions decides the bits of a float sum, and fix that order.",
     ],
     idea="An **atomic** operation reads, changes and writes a word so that no other thread comes between. Atomic "
-    "additions to the same address are made one after another.\n\n"
-    "A tree needs fewer steps. Add the elements in pairs, then the sums in pairs, and so on: n elements need log2 n "
-    "steps, and the additions of one step are independent. Within a warp the tree needs no memory, since a **shuffle** "
-    "passes a value from the register of one lane to that of another: 32 values are added in five steps. The warps of a "
-    "block exchange their sums through shared memory, after a barrier. What remains is one value per block.\n\n"
-    "The rule of thumb: add in registers first, then within the warp, then within the block, and only then in global "
-    "memory. Each level leaves far fewer values for the next, slower one.",
+    "additions to the same address are made one after another.\n\nA tree needs fewer steps. Add the elements in pairs, "
+    "then the sums in pairs, and so on: n elements need log2 n steps, and the additions of one step are independent. "
+    "Within a warp the tree needs no memory, since a **shuffle** passes a value from the register of one lane to that "
+    "of another: 32 values are added in five steps. The warps of a block exchange their sums through shared memory, "
+    "after a barrier. What remains is one value per block.\n\nThe rule of thumb: add in registers first, then within "
+    "the warp, then within the block, and only then in global memory. Each level leaves far fewer values for the next, "
+    "slower one.",
     steps=[
         Step(
             name="one atomic per element",
@@ -58,9 +57,9 @@ LESSON = Lesson(
         Step(
             name="one atomic per block",
             shows=["warp_sum", "block_sum", "sum_block"],
-            text="A block first adds up its own elements: the lanes of each warp by shuffles, then the sums of the warps "
-            "through shared memory. One thread per block adds the result to the total. A thread without an element "
-            "adds zero, because all threads must take part in the shuffles.",
+            text="A block first adds up its own elements: the lanes of each warp by shuffles, then the sums of the "
+            "warps through shared memory. One thread per block adds the result to the total. A thread without an "
+            "element adds zero, because all threads must take part in the shuffles.",
         ),
         Step(
             name="per block, with CUB",
@@ -88,8 +87,8 @@ LESSON = Lesson(
         Step(
             name="two passes, one launch",
             shows=["finished", "sum_once"],
-            text="The block that finishes last makes the second pass, which saves a launch. Each block counts itself as "
-            "finished. The fence before that makes its sum visible to the last block.",
+            text="The block that finishes last makes the second pass, which saves a launch. Each block counts itself "
+            "as finished. The fence before that makes its sum visible to the last block.",
         ),
     ],
     look_at=[
@@ -106,12 +105,12 @@ LESSON = Lesson(
         task="Sum the squares of `n` elements with at most one atomic addition per block. A block has 256 threads. "
         "There are at least as many threads as elements, and `total` is zero at the beginning.",
         hints=[
-            "Work in the order of the lesson: each warp adds up its lanes, then one warp adds up the sums of the warps. "
-            "A thread beyond the end must not return early. Let it add zero.",
+            "Work in the order of the lesson: each warp adds up its lanes, then one warp adds up the sums of the "
+            "warps. A thread beyond the end must not return early. Let it add zero.",
             "`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane that is `step` further on. With "
             "steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp.",
-            "Lane 0 of each warp stores its sum in an array of 8 elements in shared memory. After `__syncthreads()` the "
-            "first warp reads these, with zeros in its other lanes, and shuffles again.",
+            "Lane 0 of each warp stores its sum in an array of 8 elements in shared memory. After `__syncthreads()` "
+            "the first warp reads these, with zeros in its other lanes, and shuffles again.",
         ],
         answer="Each warp adds by shuffles and stores its sum. After the barrier the first warp adds up these sums in "
         "the same way, and its lane 0 makes the only atomic addition of the block. No thread returns early: threads "

@@ -29,9 +29,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load", "sectors/store"])
         expected = x.copy()
         expected[offset : offset + n] *= 3
-        yield compare(
-            f"{n:,} elements from offset {offset} on are scaled, and no others", device_x.to_host(), expected
-        )
+        yield compare(f"{n:,} elements from offset {offset} on are scaled, and no others", device_x.to_host(), expected)
         for kind in ("load", "store"):
             fact = f"offset {offset}: a {kind} of a warp touches at most {SECTORS} sectors on average"
             yield at_most(fact, counted[f"sectors/{kind}"], SECTORS)
@@ -50,13 +48,11 @@ LESSON = Lesson(
     ],
     idea="Memory moves in sectors of 32 bytes, whatever part of a sector a warp asks for. With a **stride** of n, "
     "neighbouring lanes touch elements that are n apart. Of 4-byte elements, eight fit into a sector. A stride of 2 "
-    "uses half of each sector, a stride of 4 a quarter, and from a stride of 8 on each element has a sector of its own: "
-    "32 sectors per warp, and one eighth of their bytes used.\n\n"
-    "With an **offset**, the lanes are neighbours, but the first one may begin inside a sector. The 128 bytes of the "
-    "warp then reach into a fifth sector. That sector is also the first one of the next warp, which usually finds it "
-    "in a cache.\n\n"
-    "The rule of thumb: remove strides, by storing together what is used together. Worry about alignment only after "
-    "that.",
+    "uses half of each sector, a stride of 4 a quarter, and from a stride of 8 on each element has a sector of its "
+    "own: 32 sectors per warp, and one eighth of their bytes used.\n\nWith an **offset**, the lanes are neighbours, "
+    "but the first one may begin inside a sector. The 128 bytes of the warp then reach into a fifth sector. That "
+    "sector is also the first one of the next warp, which usually finds it in a cache.\n\nThe rule of thumb: remove "
+    "strides, by storing together what is used together. Worry about alignment only after that.",
     steps=[
         Step(
             name="stride 1",
@@ -86,8 +82,8 @@ LESSON = Lesson(
         Step(
             name="offset 8",
             shows=["copy_offset"],
-            text="Eight elements are 32 bytes. With an offset that is a multiple of 8, each warp begins at the start of "
-            "a sector again and touches 4 of them.",
+            text="Eight elements are 32 bytes. With an offset that is a multiple of 8, each warp begins at the start "
+            "of a sector again and touches 4 of them.",
         ),
     ],
     look_at=[
@@ -101,9 +97,9 @@ LESSON = Lesson(
         "from a cache.",
     ],
     exercise=Exercise(
-        task="Multiply `n` elements of `x` by a factor in place, from index `offset` on. No load or store of a warp may "
-        "touch more than 4 sectors, whatever the offset is. `x` itself is aligned to 256 bytes. The grid has one block "
-        "more than the elements need.",
+        task="Multiply `n` elements of `x` by a factor in place, from index `offset` on. No load or store of a warp "
+        "may touch more than 4 sectors, whatever the offset is. `x` itself is aligned to 256 bytes. The grid has one "
+        "block more than the elements need.",
         hints=[
             "Which warps touch a fifth sector, and at which index would they have to begin instead?",
             "The first threads of the grid may go without an element.",

@@ -35,16 +35,15 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Threads that exchange data must wait for each other, and the wider the barrier, the more it costs. On an H200 a "
-    "barrier for a warp takes about 2 cycles, one for a block of 1,024 threads 78 cycles, and one for the whole grid "
-    "about 1,900 cycles.\n\n"
-    "A missing barrier is worse than a slow one. The result may be right in every test and wrong in production, "
-    "because it depends on which warp happens to be faster.",
+    why="Threads that exchange data must wait for each other, and the wider the barrier, the more it costs. On an H200 "
+    "a barrier for a warp takes about 2 cycles, one for a block of 1,024 threads 78 cycles, and one for the whole grid "
+    "about 1,900 cycles.\n\nA missing barrier is worse than a slow one. The result may be right in every test and "
+    "wrong in production, because it depends on which warp happens to be faster.",
     learn=[
         "say where a thread must wait before it reads what another thread has written.",
         "choose the narrowest barrier that includes both threads.",
-        "explain why blocks of an ordinary launch cannot wait for each other, and choose between several launches and a "
-        "cooperative one.",
+        "explain why blocks of an ordinary launch cannot wait for each other, and choose between several launches and "
+        "a cooperative one.",
     ],
     idea="The hardware promises no order between threads. A **barrier** is a point that no thread of a group passes "
     "before all of them have reached it, and after it each thread sees what the others wrote before. There are three: "
@@ -66,14 +65,14 @@ LESSON = Lesson(
         Step(
             name="no __syncthreads()",
             shows=["reverse_hasty"],
-            text="WRONG: the barrier is gone. A warp may read elements of another warp before they are written. A right "
-            "result would be luck, so the simulator reports the race whatever the result is.",
+            text="WRONG: the barrier is gone. A warp may read elements of another warp before they are written. A "
+            "right result would be luck, so the simulator reports the race whatever the result is.",
         ),
         Step(
             name="__syncthreads(), in a branch",
             shows=["reverse_in_branch"],
-            text="The barrier stands in a branch. That is allowed here, since the condition is the same for all threads "
-            "of a block: either all of them reach the barrier, or none.",
+            text="The barrier stands in a branch. That is allowed here, since the condition is the same for all "
+            "threads of a block: either all of them reach the barrier, or none.",
             compared_with="__syncthreads()",
         ),
         Step(
@@ -104,8 +103,8 @@ LESSON = Lesson(
         Step(
             name="one launch per step",
             shows=["smooth", "smooth_step"],
-            text="Each element becomes the mean of its neighbours. At the end of a block's range a neighbour belongs to "
-            "another block, so each step needs all results of the step before. The end of a launch is the barrier: "
+            text="Each element becomes the mean of its neighbours. At the end of a block's range a neighbour belongs "
+            "to another block, so each step needs all results of the step before. The end of a launch is the barrier: "
             "the next launch begins when all blocks are done.",
         ),
         Step(
@@ -128,7 +127,8 @@ LESSON = Lesson(
         "can be resident at once.",
         "On a GPU there is a table with the cycles of each barrier by the threads of a block. A wider barrier costs "
         "more, and a barrier for a block costs more the more threads the block has.",
-        "On the H200 ten steps over 67,108,869 elements take 2.13 ms as launches and 1.87 ms in one cooperative launch.",
+        "On the H200 ten steps over 67,108,869 elements take 2.13 ms as launches and 1.87 ms in one cooperative "
+        "launch.",
     ],
     exercise=Exercise(
         task="The kernel replaces each element by the running sum of its block: the sum of all elements up to it. It "

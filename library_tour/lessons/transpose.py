@@ -31,7 +31,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         yield compare(f"a picture of {rows} x {columns} is turned clockwise", target.to_host(), expected)
         if rows % TILE == columns % TILE == 0:
             for kind in ("load", "store"):
-                yield at_most(f"a {kind} of a warp touches at most {SECTORS} sectors", counted[f"sectors/{kind}"], SECTORS)
+                fact = f"a {kind} of a warp touches at most {SECTORS} sectors"
+                yield at_most(fact, counted[f"sectors/{kind}"], SECTORS)
             yield at_most("shared memory has no bank conflicts", counted["conflicts"], 0)
 
 

@@ -10,9 +10,9 @@ extern "C" __global__ void nearest(const float2* points, const float2* places, f
     float2 point = points[min(i, n - 1)];
     float least = 1e30f;
     for (int start = 0; start < m; start += THREADS) {
-        int place = start + threadIdx.x;
-        if (place < m)
-            tile[threadIdx.x] = places[place];
+        int index = start + threadIdx.x;
+        if (index < m)
+            tile[threadIdx.x] = places[index];
         __syncthreads();  // the tile is complete
         int count = min(THREADS, m - start);
         for (int j = 0; j < count; j++) {
@@ -20,7 +20,7 @@ extern "C" __global__ void nearest(const float2* points, const float2* places, f
             float y = tile[j].y - point.y;
             least = min(least, x * x + y * y);
         }
-        __syncthreads();  // nobody reads it any more
+        __syncthreads();  // no thread reads it any more
     }
     if (i < n)
         out[i] = least;

@@ -5,7 +5,7 @@ extern "C" __global__ void discriminant(const double* a, const double* b, const 
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         double product = __dmul_rn(4 * a[i], c[i]);
-        double lost = fma(-4 * a[i], c[i], product);  // the rounded product less the exact one
+        double lost = fma(-4 * a[i], c[i], product);  // the rounded product minus the exact one
         double difference = fma(b[i], b[i], -product);
         out[i] = difference + lost;
     }

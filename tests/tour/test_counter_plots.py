@@ -103,4 +103,4 @@ def test_wider_tiles_of_a_matrix_product_do_more_operations_a_byte():
     rows = outcomes.outcome("matmul").result.rows
     intensities = {kernel.row: kernel.intensity for kernel in kernels_of("matmul", rows)}
     wider = [intensities[f"tiles of {width} x {width}"] for width in (8, 16, 32)]
-    assert intensities["a thread an element"] < wider[0] < wider[1] < wider[2]
+    assert intensities["one thread per element"] < wider[0] < wider[1] < wider[2]

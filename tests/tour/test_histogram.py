@@ -7,7 +7,8 @@ from tests.tour.outcomes import counted
 
 @counted
 def test_shared_memory_and_wide_loads_save_requests(rows):
-    shared, global_memory, wide = (rows[name].values for name in ("shared memory", "global atomics", "four loads in flight"))
+    names = ("shared memory", "global atomics", "four loads in flight")
+    shared, global_memory, wide = (rows[name].values for name in names)
     assert shared["atomic sectors"] < global_memory["atomic sectors"]
     assert wide["loads"] < shared["loads"] / 3
 

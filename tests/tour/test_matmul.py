@@ -14,18 +14,18 @@ from tests.tour.outcomes import counted
 
 
 def finish(launch: Callable[[], object]) -> None:
-    """Launch, and wait for the end of it."""
+    """Launch, and wait until the launch is done."""
     launch()
     cuda.current_device().synchronize()
 
 
 @counted
-def test_a_tile_cuts_loads_from_global_memory_by_its_width_and_registers_passes_through_shared_memory(rows):
+def test_tiles_reduce_loads_from_global_memory_by_their_width_and_registers_reduce_wavefronts(rows):
     values = {name: row.values for name, row in rows.items()}
     for width in (8, 16):
-        loads = values["a thread an element"]["loads"] / values[f"tiles of {width} x {width}"]["loads"]
+        loads = values["one thread per element"]["loads"] / values[f"tiles of {width} x {width}"]["loads"]
         assert loads == pytest.approx(width, rel=0.05)
-    wavefronts = [values[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 a thread", "8 x 16, pipelined")]
+    wavefronts = [values[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 per thread", "8 x 16, pipelined")]
     assert wavefronts[0] > 3 * wavefronts[1] > 6 * wavefronts[2]
     # Blocks that do not use their index repeat the work.
     assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
@@ -33,12 +33,12 @@ def test_a_tile_cuts_loads_from_global_memory_by_its_width_and_registers_passes_
 
 @counted
 def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
-    """Six loads of 16 bytes a step take two passes each, and a step more is read than is used."""
+    """Six 16-byte loads per step take two wavefronts each, and one step more is read than is used."""
     operands = (cuda.zeros(shape, np.float32) for shape in ((128, 32), (32, 256), (128, 256)))
     with cuda.profile() as profiled:
         finish(matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])(*operands))
     metrics = profiled.launches[0].metrics
-    # NVRTC's code depends a little on the path of the source: it may load some numbers twice.
+    # NVRTC's code depends a little on the path of the source: it may load some elements twice.
     assert metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == pytest.approx(8 * 6 * 2 * 33, rel=0.05)
     assert metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"] == 0
 
@@ -53,9 +53,9 @@ def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
     np.testing.assert_allclose(c.to_host(), matmul.reference(a, b), rtol=0, atol=matmul.error_bound(a, b))
 
 
-def test_a_slow_way_is_left_out_of_the_largest_products(monkeypatch):
+def test_a_slow_variant_is_left_out_of_the_largest_products(monkeypatch):
     for ms, sizes in ((10.0, [256, 512]), (20.0, [256])):
         monkeypatch.setattr(timing, "median_ms", lambda work, quick, ms=ms: ms)
-        curve = matmul.rates({"a way": lambda a, b, c: lambda: None}, 256, cuda.Device(0), Limit("none", "TFLOP/s"))
-        assert [side for side, _ in curve.lines["a way"]] == sizes
-        assert list(matmul.last_rate(curve, "a way")) == ["512 TFLOP/s"][: len(sizes) - 1]
+        curve = matmul.rates({"a variant": lambda a, b, c: lambda: None}, 256, cuda.Device(0), Limit("none", "TFLOP/s"))
+        assert [side for side, _ in curve.lines["a variant"]] == sizes
+        assert list(matmul.last_rate(curve, "a variant")) == ["512 TFLOP/s"][: len(sizes) - 1]

@@ -11,20 +11,20 @@ from library_tour.course import precision
 def entries():
     """The PTX of every kernel with each set of flags."""
     source = device_code.find("precision").read_text()
-    found = {}
+    texts = {}
     for flags in {way.flags for way in precision.WAYS.values()}:
         names = sorted({precision.kernel_of(way) for way in precision.WAYS.values() if way.flags == flags})
         image = cuda.images.compile_image(source, names=names, arch="compute_90", options=flags)
         for name in names:
             [entry] = image.entries(name)
-            found[flags, name] = image.ptx.decode().partition(f".entry {entry}(")[2].partition("\n}")[0]
-    return found
+            texts[flags, name] = image.ptx.decode().partition(f".entry {entry}(")[2].partition("\n}")[0]
+    return texts
 
 
 def test_the_column_names_the_instructions_of_the_kernel(entries):
     opcode = re.compile(r"^\s*((?:div|sqrt|sin|fma|mul|add)\.[a-z.]*)\.?f(?:32|64)\s", re.MULTILINE)
     for name, way in precision.WAYS.items():
-        used = {found.rstrip(".") for found in opcode.findall(entries[way.flags, precision.kernel_of(way)])}
+        used = {match.rstrip(".") for match in opcode.findall(entries[way.flags, precision.kernel_of(way)])}
         assert set(way.ptx.split(", ")) <= used, name
 
 
@@ -38,7 +38,7 @@ def test_without_fused_instructions_there_are_no_differences_and_no_line_of_the_
     [rows] = result.tables.values()
     values = {row.name: list(row.values.values()) for row in rows}
     assert values["float, --fmad=false"] == [0, 0, 0]
-    assert values["float"][0] < 1e-5 < 1e-2 < values["float, c mistaken"][0]
+    assert values["float"][0] < 1e-5 < 1e-2 < values["float, wrong c"][0]
     [curve] = result.pictures
     assert set(curve.lines) == set(precision.RECURRENCES) - {"float, --fmad=false"}
     assert all(y > 0 for points in curve.lines.values() for _, y in points)

@@ -41,15 +41,14 @@ MISTAKES = {
             "alpha * sum[i][j + 3]": "alpha * sum[i][j + 2]",
             "sum += a[row * k + i]": "if (i > 0) sum += a[row * k + i]",
         },
-        {"a thread an element", "8 x 16, pipelined", "one block", "4 blocks, same elements"},
+        {"one thread per element", "8 x 16, pipelined", "one block", "4 blocks, same elements"},
     ),
     "nested_monte_carlo": (100, {"outer * stages.inner + i, seed": "i, seed"}, {*nested_monte_carlo.WAYS}),
     "pinned_and_mapped": (2**12 + 5, {"if (first() < n % 4)": "if (false)"}, {"mapped, 16-byte loads"}),
     "precision": (
         1001,
         {"return sinf(b);": "return cosf(b);", "x = x * x + term;": "x = x * x * term;"},
-        {name for name in precision.WAYS if name.startswith("sin")}
-        | precision.RECURRENCES.keys() - {"float, c mistaken"},
+        {name for name in precision.WAYS if name.startswith("sin")} | precision.RECURRENCES.keys() - {"float, wrong c"},
     ),
     "synchronization": (
         500,
