@@ -1,7 +1,7 @@
 // Two pointers alias if they point to the same memory. Where they might, the compiler must load a value again after each
 // store through another pointer, and may not move a load in front of a store. __restrict__ promises that they do not.
 //
-//   four_results            four results of the same two numbers, through plain pointers: a and b are loaded for each
+//   four_results            four results of the same two elements, through plain pointers: a and b are loaded for each
 //   four_results_restrict   the same expressions with __restrict__: a and b are loaded once
 //
 //   weigh                   out[i] += weight * in[...] for PLANES planes: out[i] is stored in each pass, and no load of a

@@ -79,11 +79,11 @@ NOTES = (
     "neighbours.",
 )
 
-Numbers = NDArray[np.uint32]
+Words = NDArray[np.uint32]
 Axis = Literal["columns", "rows"]
 
 
-def copied(x: Numbers, n: int) -> dict[str, Numbers]:
+def copied(x: Words, n: int) -> dict[str, Words]:
     """Return the output of each kernel with one element per thread, for the first n elements."""
     i = np.arange(n)
     lane = i % WARP
@@ -95,11 +95,11 @@ def copied(x: Numbers, n: int) -> dict[str, Numbers]:
     }
 
 
-def sums(x: Numbers, rows: int, columns: int, axis: Axis) -> Numbers:
+def sums(x: Words, rows: int, columns: int, axis: Axis) -> Words:
     """Return the sums, modulo 2^32, of the columns or the rows of a matrix whose rows are `pitch_for` apart."""
     pitch = pitch_for(columns)
     matrix = x[: rows * pitch].reshape(rows, pitch)[:, :columns]
-    summed: Numbers = matrix.sum(0 if axis == "columns" else 1, np.uint32)
+    summed: Words = matrix.sum(0 if axis == "columns" else 1, np.uint32)
     return summed
 
 
@@ -109,7 +109,7 @@ def pitch_for(columns: int) -> int:
 
 
 def shape_for(elements: int, axis: Axis) -> tuple[int, int]:
-    """Return the rows and columns of a matrix of about so many elements, whose summed axis is at most LENGTH long."""
+    """Return the shape of a matrix of at most `elements` elements, whose summed axis is at most LENGTH long."""
     length = min(LENGTH, isqrt(elements) | 1)
     count = max(1, elements // length)
     return (length, count) if axis == "columns" else (count, length)
@@ -161,7 +161,7 @@ def run(device: cuda.Device, size: int) -> Result:
     return Result(rows, limit, pictures=pictures, notes=NOTES, tables={reading.heading(WALKS): walks})
 
 
-def walking(module: cuda.Module, data: Numbers, x: cuda.DeviceArray, size: int) -> list[Variant]:
+def walking(module: cuda.Module, data: Words, x: cuda.DeviceArray, size: int) -> list[Variant]:
     """Return the variants that sum the columns or the rows of a matrix stored by rows."""
     results = cuda.empty(size, np.uint32)
     few = min(size, CHECKED)

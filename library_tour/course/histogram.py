@@ -9,20 +9,20 @@ On the simulator, which checks, counts and does not time:
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught
     no barriers                                                caught
-    global atomics          513          11,487        15,460  right
-    private counters      1,098          13,572        47,693  right
-    system scope          1,098          13,572        48,206  right
-    device scope          1,098          13,572        48,206  right
-    block scope           1,098          13,572        48,206  right
+    global atomics          513          11,406        15,460  right
+    private counters      1,098          13,547        47,693  right
+    system scope          1,098          13,547        48,206  right
+    device scope          1,098          13,547        48,206  right
+    block scope           1,098          13,547        48,206  right
     CUB's BlockHistogram    513             520       257,760  right
-    shared memory           513           2,054        44,060  right
+    shared memory           513           2,055        44,060  right
     four loads in flight    129             517        47,765  right
     fetch_sub, removal                                         right
     fetch_and, flags                                           right
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:191), which block
+    0x7f…, allocated at library_tour/course/histogram.py:193), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
@@ -30,7 +30,7 @@ On the simulator, which checks, counts and does not time:
     no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
     updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/histogram.py:199), which block (0, 0, 0), thread (8, 0, 0)
+    library_tour/course/histogram.py:201), which block (0, 0, 0), thread (8, 0, 0)
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);

@@ -30,8 +30,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="Shared memory is fast because 32 banks work at once. When all lanes of a warp want different words of the "
     "same bank, 31 of the banks are idle. On an H200 the kernel of this lesson reads 28,167 GB/s in the best case and "
-    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\nStrides of 32 are common: every "
-    "matrix tile with 32 columns has one, whenever a warp reads it by columns.",
+    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
+    "Strides of 32 are common: every matrix tile with 32 columns has one, whenever a warp reads it by columns.",
     learn=[
         "say from an index expression how many ways a bank conflict has.",
         "tell strides that conflict from strides that do not.",

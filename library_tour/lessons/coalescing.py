@@ -34,9 +34,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two kernels of this lesson sum the rows of the same matrix. They read the same elements, do the same "
-    "additions and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\nThey "
-    "differ only in which thread reads which element. That choice decides the speed of almost every kernel whose limit "
-    "is memory.",
+    "additions and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\n"
+    "They differ only in which thread reads which element. That choice decides the speed of almost every kernel whose "
+    "limit is memory.",
     learn=[
         "say how many sectors a load or store touches, from its index expression.",
         "say which share of the bytes in those sectors a warp uses.",
@@ -45,11 +45,13 @@ LESSON = Lesson(
     idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "
     "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is "
     "32 bytes of memory that begin at a multiple of 32, and it is always fetched whole. So the cost of a load is its "
-    "number of sectors.\n\n32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such "
-    "a load is **coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the "
-    "hardware fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not "
-    "matter, and lanes that want the same sector share it.\n\nThe rule of thumb: let neighbouring threads touch "
-    "neighbouring elements. In C, `threadIdx.x` belongs in the last index, with no factor in front of it.",
+    "number of sectors.\n\n"
+    "32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such a load is "
+    "**coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the hardware "
+    "fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, "
+    "and lanes that want the same sector share it.\n\n"
+    "The rule of thumb: let neighbouring threads touch neighbouring elements. In C, `threadIdx.x` belongs in the last "
+    "index, with no factor in front of it.",
     steps=[
         Step(
             name="neighbours",
@@ -105,8 +107,8 @@ LESSON = Lesson(
         "lanes asked for. It is 100 % for neighbours, and 12.5 % where each lane needs a sector of its own.",
         "Where 32 lanes read one element, the efficiency is 12.5 % too, yet the load touches a single sector and could "
         "not be cheaper. Judge a load by its sectors; the efficiency is only a symptom.",
-        "A vector load touches 16 sectors and uses all of them. More sectors per load are no waste when each load asks "
-        "for more bytes.",
+        "A vector load touches 16 sectors and uses all of them. A load that asks for more bytes may touch more sectors "
+        "without waste.",
         "On the H200 the copy of eight elements per thread runs at 1,119 GB/s when they are contiguous, and at "
         "4,136 GB/s with a block stride. The curve shows the same for one to 32 elements per thread. Up to four "
         "contiguous elements the caches still help, because a later load of the warp finds the rest of each sector "

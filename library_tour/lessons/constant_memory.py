@@ -56,7 +56,7 @@ LESSON = Lesson(
     "**Constant memory** holds up to 64 KiB that kernels only read. The host writes it before the launch. Its cache "
     "delivers one word at a time, to all lanes of a warp at once. An instruction can even take such a word as an "
     "operand, so a coefficient costs no load at all. But if the lanes want different words, the cache delivers them "
-    "one after another, up to 32 in turn. The arguments of a kernel lie in constant memory too.\n\n"
+    "one after another, and a load may take 32 times as long. The arguments of a kernel lie in constant memory too.\n\n"
     "The rule of thumb: use constant memory when all lanes read the same word at the same time. When each lane reads a "
     "word of its own, use shared memory, or global memory through the L1 cache.",
     steps=[

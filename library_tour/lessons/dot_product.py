@@ -30,9 +30,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200 the first version "
     "with shuffles reads 141 GB/s. With one atomic per block instead of one per warp it reads 1,023 GB/s, and the last "
-    "version 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\nThis lesson "
-    "compares the two trees of a block, in shared memory and in registers. And it shows the classic way to hang a GPU: "
-    "a barrier that not all threads reach.",
+    "version 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\n"
+    "This lesson compares the two trees of a block, in shared memory and in registers. And it shows the classic way to "
+    "hang a GPU: a barrier that not all threads reach.",
     learn=[
         "add up a block in a tree in shared memory, with a barrier per step.",
         "replace most of that tree by shuffles, and say what they save.",

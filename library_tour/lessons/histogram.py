@@ -31,9 +31,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A histogram counts how many values fall into each bin. Its loop body is one line, `counts[bin]++`, and in "
-    "parallel that line is wrong: 4,096 values may be counted as 10. With atomics in global memory it is right and "
-    "slow: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads it reaches 4,316 GB/s, 240 "
-    "times as much, and the memory bandwidth is the limit.\n\n"
+    "parallel that line is wrong: the simulator counts 10 of 4,096 values. With atomics in global memory it is right "
+    "and slow: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads it reaches 4,316 GB/s, "
+    "240 times as much, and the memory bandwidth is the limit.\n\n"
     "The same steps serve wherever many threads update few places: counters, queues, sums by key.",
     learn=[
         "say why `counts[bin]++` loses counts when many threads execute it.",
@@ -73,8 +73,8 @@ LESSON = Lesson(
         Step(
             name="block scope",
             shows=["histogram_scoped"],
-            text="The type `cuda::atomic_ref` names the **scope**: the threads that may use the counter at the same "
-            "time. Here the threads of the block are enough.",
+            text="The same private counters, through `cuda::atomic_ref`. Its type names the **scope**: the threads "
+            "that may use the counter at the same time. Here the threads of the block are enough.",
         ),
         Step(
             name="shared memory",

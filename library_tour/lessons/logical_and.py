@@ -45,11 +45,12 @@ LESSON = Lesson(
         "say what an early exit saves, and what it costs an array that is read to its end.",
     ],
     idea="A reduction needs an operation whose order does not matter: it must be **associative** and **commutative**. "
-    "A logical and is both. So the tree of shuffles and shared memory works with `&` in place of `+`.\n\nFor truth "
-    "values a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread whether the "
-    "value is true for all threads of the block. One instruction replaces the tree. Then only blocks that have a zero "
-    "write to the result.\n\nThe rule of thumb: combine truth values by votes. And execute each shuffle with all "
-    "lanes, in a statement of its own.",
+    "A logical and is both. So the tree of shuffles and shared memory works with `&` in place of `+`.\n\n"
+    "For truth values a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread "
+    "whether the value is true for all threads of the block. One instruction replaces the tree. Then only blocks that "
+    "have a zero write to the result.\n\n"
+    "The rule of thumb: combine truth values by votes. And execute each shuffle with all lanes, in a statement of its "
+    "own.",
     steps=[
         Step(
             name="one atomic per thread",

@@ -46,13 +46,15 @@ LESSON = Lesson(
         "copy the next tile in the background while the current one is multiplied.",
     ],
     idea="Each multiply-add needs two operands. Global memory delivers far fewer than a multiprocessor can multiply, "
-    "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\nA "
-    "**tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and each "
-    "of its threads uses a whole row of the one and a column of the other. With tiles of 16 x 16, every loaded element "
-    "serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before and "
-    "after each multiplication.\n\nThen shared memory is the limit, with two reads per multiply-add. A thread that "
-    "computes 8 x 8 elements reads 16 values into registers and makes 64 multiply-adds with them.\n\nThe rule of "
-    "thumb: count operations per element loaded, at each level of memory, and raise that number where it is lowest.",
+    "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\n"
+    "A **tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and "
+    "each of its threads uses a whole row of the one and a column of the other. With tiles of 16 x 16, every loaded "
+    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before "
+    "and after each multiplication.\n\n"
+    "Then shared memory is the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements reads 16 "
+    "values into registers and makes 64 multiply-adds with them.\n\n"
+    "The rule of thumb: count operations per element loaded, at each level of memory, and raise that number where it "
+    "is lowest.",
     steps=[
         Step(
             name="one block",

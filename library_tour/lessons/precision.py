@@ -61,12 +61,12 @@ LESSON = Lesson(
     ],
     idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a number "
     "to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic operations "
-    "of IEEE 754, addition, multiplication, division and square root, are correctly rounded on CPU and GPU alike.\n\nA "
-    "GPU has one instruction for `a * b + c`, the **fused multiply-add**, which rounds only once. The compiler uses it "
-    "wherever it can. The result is more exact than with two roundings, and different. Flags allow faster, less exact "
-    "sequences for division, square root and functions.\n\nThe rule of thumb: bits differ, so compare with a tolerance "
-    "in ulp. Compare after one step or a few, before the errors have grown. And use fast flags only where you have "
-    "measured their errors.",
+    "of IEEE 754, addition, multiplication, division and square root, are correctly rounded on CPU and GPU alike.\n\n"
+    "A GPU has one instruction for `a * b + c`, the **fused multiply-add**, which rounds only once. The compiler uses "
+    "it wherever it can. The result is more exact than with two roundings, and different. Flags allow faster, less "
+    "exact sequences for division, square root and functions.\n\n"
+    "The rule of thumb: bits differ, so compare with a tolerance in ulp. Compare after one step or a few, before the "
+    "errors have grown. And use fast flags only where you have measured their errors.",
     steps=[
         Step(
             name="a b + c",
@@ -136,8 +136,8 @@ LESSON = Lesson(
     exercise=Exercise(
         task="The sign of `b b - 4 a c` tells whether a quadratic equation has two real roots, one or none. If `b b` "
         "and `4 a c` are nearly equal, the result of the kernel may have no correct digit, and not even the right "
-        "sign. Change it so that every result is right to 2 ulp. The elements are doubles, so there is no longer type "
-        "to use. No product overflows.",
+        "sign. Change it so that every result is right to 2 ulp. The elements are doubles, so a wider type is not "
+        "available. No product overflows.",
         hints=[
             "The large error comes from rounding the product `4 a c` before it is subtracted. Can you compute how much "
             "that rounding has lost?",

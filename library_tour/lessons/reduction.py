@@ -32,8 +32,9 @@ LESSON = Lesson(
     why="A sum looks like a job for one loop. Give it to 536 million threads, each of which adds its element to one "
     "total, and an H200 takes 944 ms, while NumPy on the host takes 31 ms. The additions are made one after another, "
     "so the threads only wait for each other. The last kernels of this lesson take 0.48 ms, which is as fast as the "
-    "memory delivers the elements.\n\nSums, minima, norms and dot products are all **reductions**: many elements "
-    "become one value. They share one pattern, and this lesson builds it.",
+    "memory delivers the elements.\n\n"
+    "Sums, minima, norms and dot products are all **reductions**: many elements become one value. They share one "
+    "pattern, and this lesson builds it.",
     learn=[
         "say why additions to one total are slow, however many threads make them.",
         "add up a warp with shuffles, and a block through shared memory.",
@@ -41,13 +42,13 @@ LESSON = Lesson(
         "explain why the order of additions decides the bits of a float sum, and fix that order.",
     ],
     idea="An **atomic** operation reads, changes and writes a word so that no other thread comes between. Atomic "
-    "additions to the same address are made one after another.\n\nA tree needs fewer steps. Add the elements in pairs, "
-    "then the sums in pairs, and so on: n elements need log2 n steps, and the additions of one step are independent. "
-    "Within a warp the tree needs no memory, since a **shuffle** passes a value from the register of one lane to that "
-    "of another: 32 values are added in five steps. The warps of a block exchange their sums through shared memory, "
-    "after a barrier. What remains is one value per block.\n\nThe rule of thumb: add in registers first, then within "
-    "the warp, then within the block, and only then in global memory. Each level leaves far fewer values for the next, "
-    "slower one.",
+    "additions to the same address are made one after another.\n\n"
+    "A tree needs fewer steps. Add the elements in pairs, then the sums in pairs, and so on: n elements need log2 n "
+    "steps, and the additions of one step are independent. Within a warp the tree needs no memory, since a **shuffle** "
+    "passes a value from the register of one lane to that of another: 32 values are added in five steps. The warps of "
+    "a block exchange their sums through shared memory, after a barrier. What remains is one value per block.\n\n"
+    "The rule of thumb: add in registers first, then within the warp, then within the block, and only then in global "
+    "memory. Each level leaves far fewer values for the next, slower one.",
     steps=[
         Step(
             name="one atomic per element",
@@ -93,7 +94,8 @@ LESSON = Lesson(
     ],
     look_at=[
         "The column 'atomics' counts atomic instructions of warps. It falls from one per 32 elements to one per block, "
-        "and to none. The first variant's instructions look few, but each of them still makes 32 additions in turn.",
+        "and, with two passes, to none. The first variant's instructions look few, but each of them still makes 32 "
+        "additions, one after another.",
         "The column 'loads' falls to a quarter with vector loads, which read four elements each.",
         "The column 'error' is that of a sum of random numbers. A single total is rounded at each addition. Once it "
         "has reached 2^24, a number below one no longer changes it: on the H200 the first variant loses 94 % of the "

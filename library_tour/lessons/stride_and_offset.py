@@ -49,10 +49,12 @@ LESSON = Lesson(
     idea="Memory moves in sectors of 32 bytes, whatever part of a sector a warp asks for. With a **stride** of n, "
     "neighbouring lanes touch elements that are n apart. Of 4-byte elements, eight fit into a sector. A stride of 2 "
     "uses half of each sector, a stride of 4 a quarter, and from a stride of 8 on each element has a sector of its "
-    "own: 32 sectors per warp, and one eighth of their bytes used.\n\nWith an **offset**, the lanes are neighbours, "
-    "but the first one may begin inside a sector. The 128 bytes of the warp then reach into a fifth sector. That "
-    "sector is also the first one of the next warp, which usually finds it in a cache.\n\nThe rule of thumb: remove "
-    "strides, by storing together what is used together. Worry about alignment only after that.",
+    "own: 32 sectors per warp, and one eighth of their bytes used.\n\n"
+    "With an **offset**, the lanes are neighbours, but the first one may begin inside a sector. The 128 bytes of the "
+    "warp then reach into a fifth sector. That sector is also the first one of the next warp, which usually finds it "
+    "in a cache.\n\n"
+    "The rule of thumb: remove strides, by storing together what is used together. Worry about alignment only after "
+    "that.",
     steps=[
         Step(
             name="stride 1",
@@ -112,5 +114,5 @@ LESSON = Lesson(
         "bytes.",
         check=check,
     ),
-    course="The course has a plot of these rates, but it is lost. So there are no figures of the course here.",
+    course="The course has a plot of these rates, but it is lost. So this lesson has no figures of the course.",
 )

@@ -37,8 +37,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="Threads that exchange data must wait for each other, and the wider the barrier, the more it costs. On an H200 "
     "a barrier for a warp takes about 2 cycles, one for a block of 1,024 threads 78 cycles, and one for the whole grid "
-    "about 1,900 cycles.\n\nA missing barrier is worse than a slow one. The result may be right in every test and "
-    "wrong in production, because it depends on which warp happens to be faster.",
+    "about 1,900 cycles.\n\n"
+    "A missing barrier is worse than a slow one. The result may be right in every test and wrong in production, "
+    "because it depends on which warp happens to be faster.",
     learn=[
         "say where a thread must wait before it reads what another thread has written.",
         "choose the narrowest barrier that includes both threads.",

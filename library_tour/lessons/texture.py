@@ -42,8 +42,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="Rotate an image by 90°, and a kernel that copied 3,997 GB/s on an H200 slows down to 1,924. Let its warps "
     "compute patches of 8 x 4 pixels instead of rows of 32, and it copies 3,352 GB/s again. The kernel is the same; "
-    "only the shape of the block changes.\n\nTextures have a reputation for being fast in two dimensions. This lesson "
-    "shows where that comes from, and what a texture object can do that plain loads cannot.",
+    "only the shape of the block changes.\n\n"
+    "Textures have a reputation for being fast in two dimensions. This lesson shows where that comes from, and what a "
+    "texture object can do that plain loads cannot.",
     learn=[
         "choose the shape of a block so that each warp reads a compact patch of an image.",
         "read an image through a texture object, with its own rules for texels outside of the image.",
@@ -53,10 +54,11 @@ LESSON = Lesson(
     "element of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, the pixels "
     "of one output row come from a slanted line of the source, at 90° from 32 different rows. A patch of 8 x 4 pixels "
     "comes from a patch of the source, whatever the angle, and a patch lies in few sectors. This is 2-D locality, and "
-    "it helps plain loads as much as textures: both go through the same L1 cache.\n\nA **texture object** adds a unit "
-    "that computes. It handles positions outside of the image, and it can return the weighted mean of the four nearest "
-    "texels in one fetch. Its weights have 8 bits, enough for pictures but not for every computation.\n\nThe rule of "
-    "thumb: give each warp a patch, and use a texture for its arithmetic, not for its cache.",
+    "it helps plain loads as much as textures: both go through the same L1 cache.\n\n"
+    "A **texture object** adds a unit that computes. It handles positions outside of the image, and it can return the "
+    "weighted mean of the four nearest texels in one fetch. Its weights have 8 bits, enough for pictures but not for "
+    "every computation.\n\n"
+    "The rule of thumb: give each warp a patch, and use a texture for its arithmetic, not for its cache.",
     steps=[
         Step(
             name="plain loads",
