@@ -134,7 +134,7 @@ def test_lines_have_their_own_numbers_and_add_up(transposed):
 def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(transposed):
     assert len(transposed.launches) == 3
     assert [" ".join(line.split()) for line in str(transposed).splitlines()] == [
-        "sectors a sectors a bank active",
+        "sectors per sectors per bank active",
         "kernel grid block load store conflicts lanes",
         "transpose 4x4 32x8 4.0 4.0 15,872 32.0",
         "2 x fill<float> 1 64 - 4.0 0 32.0",
