@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -19,10 +20,20 @@ from types import ModuleType
 
 import cudart_py as cuda
 
-from . import lesson
+from . import counters, lesson
 from .stop import Check
 
-SECONDS = 60
+# One launch may take so long, and the whole answer, with imports and the compiler, so long.
+KERNEL_SECONDS, SECONDS = 10, 60
+# The facts for faults of kernels and for the simulator's reports, by words of these.
+FAULTS = {
+    "limit of seconds": f"the kernel did not finish within {KERNEL_SECONDS} s",
+    "deadlock": "the kernel never finishes",
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "the kernel accessed memory outside its arrays",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "the kernel accessed a misaligned address",
+    "race: ": "two threads access the same memory, at least one of them writes, and nothing orders the two",
+    "uninitialised value": "the kernel uses memory that was never written",
+}
 # Enough for the exercises of stops for several devices.
 DEVICES = 4
 
@@ -40,14 +51,16 @@ def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
     environment |= {"PYTHONPATH": path, "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
+    # Seconds alone, since a reader cannot tell what a step is.
+    environment |= {"CUDART_PY_SIMULATOR_SECONDS": str(KERNEL_SECONDS), "CUDART_PY_SIMULATOR_STEPS": "0"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
     except subprocess.TimeoutExpired:
-        return [[Check("the answer ends", False, f"It was stopped after {SECONDS} seconds.")], *([] for _ in files[1:])]
+        return [[Check(f"the answer did not finish within {SECONDS} s", False)], *([] for _ in files[1:])]
     found = [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines()]
     if len(found) < len(files):
         if not found or all(check.holds for check in found[-1]):
-            found.append([Check("the answer ends", False, done.stderr.strip())])
+            found.append([Check("the answer ended its process", False, done.stderr.strip())])
         found += [[] for _ in files[len(found) :]]
     return found
 
@@ -63,15 +76,33 @@ def tried(stop: str, file: Path) -> list[Check]:
                 found.extend(lesson.load(stop).exercise.check(answer))
                 device.synchronize()
         except cuda.CompileError as error:
-            found.append(Check("the answer compiles", False, str(error)))
+            found.append(Check("the answer does not compile", False, str(error)))
         except cuda.CudaError as error:
-            found.append(Check("no call of CUDA fails", False, str(error)))
+            found.append(_reported(str(error), "a CUDA call failed"))
         except Exception as error:  # whatever an answer does is the answer's
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(where.filename).name}:{where.lineno}: {type(error).__name__}: {error}"
-            found.append(Check("the answer raises nothing", False, place))
-    found += [Check("the simulator finds nothing wrong", False, str(warning.message)) for warning in warned[:1]]
-    return found
+            found.append(_raised(error))
+    return found + [_reported(str(warning.message), "the simulator found a mistake") for warning in warned[:1]]
+
+
+def _reported(report: str, other: str) -> Check:
+    """Return a fault or a report of the simulator as a fact with the line of the source, or as the `other` fact."""
+    fact = next((fact for words, fact in FAULTS.items() if words in report), other)
+    located = re.search(r"^kernel \w+ at .*", report, re.MULTILINE | re.DOTALL)
+    if fact == other or located is None:
+        return Check(fact, False, report)
+    # Without the folders, the thread and the instruction of PTX, of which the lesson says nothing.
+    detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
+    detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
+    return Check(fact, False, re.sub(r": the limit of seconds is reached[^\n]*", "", detail))
+
+
+def _raised(error: Exception) -> Check:
+    """Return what an answer, or its check, has raised."""
+    if isinstance(error, KeyError) and error.args[0] in counters.COLUMNS:
+        return Check("the kernel does not do what is counted", False, f"There is nothing to count: {error.args[0]}.")
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    return Check("the answer raised an exception", False, f"{place}: {type(error).__name__}: {error}")
 
 
 def _loaded(file: Path) -> cuda.Module | ModuleType:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from . import ranks
 from .runner import Outcome
-from .stop import Row, Value
+from .stop import Check, Result, Row, Value
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
 # The columns that are parts of the limit: those of the course's stops, and of the libraries' narrower tables.
@@ -50,13 +50,32 @@ def listing(titles: Mapping[str, str]) -> Table:
 
 
 def outcome(done: Outcome) -> RenderableType:
-    """Return everything that one stop has to say."""
-    return Group(*_parts(done), "")
+    """Return everything that one stop has to say, under its headline."""
+    return Group(headline(done.name, done.title), *_parts(done), "")
+
+
+def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
+    """Return what a stop has to say without its headline, and without the notes of a result that was printed before."""
+    result = _without_notes(done.result, printed) if printed else done.result
+    return Group(*_parts(replace(done, result=result)), "")
+
+
+def _without_notes(result: Result, printed: Result) -> Result:
+    notes = {*printed.notes, *(row.note for row in printed.all_rows)}
+
+    def rows(of: Sequence[Row]) -> list[Row]:
+        return [replace(row, note="") if row.note in notes else row for row in of]
+
+    return replace(
+        result,
+        rows=rows(result.rows),
+        tables={heading: rows(of) for heading, of in result.tables.items()},
+        notes=[note for note in result.notes if note not in notes],
+    )
 
 
 def _parts(done: Outcome) -> Iterator[RenderableType]:
     result, limit = done.result, done.result.limit
-    yield headline(done.name, done.title)
     if done.size is not None:
         yield Text(f"size {done.size:,}: {done.counts}", "dim")
     if limit is not None and limit.rate and any(LIMITED & row.values.keys() for row in result.all_rows):
@@ -67,7 +86,7 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
         yield from _with_notes(rows)
     yield from map(Text, result.notes)
     for check in done.failed_checks:
-        yield Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
+        yield tried(check)
     if done.message:
         yield Text(done.message, STYLES[done.state])
 
@@ -167,10 +186,17 @@ def _joined(columns: Sequence[_Column], width: int) -> Table:
     return grid
 
 
+def tried(check: Check) -> Text:
+    """Return a fact that was tried, on a line of its own: whether it holds, and what came instead."""
+    if check.holds:
+        return Text.assemble(("right: ", STYLES["passed"]), check.fact)
+    return Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
+
+
 def _check(row: Row) -> Text:
     if row.check is None:
         return Text("")
-    return Text(row.check.word, STYLES["passed"]) if row.check.holds else Text("WRONG", STYLES["failed"])
+    return Text(row.check.word, STYLES["passed"]) if row.check.holds else Text("FAILED", STYLES["failed"])
 
 
 def cell(column: str, value: Value) -> Text:

@@ -40,13 +40,13 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     if together and outcome.message:
         together.end(f"{name}: {outcome.message}")
     console.quiet = quiet and not outcome.bad
-    console.print(report.outcome(outcome))
+    console.print(report.figures(outcome))
     console.quiet = quiet
     if (known := recorded.stop(name)) is not None:
         console.print(_heading(recorded.machine()))
         result = recorded.result(known)
         done = Outcome(name, known["title"], known["size"], outcome.counts, known["seconds"], "passed", result)
-        console.print(report.outcome(done))
+        console.print(report.figures(done, printed=outcome.result))
     if of:
         _print(console, _rest(name, of))
     return BAD if outcome.bad else GOOD
@@ -94,9 +94,7 @@ def _check(console: Console, name: str, file: Path) -> int:
         file.open().close()  # so that a file that is not there is not an answer that is wrong
     [found] = answers.check_answers(name, [file])
     for check in found:
-        word = Text("right ", "green") if check.holds else Text("WRONG ", "bold red")
-        detail = "" if check.holds else f". {check.detail}"
-        console.print(Text.assemble(word, f"{check.fact}{detail}"))
+        console.print(report.tried(check))
     right = all(check.holds for check in found)
     console.print(
         Text("solved", "bold green") if right else Text(f"not yet; library-tour exercise {name} --hint helps")

@@ -75,4 +75,4 @@ def _cell(column: str, row: Row | None, kind: str) -> str:
 def _check(row: Row) -> str:
     if row.check is None:
         return "<td></td>"
-    return f'<td class="better">{escape(row.check.word)}</td>' if row.check.holds else '<td class="worse">WRONG</td>'
+    return f'<td class="better">{escape(row.check.word)}</td>' if row.check.holds else '<td class="worse">FAILED</td>'

@@ -7,17 +7,22 @@ from library_tour import answers, lesson
 HEAD = 'extern "C" __global__ void daxpy(double a, const double* x, double* y, int n)\n'
 # The answer's suffix, its source, the fact that does not hold, and words of what is said.
 WRONG = {
-    "compiles not": (".cu", HEAD + "{ y[0] = nothing; }", "the answer compiles", '"nothing" is undefined'),
-    "races": (".cu", HEAD + "{ y[0] += threadIdx.x; }", "the simulator finds nothing wrong", "numpy.cu"),
-    "lacks the kernel": (".cu", "__device__ int other;", "no call of CUDA fails", "no kernel is named 'daxpy'"),
+    "compiles not": (".cu", HEAD + "{ y[0] = nothing; }", "the answer does not compile", '"nothing" is undefined'),
+    "races": (
+        ".cu",
+        HEAD + "{ y[0] += threadIdx.x; }",
+        "two threads access the same memory, at least one of them writes, and nothing orders the two",
+        "numpy.cu:2",
+    ),
+    "lacks the kernel": (".cu", "__device__ int other;", "a CUDA call failed", "no kernel is named 'daxpy'"),
     "raises": (
         ".py",
         "print('[1 2]')\nraise ValueError('no')",
-        "the answer raises nothing",
+        "the answer raised an exception",
         "numpy.py:2: ValueError: no",
     ),
-    "ends its process": (".py", "raise SystemExit('enough')", "the answer ends", "enough"),
-    "is neither CUDA nor Python": (".txt", "", "the answer raises nothing", "neither CUDA C++ (.cu) nor Python"),
+    "ends its process": (".py", "raise SystemExit('enough')", "the answer ended its process", "enough"),
+    "is neither CUDA nor Python": (".txt", "", "the answer raised an exception", "neither CUDA C++ (.cu) nor Python"),
 }
 # Tried in this process, since none launches anything.
 HERE = {"compiles not", "lacks the kernel", "is neither CUDA nor Python"}
@@ -40,15 +45,32 @@ def test_after_an_answer_that_breaks_the_driver_no_other_is_tried(tmp_path):
     file = tmp_path / "answer.cu"
     file.write_text(HEAD + "{ y[n + threadIdx.x] = a; }")
     broken, other = answers.check_answers("daxpy", [file, lesson.solution("daxpy")])
-    assert "daxpy" in next(check.detail for check in broken if check.fact == "no call of CUDA fails")
+    details = {check.fact: check.detail for check in broken}
+    assert details["the kernel accessed memory outside its arrays"].startswith("kernel daxpy at answer.cu:2: ")
     assert other == []
+
+
+def test_a_kernel_that_does_not_finish_is_stopped_and_its_line_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(answers, "KERNEL_SECONDS", 1)
+    file = tmp_path / "answer.cu"
+    file.write_text(HEAD + "{\n    while (true)\n        y[threadIdx.x] += a;\n}")
+    [found] = answers.check_answers("daxpy", [file])
+    details = {check.fact: check.detail for check in found}
+    assert "daxpy at answer.cu:4\n" in details["the kernel did not finish within 10 s"]
+
+
+def test_a_kernel_that_lacks_what_is_counted_is_told_so(tmp_path):
+    file = tmp_path / "answer.cu"
+    file.write_text(HEAD + "{ if (threadIdx.x < n) y[threadIdx.x] = a; }")
+    found = answers.tried("daxpy", file)
+    details = {check.fact: check.detail for check in found}
+    assert "sectors/load" in details["the kernel does not do what is counted"]
 
 
 def test_an_answer_that_never_ends_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(answers, "SECONDS", 1.5)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "1000000000000")
-    file = tmp_path / "answer.cu"
-    file.write_text(HEAD + "{ while (true) y[threadIdx.x] += a; }")
+    file = tmp_path / "answer.py"
+    file.write_text("while True: pass")
     [[check]] = answers.check_answers("daxpy", [file])
     assert not check.holds
-    assert "stopped after 1.5 seconds" in check.detail
+    assert check.fact == "the answer did not finish within 1.5 s"

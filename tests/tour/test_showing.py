@@ -31,6 +31,14 @@ def test_show_has_the_lesson_the_code_and_the_figures_of_both_machines(shown):
     assert places == sorted(places)
 
 
+def test_show_prints_no_line_of_text_twice(capsys):
+    main(["show", "coalescing", "--size", "1000"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if len(line.split()) > 6]
+    prose = [line for line in lines if not re.search(r"[{}();─█]|^ *\d", line)]
+    assert len(prose) > 30
+    assert len(set(prose)) == len(prose)
+
+
 def test_ctrl_c_ends_in_one_line(monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
