@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import cudart_py as cuda
 
-from . import lesson, plots, ranks, report, showing, stops, timing
+from . import lesson, listing, path, plots, ranks, showing, stops, timing
 from .ranks import Ranks
 from .roofline import CARDS
 from .tour import INTERRUPTED, Files, run_stops
@@ -25,6 +24,7 @@ COMMANDS = ("list", "run", "show", "exercise")
 USAGE_ERRORS = (
     UsageError,
     stops.UnknownStopError,
+    path.UnknownRouteError,
     lesson.MissingLessonError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
@@ -51,10 +51,10 @@ def run_command(arguments: Sequence[str] | None) -> int:
     if words and (advice := meant(words[0])):
         parser.exit(USAGE, f"library-tour: {advice}\n")
     options = parser.parse_args(words)
-    if options.command == "list":
-        list_stops(as_json=options.json)
-        return GOOD
     try:
+        if options.command == "list":
+            listing.print_stops(options.route, as_json=options.json)
+            return GOOD
         if options.command == "exercise":
             return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
         names = names_to_run([options.stop] if options.command == "show" else options.stops)
@@ -124,7 +124,8 @@ def build_parser() -> argparse.ArgumentParser:
         card="h200",
     )  # fmt: skip  # grouped by meaning
     commands = parser.add_subparsers(title="commands")
-    list_ = commands.add_parser("list", help="name the stops")
+    list_ = commands.add_parser("list", help="name the stops, by chapters")
+    list_.add_argument("--route", metavar="ROUTE", help=f"the stops of one route: {', '.join(path.ROUTES)}")
     list_.add_argument("--json", action="store_true", help="as JSON on standard output")
     list_.set_defaults(command="list")
     run = commands.add_parser("run", help="run the named stops, or all")
@@ -177,16 +178,3 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
-
-
-def list_stops(*, as_json: bool) -> None:
-    """Print every stop's name and title, in the tour's order."""
-    if as_json:
-        listed = []
-        for name in stops.names():
-            stop = stops.load(name)
-            size = stop.SIZE and {"counts": stop.SIZE.counts, "full": stop.SIZE.full, "small": stop.SIZE.small}
-            listed.append({"name": name, "title": stop.TITLE, "size": size})
-        sys.stdout.write(json.dumps(listed, indent=2) + "\n")
-        return
-    report.console().print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))

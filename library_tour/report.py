@@ -40,13 +40,19 @@ def headline(name: str, title: str) -> Text:
     return Text.assemble((name, "bold cyan"), ": ", title)
 
 
-def listing(titles: Mapping[str, str]) -> Table:
-    """Return names with what they show."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    for name, title in titles.items():
-        grid.add_row(Text(name, "bold cyan"), Text(title))
-    return grid
+def listing(groups: Mapping[str, Sequence[Sequence[str]]]) -> RenderableType:
+    """Return names with what is to be said of them, in groups below their headings; only the last cells are broken."""
+    width = max((len(cells[0]) for rows in groups.values() for cells in rows), default=0)
+    parts: list[RenderableType] = []
+    for heading, rows in groups.items():
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="bold cyan", no_wrap=True, min_width=width)
+        for _ in rows[0][1:-1]:
+            grid.add_column(style="dim", no_wrap=True)
+        for cells in rows:
+            grid.add_row(*map(Text, cells))
+        parts += [Text(heading, "bold"), grid, Text("")]
+    return Group(*parts[:-1])
 
 
 def outcome(done: Outcome) -> RenderableType:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import answers, lesson, recorded, report, steps, stops
+from . import answers, lesson, listing, path, recorded, report, steps, stops
 from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
@@ -33,6 +33,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console = report.console()
     console.quiet = quiet = bool(together and together.rank)
     console.print(report.headline(name, stops.load(name).TITLE))
+    console.print(Text(listing.about(path.position(name)), "dim"))
     if of:
         _print(console, _code(name, of))
     console.print(_heading("On this machine"))
@@ -146,6 +147,10 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield _heading("Where the course's figures are from")
     yield Markdown(of.course)
     yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
+    position = path.position(name)
+    for word, other in (("Previous", position.previous), ("Next", position.next)):
+        if other:
+            yield Text(f"{word}: library-tour show {other}", "dim")
 
 
 def _source(path: Path) -> Syntax:

@@ -6,67 +6,17 @@ import difflib
 import importlib
 from typing import cast
 
+from . import path
 from .stop import Stop
 
 # The stops that also the ranks of an MPI program run, together.
-SEVERAL_DEVICES = ("halo", "all_reduce", "distributed_gemm", "monte_carlo_ranks")
-
-# Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
-COURSE = (
-    # Foundations
-    "device_query",
-    "vector_add",
-    "daxpy",
-    "map",
-    "launch_shapes",
-    "occupancy",
-    "errors",
-    "debug_print",
-    "nan_check",
-    # Memory
-    "copies",
-    "copies_2d",
-    "memset",
-    "stream_ordered",
-    "variables",
-    "pinned_and_mapped",
-    "managed",
-    "peer",
-    "constant_memory",
-    "texture",
-    "local_memory",
-    "l2_persistence",
-    # Coalescing, shared memory, divergence
-    "coalescing",
-    "stride_and_offset",
-    "aliasing",
-    "transpose",
-    "bank_conflicts",
-    "divergence",
-    "synchronization",
-    # Reductions and histograms
-    "reduction",
-    "logical_and",
-    "dot_product",
-    "histogram",
-    # Streams and time
-    "events",
-    "streams",
-    "graphs",
-    "heat",
-    "cooling",
-    # Numerics and applications
-    "precision",
-    "matmul",
-    "monte_carlo",
-    "nested_monte_carlo",
-    "crank_nicolson",
-    # Several devices
-    *SEVERAL_DEVICES,
-)
+SEVERAL_DEVICES = path.SEVERAL_DEVICES.names
 
 # Each is a module of library_tour/libraries.
-LIBRARIES = ("gemm", "fft", "sparse", "solver", "rand")
+LIBRARIES = path.LIBRARIES.names
+
+# Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
+COURSE = tuple(name for name in path.names() if name not in LIBRARIES)
 
 
 class UnknownStopError(LookupError):

@@ -65,7 +65,7 @@ class Files:
         if self.plots:
             self.drawn += plots.draw(done.name, done.title, done.result, self.plots)
         if self.pages:
-            pages.write_stop(self.pages, done, environment)
+            pages.write_stop(self.pages, outcomes, environment)
             pages.write_index(self.pages, outcomes, environment)
 
     def end(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:

@@ -21,10 +21,11 @@ from typing import Any
 
 from site_links import link_names
 
-from library_tour import stops
 from library_tour.pages import site as course
+from library_tour.path import CHAPTERS
 
 ROOT = Path(__file__).parents[1]
+STOPS = "course/stops/"  # as in the nav
 
 
 def assemble(folder: Path) -> Path:
@@ -34,7 +35,9 @@ def assemble(folder: Path) -> Path:
     pages = folder / "pages"
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
     shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
-    course.write(pages / "course" / "stops")
+    course.write(pages / STOPS)
+    first = pages / "course" / "index.md"
+    first.write_text(course.index(first.read_text(encoding="utf-8")), encoding="utf-8")
     config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
     config |= {"docs_dir": pages.name, "nav": [expanded(entry, pages) for entry in config["nav"]]}
     options = find(config["plugins"], "mkdocstrings")["handlers"]["python"]["options"]
@@ -53,12 +56,10 @@ def expanded(entry: Any, pages: Path) -> Any:
         return {title: [expanded(item, pages) for item in inside]}
     if not inside.endswith("/"):
         return entry
-    # The stops in the order of the tour, all other pages by their names.
-    order = {name: at for at, name in enumerate(stops.names())}
-    found = sorted(
-        (pages / inside).glob("*.md"), key=lambda path: (path.name != "index.md", order.get(path.stem, 0), path.name)
-    )
-    return {title: [str(path.relative_to(pages)) for path in found]}
+    found = {path.stem: str(path.relative_to(pages)) for path in sorted((pages / inside).glob("*.md"))}
+    # The stops by chapters, all other pages by their names.
+    chapters = [{chapter.title: [found.pop(name) for name in chapter.names]} for chapter in CHAPTERS if inside == STOPS]
+    return {title: [*chapters, *sorted(found.values(), key=lambda page: (Path(page).name != "index.md", page))]}
 
 
 def find(plugins: list[Any], name: str) -> Any:

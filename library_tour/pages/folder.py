@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from cudart_py.pages.document import document
 from cudart_py.pages.tables import facts
 
+from .. import path
 from ..runner import Outcome
 from .stop_page import STYLE, stop_page
 
@@ -19,20 +20,22 @@ def machine(environment: Mapping[str, Any]) -> str:
     return f"This machine: {environment['device']['name']}"
 
 
-def write_stop(folder: Path, done: Outcome, environment: Mapping[str, Any]) -> Path:
-    """Write the page of a stop that has run; return its path."""
-    path = folder / f"{done.name}.html"
-    path.write_text(stop_page(done, machine(environment)), encoding="utf-8")
-    return path
+def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
+    """Write the page of the stop that has run last; return its path.
+
+    Pages of stops that have run before are written anew if the last one is their neighbour, to which they then link.
+    """
+    last, pages = outcomes[-1], {done.name: folder / f"{done.name}.html" for done in outcomes}
+    position = path.position(last.name)
+    for done in outcomes:
+        if done.name in (last.name, position.previous, position.next):
+            pages[done.name].write_text(stop_page(done, machine(environment), pages), encoding="utf-8")
+    return pages[last.name]
 
 
 def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
     """Write the page that leads to those of the stops; return its path."""
-    rows = "".join(
-        f'<tr><td><a href="{done.name}.html">{escape(done.name)}</a></td><td class="words">{escape(done.title)}</td>'
-        f'<td class="{"worse" if done.bad else "better"}">{escape(done.state)}</td></tr>'
-        for done in outcomes
-    )
+    tables = "".join(_tables(outcomes))
     device = environment["device"]
     known = {
         "device": device["name"],
@@ -45,9 +48,28 @@ def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[
     body = (
         "<header><h1>A tour of CUDA</h1><p>Each stop is one topic: its code step by step, its figures on this machine "
         f"beside those of an H200, and an exercise.</p></header><main>"
-        f'<div class="scroll"><table class="stops"><tbody>{rows}</tbody></table></div>'
-        f"<section><h2>This run</h2>{facts(known)}</section></main>"
+        f"{tables}<section><h2>This run</h2>{facts(known)}</section></main>"
     )
-    path = folder / "index.html"
-    path.write_text(document("A tour of CUDA", body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")
-    return path
+    page = folder / "index.html"
+    page.write_text(document("A tour of CUDA", body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")
+    return page
+
+
+def _tables(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the stops that have run as tables, one per chapter."""
+    for number, chapter in enumerate(path.CHAPTERS, 1):
+        rows = "".join(_row(done) for name in chapter.names for done in outcomes if done.name == name)
+        if rows:
+            yield (
+                f"<section><h2>{number}. {escape(chapter.title)}</h2>"
+                f'<div class="scroll"><table class="stops"><tbody>{rows}</tbody></table></div></section>'
+            )
+
+
+def _row(done: Outcome) -> str:
+    place = path.position(done.name).place
+    return (
+        f'<tr><td><a href="{done.name}.html">{escape(done.name)}</a></td><td class="words">{escape(done.title)}</td>'
+        f"<td>{place.level}, {place.minutes} min</td>"
+        f'<td class="{"worse" if done.bad else "better"}">{escape(done.state)}</td></tr>'
+    )

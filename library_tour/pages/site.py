@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .. import lesson, plots, recorded, steps, stops
+from .. import lesson, path, plots, recorded, steps, stops
 from ..lesson import Lesson
 from ..report import number, text_of
 from ..stop import Result, Row
@@ -16,6 +16,8 @@ from .pictures import available
 
 # Beside the pages.
 PICTURES = "pictures"
+# In the place of this comment, the page of the course gets its chapters.
+PATH = "<!-- the path -->"
 
 
 def write(folder: Path) -> list[Path]:
@@ -32,6 +34,35 @@ def write(folder: Path) -> list[Path]:
     return pages
 
 
+def index(text: str) -> str:
+    """Return the page of the course with its chapters and routes, where its text has the comment PATH."""
+    return text.replace(PATH, "\n\n".join([*_chapters(), *_routes()]))
+
+
+def _chapters() -> Iterator[str]:
+    for at, chapter in enumerate(path.CHAPTERS, 1):
+        yield f"### {at}. {chapter.title}"
+        yield f"After this chapter you can {chapter.able}"
+        lines = ["| stop | about | level | minutes | after |", "|---|---|---|---:|---|"]
+        for place in chapter.places:
+            cells = [_link(place.name), _text(stops.load(place.name).TITLE), place.level, str(place.minutes)]
+            lines.append(f"| {' | '.join([*cells, ', '.join(map(_link, place.after))])} |")
+        yield "\n".join(lines)
+
+
+def _routes() -> Iterator[str]:
+    yield "## Routes"
+    yield "A route has the stops that one kind of reader needs first, in an order in which each builds on those before."
+    for name, route in path.ROUTES.items():
+        command = f"`library-tour list --route {name}`"
+        yield f"**{route.title}.** {route.reader} {len(route.names)} stops, {path.hours(route.minutes)}; {command}."
+        yield " → ".join(map(_link, route.names))
+
+
+def _link(name: str, folder: str = "stops/") -> str:
+    return f"[{_text(name)}]({folder}{name}.md)"
+
+
 def _page(name: str, folder: Path) -> Iterator[str]:
     of = lesson.load(name) if lesson.has_lesson(name) else None
     known = recorded.stop(name)
@@ -39,6 +70,11 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     stop = stops.load(name)
     yield f"# {name}"
     yield f"*{_text(stop.TITLE)}*"
+    position = path.position(name)
+    place = position.place
+    after = f", after {', '.join(_link(other, '') for other in place.after)}" if place.after else ""
+    chapter = f"[Chapter {position.number}](../index.md), {position.chapter.title}"
+    yield f"{chapter}: {place.level}, {place.minutes} minutes{after}."
     if of:
         if of.why:
             yield of.why
@@ -63,6 +99,9 @@ def _page(name: str, folder: Path) -> Iterator[str]:
         yield from _exercise(name, of)
         yield "## Where the course's figures are from"
         yield of.course
+    yield "---"
+    neighbours = {"Previous": position.previous, "Next": position.next}
+    yield " · ".join(f"{word}: {_link(other, '')}" for word, other in neighbours.items() if other)
 
 
 def _steps(name: str, of: Lesson) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 from cudart_py.pages.document import document
 
-from .. import lesson, recorded, steps
+from .. import lesson, listing, path, recorded, steps
 from ..lesson import Lesson
 from ..report import number
 from ..runner import Outcome
@@ -20,14 +20,18 @@ from .tables import beside
 STYLE = Path(__file__).with_name("style.css")
 
 
-def stop_page(done: Outcome, machine: str) -> str:
-    """Return the whole page of a stop that has run on a machine; it needs no other file and no network."""
+def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
+    """Return the whole page of a stop that has run on a machine; it needs no other file and no network.
+
+    It links to the pages of the stops `linked`, which are beside it.
+    """
     known = recorded.stop(done.name)
     before = recorded.result(known) if known else None
     of = lesson.load(done.name) if lesson.has_lesson(done.name) else None
     parts = [
         '<nav><a href="index.html">All stops</a></nav>'
-        f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p></header><main>"
+        f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p>"
+        f"<p>{escape(listing.about(path.position(done.name)))}</p></header><main>"
     ]
     if of:
         if of.why:
@@ -42,8 +46,18 @@ def stop_page(done: Outcome, machine: str) -> str:
         parts.append(_section(lesson.LOOK_AT, _list(of.look_at)))
         parts.append(_section("Exercise", "".join(_exercise(done.name, of))))
         parts.append(_section("Where the course's figures are from", markdown(of.course)))
-    body = "".join((*parts, "</main>"))
+    body = "".join((*parts, f"</main>{_neighbours(done.name, linked)}"))
     return document(f"{done.name}: {done.title}", body, style=STYLE.read_text(encoding="utf-8"))
+
+
+def _neighbours(name: str, linked: Collection[str]) -> str:
+    position = path.position(name)
+    links = [
+        f'<a href="{other}.html">{word}: {escape(other)}</a>' if other in linked else f"{word}: {escape(other)}"
+        for word, other in (("Previous", position.previous), ("Next", position.next))
+        if other
+    ]
+    return f'<nav class="neighbours">{" · ".join(links)}</nav>'
 
 
 def _section(heading: str, body: str) -> str:

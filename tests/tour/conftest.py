@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, host_latency, limits, several, stops, timing, wrong
+from library_tour import counters, device_code, host_latency, limits, path, several, stops, timing, wrong
 from library_tour.course import (
     crank_nicolson,
     graphs,
@@ -92,6 +92,8 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make a tour of the given stops alone: `only_stops(name=run, ...)`."""
 
     def replace(**runs: Run) -> None:
+        places = [path.Place(name, "introductory", 5) for name in runs]
+        monkeypatch.setattr(path, "CHAPTERS", [path.Chapter("All", "do all.", places)])
         monkeypatch.setattr(stops, "COURSE", tuple(runs))
         monkeypatch.setattr(stops, "LIBRARIES", ())
         for name, run in runs.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import answers, lesson, plots, report, roofline, stops, timing
+from library_tour import answers, lesson, path, plots, report, roofline, stops, timing
 from library_tour.__main__ import main
 from library_tour.stop import Check, Curve, Result, Row
 
@@ -86,6 +86,7 @@ def test_what_the_driver_cannot_do_is_no_failure_but_a_size_too_small_is(only_st
         (["run", "zzz"], "`library-tour list`"),
         (["run", "--size", "0"], "--size"),
         (["run", "--size", "many"], "--size"),
+        (["list", "--route", "shortest"], "the routes are first-day"),
         (["run", "--device", "99"], "'ordinal' must be"),
         (["transpos"], "did you mean `library-tour run transpose`"),
         (["rum"], "invalid choice"),
@@ -101,14 +102,26 @@ def test_wrong_usage_is_status_2_and_says_what_is_meant(arguments, words, capsys
     assert words in capsys.readouterr().err
 
 
-def test_list_has_the_names_titles_and_sizes_of_all_stops(capsys):
+def test_list_has_the_names_titles_sizes_and_places_of_all_stops(capsys):
     assert main(["list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(stops.names())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if re.match(r"\w+ +[●○]{3} ", line)] == list(stops.names())
+    assert max(map(len, lines)) <= 80
     assert main(["list", "--json"]) == 0
     for name, of in zip(stops.names(), json.loads(capsys.readouterr().out), strict=True):
-        stop = stops.load(name)
+        stop, position = stops.load(name), path.position(name)
         size = of["size"] and of["size"]["counts"]
         assert (of["name"], of["title"], size) == (name, stop.TITLE, stop.SIZE and stop.SIZE.counts)
+        assert (of["chapter"], of["level"], of["minutes"], of["after"]) == (
+            position.chapter.title, position.place.level, position.place.minutes, list(position.place.after),
+        )  # fmt: skip  # one is what the list says, the other what the path says
+
+
+@pytest.mark.parametrize("route", path.ROUTES)
+def test_list_has_the_stops_of_a_route(route, capsys):
+    assert main(["list", "--route", route]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if re.match(r"\w+ +[●○]{3} ", line)] == path.ROUTES[route].names
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["exercise", "daxpy", str(lesson.solution("daxpy"))]], ids=str)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import lesson, plots, record, recorded
+from library_tour import lesson, path, plots, record, recorded
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Check, Curve, Result, Row
@@ -31,10 +31,17 @@ def pages(tmp_path_factory) -> Path:
     )
     idea = Outcome("idea", "What <it> shows", 1000, "grains", 0.1, "failed", strange)
     outcomes = [outcome("transpose"), outcome("reduction"), idea]
-    for done in outcomes:
-        folder.write_stop(place, done, environment)
-    folder.write_index(place, outcomes, environment)
+    with pytest.MonkeyPatch.context() as patch:
+        on_the_path(patch, "transpose", "idea", "reduction")
+        for count in range(1, len(outcomes) + 1):
+            folder.write_stop(place, outcomes[:count], environment)
+        folder.write_index(place, outcomes, environment)
     return place
+
+
+def on_the_path(patch, *names: str) -> None:
+    places = [path.Place(name, "advanced", 25, ["occupancy"]) for name in names]
+    patch.setattr(path, "CHAPTERS", [path.Chapter("Rest", "rest.", []), path.Chapter("All <i>", "do all.", places)])
 
 
 @pytest.fixture
@@ -92,9 +99,22 @@ def test_text_is_shown_as_it_is_and_pictures_are_in_the_page(pages):
 
 def test_without_matplotlib_a_page_says_what_brings_pictures(monkeypatch, pages, tmp_path):
     monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None)
+    on_the_path(monkeypatch, "idea")
     done = Outcome("idea", "What it shows", None, "", 0.1, "passed", Result([Row("a")]))
-    html = folder.write_stop(tmp_path, done, record.environment(cuda.Device(0))).read_text()
+    html = folder.write_stop(tmp_path, [done], record.environment(cuda.Device(0))).read_text()
     assert "pip install 'cudart-py[plot]'" in unescape(html)
+
+
+def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
+    """Also to one that has run after it, whose page was not there when its own was first written."""
+    for name, neighbours in (("transpose", ["idea"]), ("idea", ["transpose", "reduction"]), ("reduction", ["idea"])):
+        html = (pages / f"{name}.html").read_text()
+        assert "Chapter 2 of 2, All <i>: advanced, 25 minutes, after occupancy" in unescape(html)
+        [links] = re.findall(r'<nav class="neighbours">(.*?)</nav>', html)
+        assert re.findall(r'href="(\w+)\.html"', links) == neighbours
+    index = (pages / "index.html").read_text()
+    assert re.findall(r"<h2>(2\. .*?)</h2>", index) == ["2. All &lt;i&gt;"]
+    assert re.findall(r'href="(\w+)\.html"', index) == ["transpose", "idea", "reduction"]
 
 
 def test_links_among_the_pages_lead_somewhere(pages):

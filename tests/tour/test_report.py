@@ -87,7 +87,9 @@ def test_a_narrow_terminal_cuts_nothing_and_has_the_names_beside_each_part(width
 
 def test_a_narrow_terminal_has_whole_names_in_the_list_and_in_the_summary():
     done = replace(outcome(Result([Row("a", check=Check("fact", True))])), name="nested_monte_carlo")
-    shown = text(report.listing({"nested_monte_carlo": "What it shows"}), report.summary([done, done]), width=26)
+    shown = text(
+        report.listing({"All": [("nested_monte_carlo", "What it shows")]}), report.summary([done, done]), width=26
+    )
     assert "…" not in shown
     assert shown.count("nested_monte_carlo") >= 3
     assert shown.count("1/1") == shown.count("passed") - 1 == 2

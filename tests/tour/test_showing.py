@@ -23,9 +23,10 @@ def shown(capsys):
 def test_show_has_the_lesson_the_code_and_the_figures_of_both_machines(shown):
     text = shown("show", "daxpy", "--size", "1000")
     parts = [
-        "you will be able to", "The code, step by step", "if (i < n)", "On this machine", "size 1,000",
-        recorded.machine(), "What to look at", "library-tour exercise daxpy",
+        "Chapter 1 of 9", "you will be able to", "The code, step by step", "if (i < n)", "On this machine",
+        "size 1,000", recorded.machine(), "What to look at", "library-tour exercise daxpy",
         "Where the course's figures are from", "library-tour run daxpy --html pages",
+        "Previous: library-tour show vector_add", "Next: library-tour show map",
     ]  # fmt: skip  # in the order of the page
     places = [text.index(part) for part in parts]
     assert places == sorted(places)

@@ -1,10 +1,11 @@
 """The course's pages of the documentation's site, as Markdown; the site's own tests build them."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from library_tour import lesson, recorded, stops
+from library_tour import lesson, path, recorded, stops
 from library_tour.pages import pictures, site
 from library_tour.stop import Result, Row
 
@@ -28,6 +29,24 @@ def test_every_stop_has_a_page_with_its_title_and_what_it_prints(pages):
         assert f"library-tour run {name}" in text or name in stops.LIBRARIES, name
         assert f"library-tour exercise {name} {lesson.start(name).name}" in text
         assert '??? note "Solution"' in text, name
+
+
+def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
+    text = (pages / "transpose.md").read_text()
+    place = "Chapter 4](../index.md), Access patterns: intermediate, 35 minutes, after [variables](variables.md), "
+    assert place in text
+    assert text.endswith("Previous: [aliasing](aliasing.md) · Next: [bank\\_conflicts](bank_conflicts.md)\n")
+
+
+def test_the_page_of_the_course_has_every_stop_and_route():
+    page = Path(site.__file__).parents[2] / "docs" / "course" / "index.md"
+    text = site.index(page.read_text())
+    assert re.findall(r"^\| \[.*?\]\(stops/(\w+)\.md\)", text, re.MULTILINE) == list(stops.names())
+    for route in path.ROUTES.values():
+        [links] = re.findall(rf"^\*\*{re.escape(route.title)}.*\n\n(.*)$", text, re.MULTILINE)
+        assert re.findall(r"stops/(\w+)\.md", links) == route.names
+    assert text.count("\n### ") == len(path.CHAPTERS) == 9
+    assert "nine chapters" in text
 
 
 def test_changed_lines_are_numbered_within_their_block_and_the_recorded_figures_are_a_table(pages):

@@ -1,0 +1,36 @@
+"""The path leads through every stop once, and to none before the stops that it needs."""
+
+import pytest
+
+from library_tour import path
+
+
+def test_each_stop_is_on_the_path_once_and_after_the_stops_that_it_needs():
+    known = []
+    for name in path.names():
+        assert name not in known
+        assert set(path.position(name).place.after) <= set(known), name
+        known.append(name)
+
+
+@pytest.mark.parametrize("route", path.ROUTES.values(), ids=path.ROUTES)
+def test_a_route_keeps_the_order_of_the_path_and_leaves_out_nothing_that_it_needs(route):
+    order = [path.names().index(name) for name in route.names]
+    assert order == sorted(set(order))
+    for name in route.names:
+        assert set(path.position(name).place.after) <= set(route.names), name
+
+
+def test_a_stop_knows_its_neighbours_across_chapters():
+    assert path.position("device_query").previous == ""
+    assert path.position("nan_check").next == "copies"
+    assert path.position("copies").previous == "nan_check"
+    assert path.position("copies").number == 2
+    assert path.position(path.names()[-1]).next == ""
+
+
+@pytest.mark.parametrize(
+    ("minutes", "text"), [(45, "45 minutes"), (60, "1 hour"), (100, "1.5 hours"), (235, "4 hours")], ids=str
+)
+def test_a_time_is_told_in_minutes_or_half_hours(minutes, text):
+    assert path.hours(minutes) == text
