@@ -10,22 +10,26 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from rich.text import Text
+
 import cudart_py as cuda
 
-from . import lesson, listing, path, plots, ranks, showing, stops, timing
+from . import lesson, listing, logbook, path, plots, ranks, showing, stops, timing
 from .ranks import Ranks
+from .report import console
 from .roofline import CARDS
 from .tour import INTERRUPTED, Files, run_stops
 from .usage import UsageError, wrong_usage_if
 
 GOOD, USAGE = 0, 2
-COMMANDS = ("list", "run", "show", "exercise")
+COMMANDS = ("list", "run", "show", "exercise", "progress")
 # Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.
 USAGE_ERRORS = (
     UsageError,
     stops.UnknownStopError,
     path.UnknownRouteError,
     lesson.MissingLessonError,
+    logbook.UnreadableProgressError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
 )
@@ -54,6 +58,9 @@ def run_command(arguments: Sequence[str] | None) -> int:
     try:
         if options.command == "list":
             listing.print_stops(options.route, as_json=options.json)
+            return GOOD
+        if options.command == "progress":
+            print_progress(reset=options.reset)
             return GOOD
         if options.command == "exercise":
             return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
@@ -169,7 +176,20 @@ def build_parser() -> argparse.ArgumentParser:
     )
     exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
     exercise.set_defaults(command="exercise")
+    progress = commands.add_parser("progress", help="print the stops that you have seen and the exercises passed")
+    progress.add_argument("--reset", action="store_true", help="forget them")
+    progress.set_defaults(command="progress")
     return parser
+
+
+def print_progress(*, reset: bool) -> None:
+    """Print what the reader has done so far, or forget it; raise UnreadableProgressError or UsageError."""
+    if reset:
+        logbook.reset()
+        console().print(f"reset: {logbook.file()}", soft_wrap=True)
+        return
+    for part in logbook.summary():
+        console().print(part, soft_wrap=isinstance(part, Text))
 
 
 def positive(text: str) -> int:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import answers, lesson, listing, path, recorded, report, steps, stops
+from . import answers, lesson, listing, logbook, path, recorded, report, steps, stops
 from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
@@ -50,6 +50,8 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
         console.print(report.figures(done, printed=outcome.result))
     if of:
         _print(console, _rest(name, of))
+    if not (together and together.rank):
+        logbook.add(shown=[name])
     return BAD if outcome.bad else GOOD
 
 
@@ -97,6 +99,8 @@ def _check(console: Console, name: str, file: Path) -> int:
     for check in found:
         console.print(report.tried(check))
     right = all(check.holds for check in found)
+    if right:
+        logbook.add(passed=[name])
     console.print(
         Text("solved", "bold green") if right else Text(f"not yet; library-tour exercise {name} --hint helps")
     )

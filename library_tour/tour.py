@@ -13,7 +13,7 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import plots, progress, ranks, record, report, timing
+from . import logbook, plots, progress, ranks, record, report, timing
 from .pages import folder as pages
 from .roofline import CARDS, Card, draw_roofline, kernels_of
 from .runner import Outcome, run_stop
@@ -119,6 +119,7 @@ def run_stops(
                 console.print(report.outcome(outcome))
                 if writes:
                     files.keep(environment, outcomes)
+                    logbook.add(run=[name] if outcome.state == "passed" else [])
                 steps.end()
     except KeyboardInterrupt:
         if together:

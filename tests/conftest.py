@@ -45,6 +45,8 @@ settings.load_profile("default")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests' compiled kernels out of the user's cache, unless CUDART_PY_CACHE names one for them.
 
+    What tests do in the tour is no progress of the user's.
+
     The workers of pytest-xdist share it. Where the environment forbids Python to write bytecode beside the sources, the
     hundreds of processes that tests start share some of their own, since each would compile all that it imports.
     """
@@ -52,6 +54,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
+        patch.setenv("CUDART_PY_PROGRESS", str(base / "progress.json"))
         if os.environ.get("PYTHONDONTWRITEBYTECODE"):
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))

@@ -1,0 +1,120 @@
+"""A reader's progress, kept in a file: the stops that have been run and shown, and the exercises that were passed.
+
+The file is `progress.json` in the user's data folder (on Linux `~/.local/share/cudart_py`), or the one that the
+environment variable CUDART_PY_PROGRESS names. A file that cannot be read or written keeps nothing from running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from . import path, report
+from .usage import wrong_usage_if
+
+VARIABLE = "CUDART_PY_PROGRESS"
+
+
+class UnreadableProgressError(Exception):
+    """A file that holds no progress, or that cannot be read; the message says why and what to do."""
+
+
+@dataclass
+class Progress:
+    """What a reader has done, by the names of stops and exercises, in the order in which it was done first."""
+
+    run: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+
+
+def file() -> Path:
+    """Return the file that holds the progress, which need not exist."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    import platformdirs  # only this needs it
+
+    return platformdirs.user_data_path("cudart_py", appauthor=False) / "progress.json"
+
+
+def read() -> Progress:
+    """Return the progress so far; raise UnreadableProgressError for a file that does not hold any."""
+    place = file()
+    try:
+        kept = json.loads(place.read_text(encoding="utf-8"))
+        names = {of.name: kept[of.name] for of in fields(Progress)}
+        if not all(isinstance(of, list) and all(isinstance(name, str) for name in of) for of in names.values()):
+            raise TypeError("a list of names is something else")
+    except FileNotFoundError:
+        return Progress()
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UnreadableProgressError(
+            f"the progress in {place} cannot be read ({type(error).__name__}: {error}); "
+            "`library-tour progress --reset` begins anew"
+        ) from error
+    return Progress(**names)
+
+
+def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[str] = ()) -> None:
+    """Add stops and exercises to the progress; say so in one line where that cannot be done."""
+    try:
+        progress = read()
+        for kept, names in ((progress.run, run), (progress.shown, shown), (progress.passed, passed)):
+            kept += [name for name in names if name not in kept]
+        _write(progress)
+    except UnreadableProgressError as error:
+        sys.stderr.write(f"library-tour: {error}\n")
+    except OSError as error:
+        sys.stderr.write(f"library-tour: the progress cannot be kept: {error}\n")
+
+
+def reset() -> None:
+    """Forget all progress; raise UsageError for a file that cannot be removed."""
+    with wrong_usage_if(OSError):
+        file().unlink(missing_ok=True)
+
+
+def summary() -> Iterator[RenderableType]:
+    """Yield the progress by chapters, and the stop that comes next; raise UnreadableProgressError."""
+    progress = read()
+    groups = {}
+    for number, chapter in enumerate(path.CHAPTERS, 1):
+        done = sum(name in progress.passed for name in chapter.names)
+        heading = f"{number}. {chapter.title}: {done} of {len(chapter.names)} exercises passed"
+        groups[heading] = [(name, ", ".join(_done(progress, name)) or "–") for name in chapter.names]
+    yield report.listing(groups)
+    seen = {*progress.run, *progress.shown}
+    ahead = [name for name in path.names() if name not in seen]
+    yield Text(f"\nNext: library-tour show {ahead[0]}" if ahead else "\nYou have seen every stop.")
+    yield Text(f"Kept in {file()}", "dim")
+
+
+def _done(progress: Progress, name: str) -> Iterator[str]:
+    if name in progress.run:
+        yield "run"
+    if name in progress.shown:
+        yield "shown"
+    if name in progress.passed:
+        yield "exercise passed"
+
+
+def _write(progress: Progress) -> None:
+    """Replace the file at once, so that nobody finds a part of it."""
+    place = file()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(asdict(progress), stream, indent=2)
+        os.replace(temporary, place)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,90 @@
+"""Progress is kept between runs of the command, and a file that holds none stops nothing."""
+
+import json
+
+import pytest
+
+from library_tour import lesson, logbook
+from library_tour.__main__ import main
+from library_tour.stop import Check, Result, Row
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    place = tmp_path / "new" / "progress.json"
+    monkeypatch.setenv("CUDART_PY_PROGRESS", str(place))
+    return place
+
+
+def kept(file):
+    return json.loads(file.read_text())
+
+
+def good(device, size):
+    return Result([Row("only")])
+
+
+def wrong(device, size):
+    return Result([Row("only", check=Check("two is three", False))])
+
+
+def test_stops_that_pass_and_stops_that_are_shown_are_kept_once_and_in_order(only_stops, file):
+    only_stops(first=good, second=wrong, third=good)
+    main(["run", "third", "second", "first"])
+    main(["run", "first"])
+    main(["show", "second"])
+    assert kept(file) == {"run": ["third", "first"], "shown": ["second"], "passed": []}
+    assert [path.name for path in file.parent.iterdir()] == [file.name]  # no temporary file is left
+
+
+def test_an_exercise_is_kept_when_its_answer_is_right(file, capsys):
+    main(["exercise", "daxpy", str(lesson.start("daxpy"))])
+    assert not file.exists()
+    main(["exercise", "daxpy", str(lesson.solution("daxpy"))])
+    assert kept(file)["passed"] == ["daxpy"]
+    capsys.readouterr()
+    assert main(["progress"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "1. First kernels: 1 of 9 exercises passed" in lines
+    assert [line.split() for line in lines if line.startswith("daxpy ")] == [["daxpy", "exercise", "passed"]]
+    assert "Next: library-tour show device_query" in lines
+
+
+def test_reset_forgets_all(file, capsys):
+    logbook.add(run=["daxpy"])
+    for _ in range(2):  # there is nothing to forget the second time
+        assert main(["progress", "--reset"]) == 0
+        assert str(file) in capsys.readouterr().out.replace("\n", "")
+        assert logbook.read() == logbook.Progress()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"run": [], "shown": []}', '{"run": "daxpy", "shown": [], "passed": [1]}', "\0"], ids=repr
+)
+def test_a_file_without_progress_is_told_in_one_line_and_left_as_it_is(text, file, only_stops, capsys):
+    file.parent.mkdir()
+    file.write_text(text)
+    only_stops(first=good)
+    assert main(["run", "first"]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    assert str(file) in line
+    assert "`library-tour progress --reset`" in line
+    assert file.read_text() == text
+    with pytest.raises(SystemExit, match="2"):
+        main(["progress"])
+    assert "--reset" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path, monkeypatch, only_stops, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CUDART_PY_PROGRESS", str(tmp_path / "file" / "progress.json"))
+    only_stops(first=good)
+    assert main(["run", "first"]) == 0
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_default_place_is_in_the_users_data_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("CUDART_PY_PROGRESS")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert logbook.file().name == "progress.json"
+    assert "cudart_py" in str(logbook.file())
