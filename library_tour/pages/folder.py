@@ -1,4 +1,4 @@
-"""The pages of a run, a file each in one folder: that of every stop, and an index."""
+"""The pages of a run, a file each in one folder: that of every stop, an index and the glossary."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from cudart_py.pages.document import document
 from cudart_py.pages.tables import facts
 
-from .. import path
+from .. import glossary, path
 from ..runner import Outcome
-from .stop_page import STYLE, stop_page
+from .markup import markdown
+from .stop_page import GLOSSARY, STYLE, stop_page
 
 
 def machine(environment: Mapping[str, Any]) -> str:
@@ -34,7 +35,7 @@ def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[s
 
 
 def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
-    """Write the page that leads to those of the stops; return its path."""
+    """Write the page that leads to those of the stops, and the glossary; return the path of the former."""
     tables = "".join(_tables(outcomes))
     device = environment["device"]
     known = {
@@ -47,11 +48,26 @@ def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[
     }
     body = (
         "<header><h1>A tour of CUDA</h1><p>Each stop is one topic: its code step by step, its figures on this machine "
-        f"beside those of an H200, and an exercise.</p></header><main>"
+        "beside those of an H200, and an exercise. "
+        f'The <a href="{GLOSSARY}">glossary</a> defines the terms.</p></header><main>'
         f"{tables}<section><h2>This run</h2>{facts(known)}</section></main>"
     )
-    page = folder / "index.html"
-    page.write_text(document("A tour of CUDA", body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")
+    _write_glossary(folder / GLOSSARY)
+    return _write(folder / "index.html", "A tour of CUDA", body)
+
+
+def _write_glossary(page: Path) -> None:
+    terms = sorted(set(glossary.terms().values()), key=lambda term: term.heading.lower())
+    entries = "".join(
+        f'<dt id="{term.anchor}">{escape(term.heading)}</dt><dd>{markdown(term.definition)}</dd>' for term in terms
+    )
+    head = '<nav><a href="index.html">All stops</a></nav><header><h1>Glossary</h1></header>'
+    body = f"{head}<main><dl>{entries}</dl></main>"
+    _write(page, "Glossary", body)
+
+
+def _write(page: Path, title: str, body: str) -> Path:
+    page.write_text(document(title, body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")
     return page
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import lesson, path, plots, recorded, steps, stops
+from ..glossary import Links
 from ..lesson import Lesson
 from ..report import number, text_of
 from ..stop import Result, Row
@@ -18,6 +19,8 @@ from .pictures import available
 PICTURES = "pictures"
 # In the place of this comment, the page of the course gets its chapters.
 PATH = "<!-- the path -->"
+# From the page of a stop.
+GLOSSARY = "../../glossary.md"
 
 
 def write(folder: Path) -> list[Path]:
@@ -67,9 +70,9 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     of = lesson.load(name) if lesson.has_lesson(name) else None
     known = recorded.stop(name)
     result = recorded.result(known) if known else None
-    stop = stops.load(name)
+    stop, links = stops.load(name), Links(GLOSSARY)
     yield f"# {name}"
-    yield f"*{_text(stop.TITLE)}*"
+    yield f"*{links.link(_text(stop.TITLE))}*"
     position = path.position(name)
     place = position.place
     after = f", after {', '.join(_link(other, '') for other in place.after)}" if place.after else ""
@@ -77,14 +80,14 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     yield f"{chapter}: {place.level}, {place.minutes} minutes{after}."
     if of:
         if of.why:
-            yield of.why
+            yield links.link(of.why)
         yield f"## {lesson.LEARN}"
-        yield _list(of.learn)
+        yield links.link(_list(of.learn))
         if of.idea:
             yield f"## {lesson.IDEA}"
-            yield of.idea
+            yield links.link(of.idea)
         yield f"## {lesson.STEPS}"
-        yield from _steps(name, of)
+        yield from _steps(name, of, links)
     yield "## Figures"
     yield from _output(stop.__doc__ or "")
     if result:
@@ -94,20 +97,20 @@ def _page(name: str, folder: Path) -> Iterator[str]:
         yield from _pictures(name, stop.TITLE, result, folder)
     if of:
         yield f"## {lesson.LOOK_AT}"
-        yield _list(of.look_at)
+        yield links.link(_list(of.look_at))
         yield "## Exercise"
-        yield from _exercise(name, of)
+        yield from _exercise(name, of, links)
         yield "## Where the course's figures are from"
-        yield of.course
+        yield links.link(of.course)
     yield "---"
     neighbours = {"Previous": position.previous, "Next": position.next}
     yield " · ".join(f"{word}: {_link(other, '')}" for word, other in neighbours.items() if other)
 
 
-def _steps(name: str, of: Lesson) -> Iterator[str]:
+def _steps(name: str, of: Lesson, links: Links) -> Iterator[str]:
     for at, step in enumerate(of.steps, 1):
         yield f"### {at}. {_text(step.name)}"
-        yield step.text
+        yield links.link(step.text)
         for piece in steps.pieces(name, of, step):
             caption = f"`{piece.name}`: {piece.caption}"
             if piece.known:
@@ -167,19 +170,19 @@ def _pictures(name: str, title: str, result: Result, folder: Path) -> Iterator[s
             yield f"![{_text(file.stem)}: {_text(title)}]({PICTURES}/{file.name})"
 
 
-def _exercise(name: str, of: Lesson) -> Iterator[str]:
+def _exercise(name: str, of: Lesson, links: Links) -> Iterator[str]:
     exercise, start, solution = of.exercise, lesson.start(name), lesson.solution(name)
     language = lesson.language_of(start)
-    yield exercise.task
+    yield links.link(exercise.task)
     yield f"This command writes the file `{start.name}`, from which you start:"
     yield _code([f"library-tour exercise {name}"], "sh")
     yield _code(start.read_text(encoding="utf-8").splitlines(), language)
     yield "This one checks what you made of it, on the simulator, which needs no GPU:"
     yield _code([f"library-tour exercise {name} {start.name}"], "sh")
     for at, hint in enumerate(exercise.hints, 1):
-        yield _folded(f"Hint {at}", hint)
+        yield _folded(f"Hint {at}", links.link(hint))
     code = _code(solution.read_text(encoding="utf-8").splitlines(), language)
-    yield _folded("Solution", f"{exercise.answer}\n\n{code}")
+    yield _folded("Solution", f"{links.link(exercise.answer)}\n\n{code}")
 
 
 def _folded(title: str, text: str) -> str:

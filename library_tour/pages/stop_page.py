@@ -9,6 +9,7 @@ from pathlib import Path
 from cudart_py.pages.document import document
 
 from .. import lesson, listing, path, recorded, steps
+from ..glossary import Links
 from ..lesson import Lesson
 from ..report import number
 from ..runner import Outcome
@@ -17,35 +18,38 @@ from .markup import code, inline, markdown
 from .pictures import MISSING, addresses, available
 from .tables import beside
 
+# Beside the page of a stop.
+GLOSSARY = "glossary.html"
 STYLE = Path(__file__).with_name("style.css")
 
 
 def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
     """Return the whole page of a stop that has run on a machine; it needs no other file and no network.
 
-    It links to the pages of the stops `linked`, which are beside it.
+    It links to the pages of the stops `linked`, and to the glossary, which are beside it.
     """
     known = recorded.stop(done.name)
     before = recorded.result(known) if known else None
     of = lesson.load(done.name) if lesson.has_lesson(done.name) else None
+    links = Links(GLOSSARY)
     parts = [
         '<nav><a href="index.html">All stops</a></nav>'
-        f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p>"
+        f"<header><h1>{escape(done.name)}</h1><p>{inline(links.link(done.title))}</p>"
         f"<p>{escape(listing.about(path.position(done.name)))}</p></header><main>"
     ]
     if of:
         if of.why:
-            parts.append(f"<section>{markdown(of.why)}</section>")
-        parts.append(_section(lesson.LEARN, _list(of.learn)))
+            parts.append(f"<section>{markdown(links.link(of.why))}</section>")
+        parts.append(_section(lesson.LEARN, _list(of.learn, links)))
         if of.idea:
-            parts.append(_section(lesson.IDEA, markdown(of.idea)))
-        parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of))))
+            parts.append(_section(lesson.IDEA, markdown(links.link(of.idea))))
+        parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of, links))))
     parts.append(_section("Figures", "".join(_figures(done, machine, before))))
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
     if of:
-        parts.append(_section(lesson.LOOK_AT, _list(of.look_at)))
-        parts.append(_section("Exercise", "".join(_exercise(done.name, of))))
-        parts.append(_section("Where the course's figures are from", markdown(of.course)))
+        parts.append(_section(lesson.LOOK_AT, _list(of.look_at, links)))
+        parts.append(_section("Exercise", "".join(_exercise(done.name, of, links))))
+        parts.append(_section("Where the course's figures are from", markdown(links.link(of.course))))
     body = "".join((*parts, f"</main>{_neighbours(done.name, linked)}"))
     return document(f"{done.name}: {done.title}", body, style=STYLE.read_text(encoding="utf-8"))
 
@@ -64,13 +68,13 @@ def _section(heading: str, body: str) -> str:
     return f"<section><h2>{escape(heading)}</h2>{body}</section>"
 
 
-def _list(texts: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{inline(text)}</li>' for text in texts)}</ul>"
+def _list(texts: Sequence[str], links: Links) -> str:
+    return f"<ul>{''.join(f'<li>{inline(links.link(text))}</li>' for text in texts)}</ul>"
 
 
-def _steps(stop: str, of: Lesson) -> Iterator[str]:
+def _steps(stop: str, of: Lesson, links: Links) -> Iterator[str]:
     for at, step in enumerate(of.steps, 1):
-        yield f'<article><h3 id="step-{at}">{at}. {escape(step.name)}</h3>{markdown(step.text)}'
+        yield f'<article><h3 id="step-{at}">{at}. {escape(step.name)}</h3>{markdown(links.link(step.text))}'
         for piece in steps.pieces(stop, of, step):
             shown = code(piece.lines, piece.language, piece.first, piece.changed)
             caption = f"<code>{escape(piece.name)}</code>: {escape(piece.caption)}"
@@ -136,18 +140,19 @@ def _pictures(done: Outcome, machine: str, before: Result | None) -> Iterator[st
         yield "<p>This stop draws none.</p>"
 
 
-def _exercise(stop: str, of: Lesson) -> Iterator[str]:
+def _exercise(stop: str, of: Lesson, links: Links) -> Iterator[str]:
     exercise, start, solution = of.exercise, lesson.start(stop), lesson.solution(stop)
     language = lesson.language_of(start)
-    yield markdown(exercise.task)
+    yield markdown(links.link(exercise.task))
     yield f"<p>This command writes the file <code>{start.name}</code>, from which you start:</p>"
     yield _command(f"library-tour exercise {stop}")
     yield code(_read(start), language)
     yield "<p>This one checks what you made of it, on the simulator, which needs no GPU:</p>"
     yield _command(f"library-tour exercise {stop} {start.name}")
     for at, hint in enumerate(exercise.hints, 1):
-        yield f"<details><summary>Hint {at}</summary>{markdown(hint)}</details>"
-    yield f"<details><summary>Solution</summary>{markdown(exercise.answer)}{code(_read(solution), language)}</details>"
+        yield f"<details><summary>Hint {at}</summary>{markdown(links.link(hint))}</details>"
+    answer = markdown(links.link(exercise.answer))
+    yield f"<details><summary>Solution</summary>{answer}{code(_read(solution), language)}</details>"
 
 
 def _command(line: str) -> str:

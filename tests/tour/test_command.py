@@ -143,7 +143,7 @@ def test_json_and_pages_are_written(only_stops, tmp_path, capsys):
     ran = json.loads(path.read_text())["stops"]
     assert [stop["state"] for stop in ran] == ["passed", "error", "failed"]
     assert ran[0]["rows"] == [{"name": "only", "values": {"size": 5}, "holds": True, "note": ""}]
-    assert sorted(page.stem for page in folder.iterdir()) == ["first", "index", "second", "third"]
+    assert sorted(page.stem for page in folder.iterdir()) == ["first", "glossary", "index", "second", "third"]
     assert "RuntimeError: the wheels came off" in (folder / "second.html").read_text()
     assert "What second shows" in (folder / "index.html").read_text()
     assert str(folder / "index.html") in capsys.readouterr().out
@@ -155,7 +155,7 @@ def test_ctrl_c_ends_in_one_line_and_keeps_what_is_done(only_stops, tmp_path, ca
     out, err = capsys.readouterr()
     assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]  # nothing else is there
     assert not Path("-").exists()
-    assert sorted(page.name for page in tmp_path.iterdir()) == ["first.html", "index.html"]
+    assert sorted(page.name for page in tmp_path.iterdir()) == ["first.html", "glossary.html", "index.html"]
     assert err.splitlines()[-1] == "library-tour: interrupted in second; of 3 stops, 1 have run"
 
 

@@ -1,0 +1,75 @@
+"""The glossary, and the links to it from the texts of a page: each term is linked where the page first uses it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# Code, links and indented blocks of Markdown, in which nothing is linked.
+UNLINKED = r"```.*?```|``.*?``|`[^`]*`|\[[^\]]*\]\([^)]*\)|^(?: {4}|\t)[^\n]*$"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term with its definition in Markdown; `forms` are the words for it, and `anchor` is its place on the page."""
+
+    heading: str
+    definition: str
+
+    @property
+    def forms(self) -> list[str]:
+        """The words for it, in lower case."""
+        return self.heading.lower().split(", ")
+
+    @property
+    def anchor(self) -> str:
+        """The name of its heading in a link, by the rule of Python-Markdown."""
+        return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", self.heading.lower())).strip("-")
+
+
+def find(package: Path = Path(__file__).parent) -> Path:
+    """Return the page of the glossary: a wheel carries it inside the package, a checkout in its documentation."""
+    inside = package / "glossary.md"
+    return inside if inside.is_file() else package.parent / "docs" / "glossary.md"
+
+
+@functools.cache
+def terms() -> Mapping[str, Term]:
+    """Return the terms by their forms."""
+    text = find().read_text(encoding="utf-8")
+    sections = re.findall(r"^### ([^\n]+)\n\n(.+?)\s*(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {form: term for term in (Term(*section) for section in sections) for form in term.forms}
+
+
+@functools.cache
+def _pattern() -> re.Pattern[str]:
+    # The longest form first: "bank conflict" before "bank".
+    forms = "|".join(map(re.escape, sorted(terms(), key=len, reverse=True)))
+    return re.compile(
+        rf"(?P<unlinked>{UNLINKED})|(?<![\w-])(?P<form>{forms})(?P<plural>s?)(?![\w-])",
+        re.MULTILINE | re.DOTALL | re.IGNORECASE,
+    )
+
+
+class Links:
+    """Links from the texts of one page to the glossary, whose page is at `address` from there."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._linked: set[Term] = set()
+
+    def link(self, text: str) -> str:
+        """Return a text in Markdown in which each term is a link that no text before it, and no word before, has."""
+        return _pattern().sub(self._replace, text)
+
+    def _replace(self, match: re.Match[str]) -> str:
+        if match["unlinked"]:
+            return match[0]
+        term = terms()[match["form"].lower()]
+        if term in self._linked:
+            return match[0]
+        self._linked.add(term)
+        return f"[{match[0]}]({self._address}#{term.anchor})"

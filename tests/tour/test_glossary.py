@@ -1,0 +1,66 @@
+"""The glossary defines each term once, and the lessons' pages link to it where they first use one."""
+
+import re
+
+import pytest
+
+import library_tour.pages.folder as folder
+from library_tour import glossary, stops
+from library_tour.glossary import Links
+from library_tour.pages import site
+
+ANCHORS = {term.anchor for term in glossary.terms().values()}
+# Lessons use these from their first lines on.
+FIRST = ("warp", "lane", "sector")
+
+
+def test_a_term_is_defined_once_in_one_or_two_sentences():
+    text = glossary.find().read_text()
+    headings = re.findall(r"^### (.*)$", text, re.MULTILINE)
+    forms = [form for heading in headings for form in heading.lower().split(", ")]
+    assert sorted(set(forms)) == sorted(forms) == sorted(glossary.terms())
+    assert len(ANCHORS) == len(headings)
+    for term in glossary.terms().values():
+        assert 1 <= len(re.findall(r"[.]+(?=\s|$)", term.definition)) <= 2, term
+        assert term.definition.endswith("."), term
+
+
+def test_only_the_first_use_of_a_term_is_linked_and_code_and_links_are_left_alone():
+    links = Links("page.html")
+    text = (
+        "`warp` and [a warp](x), warpSize\n\n    warp 0\n\nLanes of a warp. A lane, two warps, bank conflicts: banks."
+    )
+    linked = links.link(text)
+    assert linked == text.replace("Lanes of a warp", "[Lanes](page.html#lane) of a [warp](page.html#warp)").replace(
+        "bank conflicts: banks", "[bank conflicts](page.html#bank-conflict): [banks](page.html#bank)"
+    )
+    assert links.link("Another warp") == "Another warp"
+    assert Links("page.html").link("```\nwarp\n```") == "```\nwarp\n```"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    place = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "available", lambda: False)
+        return {page.stem: page.read_text() for page in site.write(place)}
+
+
+@pytest.mark.xdist_group("pages of the site")
+def test_links_lead_to_terms_and_the_first_terms_of_a_lesson_are_linked_before_they_are_used(pages):
+    assert set(pages) == set(stops.names())
+    for name, page in pages.items():
+        anchors = re.findall(r"\]\(\.\./\.\./glossary\.md#([\w-]+)\)", page)
+        assert len(set(anchors)) == len(anchors), name
+        assert set(anchors) <= ANCHORS, name
+        # Code, headings, tables, and the names of rows in headings of steps have no links.
+        prose = re.sub(r"```.*?^ *```$|`[^`\n]*`|^(#|\|| {4}).*?$", "", page, flags=re.DOTALL | re.MULTILINE)
+        for term in FIRST:
+            first = re.search(rf"(?<![\w/#-]){term}s?(?![\w-])", prose, re.IGNORECASE)
+            assert first is None or prose[first.end() :].startswith(f"](../../glossary.md#{term})"), (name, term)
+
+
+def test_the_pages_of_a_run_have_the_glossary_beside_them(tmp_path):
+    folder._write_glossary(tmp_path / "glossary.html")
+    html = (tmp_path / "glossary.html").read_text()
+    assert set(re.findall(r'<dt id="([\w-]+)">', html)) == ANCHORS
