@@ -38,14 +38,14 @@ FAULTS = {
 DEVICES = 4
 
 
-def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
-    """Return what was tried of each answer to a stop's exercise, and whether it holds.
+def check_answers(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
+    """Return what was tried of each answer to an exercise, and whether it holds.
 
     An answer is right if every fact holds. The files are tried one after the other. One that leaves the driver in an
     error ends with that, and the files after it are not tried: an empty list each.
     """
     # Without the working directory on the path: an answer that lies there has a name like that of a module.
-    command = [sys.executable, "-P", "-m", __name__, stop, *map(str, files)]
+    command = [sys.executable, "-P", "-m", __name__, exercise, *map(str, files)]
     # The package's own place first, in a checkout that is not installed too.
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -65,7 +65,7 @@ def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
     return found
 
 
-def tried(stop: str, file: Path) -> list[Check]:
+def tried(exercise: str, file: Path) -> list[Check]:
     """Try an answer in this process; return what holds and what does not."""
     found: list[Check] = []
     with warnings.catch_warnings(record=True) as warned:
@@ -73,7 +73,7 @@ def tried(stop: str, file: Path) -> list[Check]:
         try:
             with cuda.Device(0) as device:
                 answer = _loaded(file)
-                found.extend(lesson.load(stop).exercise.check(answer))
+                found.extend(lesson.exercise(exercise).check(answer))
                 device.synchronize()
         except cuda.CompileError as error:
             found.append(Check("the answer does not compile", False, str(error)))
@@ -119,12 +119,12 @@ def _loaded(file: Path) -> cuda.Module | ModuleType:
 
 def main() -> None:
     """Try the answers that the command names; print what was tried of each as a line of JSON."""
-    stop, *files = sys.argv[1:]
+    exercise, *files = sys.argv[1:]
     # What the answers and their kernels print goes to standard error, so that it is not taken for results.
     results = os.dup(1)
     os.dup2(2, 1)
     for file in files:
-        checks = tried(stop, Path(file))
+        checks = tried(exercise, Path(file))
         os.write(results, json.dumps([asdict(check) for check in checks], default=bool).encode() + b"\n")
         try:
             cuda.Device(0).synchronize()

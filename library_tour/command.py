@@ -29,6 +29,7 @@ USAGE_ERRORS = (
     stops.UnknownStopError,
     path.UnknownRouteError,
     lesson.MissingLessonError,
+    lesson.UnknownExerciseError,
     logbook.UnreadableProgressError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
@@ -63,7 +64,7 @@ def run_command(arguments: Sequence[str] | None) -> int:
             print_progress(reset=options.reset)
             return GOOD
         if options.command == "exercise":
-            return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
+            return showing.exercise(options.exercise, options.file, hint=options.hint, solution=options.solution)
         names = names_to_run([options.stop] if options.command == "show" else options.stops)
         files = Files(options.json, options.plot, options.html, CARDS[options.card])
         files.check()
@@ -162,7 +163,7 @@ def build_parser() -> argparse.ArgumentParser:
             help="the device's number, 0 at first; ranks take a host's devices in turn",
         )
     exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
-    exercise.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    exercise.add_argument("exercise", metavar="STOP", help="a stop's name; some stops have STOP/easy and STOP/hard too")
     exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to be checked")
     exercise.add_argument(
         "--hint",

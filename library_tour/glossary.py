@@ -55,7 +55,10 @@ def _pattern() -> re.Pattern[str]:
 
 
 class Links:
-    """Links from the texts of one page to the glossary, whose page is at `address` from there."""
+    """Links from the texts of one page to the glossary, whose page is at `address` from there.
+
+    Folded texts, such as hints, have none: a reader who leaves them folded would not find the first use of a term.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address

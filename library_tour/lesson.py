@@ -3,6 +3,9 @@
 A lesson is the object LESSON of `library_tour/lessons/<stop>.py`. The code that an exercise starts from is
 `library_tour/exercises/<stop>.cu`, or `.py` for an exercise in host code, and its solution is the file of the same name
 in `library_tour/solutions/`.
+
+Some stops have further exercises, in FURTHER of `library_tour/further/<stop>.py`. One of them is named
+`<stop>/<its own name>`, and its files `<stop>_<its own name>`.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,10 @@ LOOK_AT = "What to look at"
 
 class MissingLessonError(LookupError):
     """A stop that has no lesson."""
+
+
+class UnknownExerciseError(LookupError):
+    """A name that no exercise of a stop has; the message lists the names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +61,11 @@ class Exercise:
     `task`, `hints` and `answer`, which explains the solution, are Markdown. There are one to three hints, and each
     gives away more than the one before it. `check` is called with the compiled module of an answer in CUDA C++, or with
     the imported module of one in Python, always on the simulator. It yields the facts that it has tried. What the
-    answer raises is a fact that does not hold, and so is what the driver warns of.
+    answer raises is a fact that does not hold, and so is what the driver warns of. `name` is that of a further
+    exercise: "easy" or "hard".
     """
 
+    name: str = ""
     task: str
     hints: Sequence[str]
     answer: str
@@ -71,7 +80,7 @@ class Lesson:
     `learn` completes the sentence "By the end of this lesson you will be able to", one item per skill. `idea` explains
     what the hardware does and gives the rule of thumb, before any code. `look_at` says what the tables and pictures
     show, a sentence or two each. `course` says where the figures of the course are from, and on which card they were
-    measured.
+    measured. `further` are exercises beside the lesson's own.
     """
 
     why: str = ""
@@ -81,6 +90,7 @@ class Lesson:
     look_at: Sequence[str]
     exercise: Exercise
     course: str
+    further: Sequence[Exercise] = ()
 
 
 def at_most(fact: str, counted: Value, most: float) -> Check:
@@ -90,11 +100,11 @@ def at_most(fact: str, counted: Value, most: float) -> Check:
 
 def has_lesson(stop: str) -> bool:
     """Tell whether a stop has a lesson."""
-    return importlib.util.find_spec(f"{__package__}.lessons.{stop}") is not None
+    return _has_module("lessons", stop)
 
 
 def load(stop: str) -> Lesson:
-    """Return a stop's lesson.
+    """Return a stop's lesson, with its further exercises.
 
     Raises UnknownStopError for a name that no stop has, and MissingLessonError for a stop without a lesson.
     """
@@ -103,17 +113,36 @@ def load(stop: str) -> Lesson:
         raise MissingLessonError(f"the stop {stop} has no lesson")
     lesson = importlib.import_module(f"{__package__}.lessons.{stop}").LESSON
     assert isinstance(lesson, Lesson)
+    if _has_module("further", stop):
+        lesson = replace(lesson, further=importlib.import_module(f"{__package__}.further.{stop}").FURTHER)
     return lesson
 
 
-def start(stop: str) -> Path:
-    """Return the file that the exercise of a stop starts from."""
-    return _code("exercises", stop)
+def exercises(stop: str) -> dict[str, Exercise]:
+    """Return the exercises of a stop by their names, the lesson's own first; raise as `load` does."""
+    of = load(stop)
+    return {stop: of.exercise} | {f"{stop}/{further.name}": further for further in of.further}
 
 
-def solution(stop: str) -> Path:
-    """Return the file with the solution of a stop's exercise."""
-    return _code("solutions", stop)
+def exercise(name: str) -> Exercise:
+    """Return an exercise by its name: `<stop>`, or `<stop>/<its own name>` for a further one.
+
+    Raises UnknownExerciseError for a name that no exercise of the stop has, and what `load` raises.
+    """
+    known = exercises(name.partition("/")[0])
+    if name not in known:
+        raise UnknownExerciseError(f"there is no exercise {name!r}; there is {' and '.join(known)}")
+    return known[name]
+
+
+def start(name: str) -> Path:
+    """Return the file that an exercise starts from."""
+    return _code("exercises", name)
+
+
+def solution(name: str) -> Path:
+    """Return the file with the solution of an exercise."""
+    return _code("solutions", name)
 
 
 def language_of(file: Path) -> str:
@@ -121,9 +150,14 @@ def language_of(file: Path) -> str:
     return "python" if file.suffix == ".py" else "cuda"
 
 
-def _code(folder: str, stop: str) -> Path:
-    places = [Path(__file__).parent / folder / f"{stop}{suffix}" for suffix in SUFFIXES]
+def _has_module(folder: str, stop: str) -> bool:
+    return importlib.util.find_spec(f"{__package__}.{folder}.{stop}") is not None
+
+
+def _code(folder: str, name: str) -> Path:
+    stem = name.replace("/", "_")
+    places = [Path(__file__).parent / folder / f"{stem}{suffix}" for suffix in SUFFIXES]
     for place in places:
         if place.is_file():
             return place
-    raise FileNotFoundError(f"the stop {stop} has no exercise: looked for {places[0]} and {places[1]}")
+    raise FileNotFoundError(f"there is no code for the exercise {name}: looked for {places[0]} and {places[1]}")

@@ -102,8 +102,8 @@ def _done(progress: Progress, name: str) -> Iterator[str]:
         yield "run"
     if name in progress.shown:
         yield "shown"
-    if name in progress.passed:
-        yield "exercise passed"
+    passed = [exercise for exercise in progress.passed if exercise.partition("/")[0] == name]
+    yield from (f"{exercise.partition('/')[2]} exercise passed".lstrip() for exercise in passed)
 
 
 def _write(progress: Progress) -> None:

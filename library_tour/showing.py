@@ -14,7 +14,7 @@ from rich.text import Text
 import cudart_py as cuda
 
 from . import answers, lesson, listing, logbook, path, recorded, report, steps, stops
-from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Lesson
+from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Exercise, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
 from .usage import UsageError, wrong_usage_if
@@ -58,20 +58,21 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
 def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
     """Print an exercise, and write what it starts from into the working directory; or check an answer.
 
-    Return the command's status: 0, or 1 where an answer is not right. Raises UnknownStopError for a name that no stop
-    has, MissingLessonError for a stop without an exercise, and UsageError for a file that cannot be read or written.
+    Return the command's status: 0, or 1 where an answer is not right. Raises UnknownStopError and UnknownExerciseError
+    for a name that no stop and no exercise has, MissingLessonError for a stop without an exercise, and UsageError for a
+    file that cannot be read or written.
     """
-    of = lesson.load(name)
+    of = lesson.exercise(name)
     console = report.console()
     if hint:
-        hints = of.exercise.hints
+        hints = of.hints
         if hint > len(hints):
             raise UsageError(f"the exercise of {name} has {len(hints)} hint{'s'[: len(hints) > 1]}, not {hint}")
         console.print(Markdown(hints[hint - 1]))
         if hint < len(hints):
             console.print(Text(f"\nThe next hint: library-tour exercise {name} --hint {hint + 1}"))
     elif solution:
-        console.print(Markdown(of.exercise.answer), Text(""), _source(lesson.solution(name)))
+        console.print(Markdown(of.answer), Text(""), _source(lesson.solution(name)))
     elif file:
         return _check(console, name, file)
     else:
@@ -79,10 +80,10 @@ def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
     return GOOD
 
 
-def _begin(console: Console, name: str, of: Lesson) -> None:
+def _begin(console: Console, name: str, of: Exercise) -> None:
     start = lesson.start(name)
     place = Path(start.name)
-    console.print(Markdown(of.exercise.task))
+    console.print(Markdown(of.task))
     if place.exists():
         state = f"{place} is there already, and is left as it is"
     else:
@@ -148,6 +149,8 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield _heading("Exercise")
     yield Markdown(of.exercise.task)
     yield Text(f"\nTo begin: library-tour exercise {name}")
+    for further in of.further:
+        yield Text(f"{further.name.capitalize()} exercise: library-tour exercise {name}/{further.name}")
     yield _heading("Where the course's figures are from")
     yield Markdown(of.course)
     yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")

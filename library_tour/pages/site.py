@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import lesson, path, plots, recorded, steps, stops
 from ..glossary import Links
-from ..lesson import Lesson
+from ..lesson import Exercise, Lesson
 from ..report import number, text_of
 from ..stop import Result, Row
 from .pictures import available
@@ -99,7 +99,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
         yield f"## {lesson.LOOK_AT}"
         yield links.link(_list(of.look_at))
         yield "## Exercise"
-        yield from _exercise(name, of, links)
+        yield from _exercises(name, links)
         yield "## Where the course's figures are from"
         yield links.link(of.course)
     yield "---"
@@ -170,8 +170,15 @@ def _pictures(name: str, title: str, result: Result, folder: Path) -> Iterator[s
             yield f"![{_text(file.stem)}: {_text(title)}]({PICTURES}/{file.name})"
 
 
-def _exercise(name: str, of: Lesson, links: Links) -> Iterator[str]:
-    exercise, start, solution = of.exercise, lesson.start(name), lesson.solution(name)
+def _exercises(stop: str, links: Links) -> Iterator[str]:
+    for name, exercise in lesson.exercises(stop).items():
+        if exercise.name:
+            yield f"### {exercise.name.capitalize()} exercise"
+        yield from _exercise(name, exercise, links)
+
+
+def _exercise(name: str, exercise: Exercise, links: Links) -> Iterator[str]:
+    start, solution = lesson.start(name), lesson.solution(name)
     language = lesson.language_of(start)
     yield links.link(exercise.task)
     yield f"This command writes the file `{start.name}`, from which you start:"
@@ -180,9 +187,9 @@ def _exercise(name: str, of: Lesson, links: Links) -> Iterator[str]:
     yield "This one checks what you made of it, on the simulator, which needs no GPU:"
     yield _code([f"library-tour exercise {name} {start.name}"], "sh")
     for at, hint in enumerate(exercise.hints, 1):
-        yield _folded(f"Hint {at}", links.link(hint))
+        yield _folded(f"Hint {at}", hint)
     code = _code(solution.read_text(encoding="utf-8").splitlines(), language)
-    yield _folded("Solution", f"{links.link(exercise.answer)}\n\n{code}")
+    yield _folded("Solution", f"{exercise.answer}\n\n{code}")
 
 
 def _folded(title: str, text: str) -> str:

@@ -10,7 +10,7 @@ from cudart_py.pages.document import document
 
 from .. import lesson, listing, path, recorded, steps
 from ..glossary import Links
-from ..lesson import Lesson
+from ..lesson import Exercise, Lesson
 from ..report import number
 from ..runner import Outcome
 from ..stop import Result, Row
@@ -48,7 +48,7 @@ def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
     if of:
         parts.append(_section(lesson.LOOK_AT, _list(of.look_at, links)))
-        parts.append(_section("Exercise", "".join(_exercise(done.name, of, links))))
+        parts.append(_section("Exercise", "".join(_exercises(done.name, links))))
         parts.append(_section("Where the course's figures are from", markdown(links.link(of.course))))
     body = "".join((*parts, f"</main>{_neighbours(done.name, linked)}"))
     return document(f"{done.name}: {done.title}", body, style=STYLE.read_text(encoding="utf-8"))
@@ -140,18 +140,25 @@ def _pictures(done: Outcome, machine: str, before: Result | None) -> Iterator[st
         yield "<p>This stop draws none.</p>"
 
 
-def _exercise(stop: str, of: Lesson, links: Links) -> Iterator[str]:
-    exercise, start, solution = of.exercise, lesson.start(stop), lesson.solution(stop)
+def _exercises(stop: str, links: Links) -> Iterator[str]:
+    for name, exercise in lesson.exercises(stop).items():
+        if exercise.name:
+            yield f"<h3>{escape(exercise.name.capitalize())} exercise</h3>"
+        yield from _exercise(name, exercise, links)
+
+
+def _exercise(name: str, exercise: Exercise, links: Links) -> Iterator[str]:
+    start, solution = lesson.start(name), lesson.solution(name)
     language = lesson.language_of(start)
     yield markdown(links.link(exercise.task))
     yield f"<p>This command writes the file <code>{start.name}</code>, from which you start:</p>"
-    yield _command(f"library-tour exercise {stop}")
+    yield _command(f"library-tour exercise {name}")
     yield code(_read(start), language)
     yield "<p>This one checks what you made of it, on the simulator, which needs no GPU:</p>"
-    yield _command(f"library-tour exercise {stop} {start.name}")
+    yield _command(f"library-tour exercise {name} {start.name}")
     for at, hint in enumerate(exercise.hints, 1):
-        yield f"<details><summary>Hint {at}</summary>{markdown(links.link(hint))}</details>"
-    answer = markdown(links.link(exercise.answer))
+        yield f"<details><summary>Hint {at}</summary>{markdown(hint)}</details>"
+    answer = markdown(exercise.answer)
     yield f"<details><summary>Solution</summary>{answer}{code(_read(solution), language)}</details>"
 
 

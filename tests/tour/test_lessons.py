@@ -12,20 +12,39 @@ from library_tour import answers, excerpts, lesson, stops
 from library_tour.lesson import Lesson
 
 NAMES = stops.names()
+# The stops that matter most have three exercises.
+WITH_FURTHER = {
+    "coalescing", "transpose", "bank_conflicts", "reduction", "histogram", "streams", "occupancy", "matmul", "heat",
+    "monte_carlo",
+}  # fmt: skip  # a name a line is too long
+EXERCISES = [exercise for name in NAMES for exercise in lesson.exercises(name)]
 
 
 def texts(of: Lesson) -> list[str]:
-    exercise = of.exercise
     opening = [text for text in (of.why, of.idea) if text]
     steps = [step.text for step in of.steps]
-    ending = [exercise.task, *exercise.hints, exercise.answer, of.course]
+    exercises = [[each.task, *each.hints, each.answer] for each in (of.exercise, *of.further)]
+    ending = [*(text for exercise in exercises for text in exercise), of.course]
     return [*opening, *of.learn, *steps, *of.look_at, *ending]
 
 
-@pytest.mark.parametrize("folder", ["lessons", "exercises", "solutions"])
-def test_a_folder_has_one_file_a_lesson_and_no_others(folder):
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("lessons", NAMES),
+        ("further", WITH_FURTHER),
+        *((folder, [name.replace("/", "_") for name in EXERCISES]) for folder in ("exercises", "solutions")),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_folder_has_one_file_a_lesson_or_exercise_and_no_others(folder, names):
     files = (Path(lesson.__file__).parent / folder).iterdir()
-    assert sorted(path.stem for path in files if path.suffix in (".py", ".cu", ".cuh")) == sorted(["__init__", *NAMES])
+    assert sorted(path.stem for path in files if path.suffix in (".py", ".cu", ".cuh")) == sorted(["__init__", *names])
+
+
+def test_further_exercises_are_an_easy_and_a_hard_one():
+    for name in WITH_FURTHER:
+        assert [further.name for further in lesson.load(name).further] == ["easy", "hard"], name
 
 
 def check_text(text: str) -> None:
@@ -44,7 +63,9 @@ def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
         assert of.look_at, name
         for text in texts(of):
             check_text(text)
-        assert lesson.start(name).suffix == lesson.solution(name).suffix
+        for exercise, of_exercise in lesson.exercises(name).items():
+            assert lesson.start(exercise).suffix == lesson.solution(exercise).suffix
+            assert 1 <= len(of_exercise.hints) <= 3, exercise
         for step in of.steps:
             assert all(excerpts.find(name, shown).lines for shown in step.shows), (name, step.name)
         steps = [step.name for step in of.steps]
@@ -52,8 +73,8 @@ def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
         assert {step.compared_with for step in of.steps} <= {"", *steps}, name
 
 
-# Tries, as `answers.check_answers` does, the solution and the start of each stop that it is told, in a process that is
-# forked from one with everything imported.
+# Tries, as `answers.check_answers` does, the solution and the start of each exercise that it is told, in a process that
+# is forked from one with everything imported.
 TRY = """
 import contextlib, importlib, os, pkgutil, sys
 import cudart_py.simulator
@@ -70,7 +91,7 @@ for name in sys.argv[1:]:
         answers.main()
 """
 SLOW = "rand"  # compiles cuRAND's headers twice
-PARTS = [NAMES[first::12] for first in range(12)]
+PARTS = [EXERCISES[first::16] for first in range(16)]
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,20 @@ def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
     text = shown("exercise", "daxpy", "--solution")
     assert "The loop's condition" in text
     assert re.search(r"for \(int i = blockIdx\.x", text)
+
+
+def test_a_further_exercise_is_named_with_its_stop(shown, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = shown("exercise", "coalescing/easy")
+    assert "To check it: library-tour exercise coalescing/easy coalescing_easy.cu" in text
+    assert Path("coalescing_easy.cu").read_text() == lesson.start("coalescing/easy").read_text()
+    assert "solved" in shown("exercise", "coalescing/easy", str(lesson.solution("coalescing/easy")))
+    assert "easy exercise passed" in shown("progress")
+    assert "coalescing/hard" in shown("show", "coalescing", "--size", "1000")
+
+
+@pytest.mark.parametrize("name", ["coalescing/medium", "daxpy/easy", "coalescing/"])
+def test_an_exercise_that_is_not_there_is_wrong_usage(name, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["exercise", name])
+    assert "there is" in capsys.readouterr().err

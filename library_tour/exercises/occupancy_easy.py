@@ -1,0 +1,16 @@
+"""Find the smallest block with which the most warps are resident on a multiprocessor.
+
+So far, the largest block is taken to be the best.
+"""
+
+from __future__ import annotations
+
+import cudart_py as cuda
+
+WARP, MOST_THREADS = 32, 1024
+
+
+def smallest_best_block(capability: tuple[int, int], registers: int) -> int:
+    """Return a multiple of 32 up to 1,024, for threads with `registers` registers each."""
+    blocks = cuda.occupancy(capability, MOST_THREADS, registers).blocks
+    return MOST_THREADS if blocks else MOST_THREADS // 2

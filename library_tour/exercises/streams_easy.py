@@ -1,0 +1,23 @@
+"""Compute two arrays in two streams.
+
+The result is right, but the host waits, and the kernels run one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cudart_py as cuda
+from library_tour.device_code import blocks_for
+
+BLOCK = 256
+# Of the kernel: x = A x + C, so many times.
+A, C, STEPS = 1664525, 1013904223, 4
+
+
+def both(kernel: cuda.Kernel, left: cuda.DeviceArray, right: cuda.DeviceArray, streams: Sequence[cuda.Stream]) -> None:
+    """Queue the kernels of two arrays; both begin after the first stream's work so far, which goes on after them."""
+    for array, stream in zip((left, right), streams, strict=True):
+        streams[0].synchronize()
+        kernel[blocks_for(array.size, BLOCK), BLOCK, 0, stream](array, A, C, STEPS, array.size)
+        stream.synchronize()

@@ -1,0 +1,33 @@
+"""Work on an array in pieces, of which each needs what the piece before has left.
+
+The result is right, but everything is queued in one stream, so that nothing overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+PIECES, BLOCK = 8, 256
+
+
+def transform(
+    kernel: cuda.Kernel,
+    source: NDArray[Any],
+    target: NDArray[Any],
+    on_device: cuda.DeviceArray,
+    carry: cuda.DeviceArray,
+    streams: Sequence[cuda.Stream],
+) -> None:
+    """Queue the pieces of a pinned array, whose size is a multiple of their number."""
+    length = source.size // PIECES
+    for start in range(0, source.size, length):
+        piece = slice(start, start + length)
+        part = on_device[piece]
+        cuda.memcpy(part, source[piece], stream=streams[0])
+        kernel[1, BLOCK, 0, streams[0]](part, carry, length)
+        cuda.memcpy(target[piece], part, stream=streams[0])

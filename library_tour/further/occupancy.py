@@ -1,0 +1,110 @@
+"""The further exercises of `occupancy`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import cudart_py as cuda
+
+from ..lesson import Exercise
+from ..stop import Check
+
+WARP, MOST_THREADS = 32, 1024
+# Compute capability, and registers per thread.
+KERNELS = (
+    ((9, 0), 32),
+    ((9, 0), 40),
+    ((9, 0), 64),
+    ((9, 0), 96),
+    ((9, 0), 168),
+    ((8, 6), 32),
+    ((8, 6), 72),
+    ((7, 5), 48),
+)
+# Compute capability, threads per block, registers per thread, and blocks that are to be resident.
+TILES = (
+    ((9, 0), 256, 32, 4), ((9, 0), 256, 32, 8), ((9, 0), 256, 32, 9), ((9, 0), 128, 64, 3), ((9, 0), 1024, 64, 1),
+    ((9, 0), 1024, 64, 2), ((8, 6), 256, 40, 4), ((8, 0), 192, 80, 2), ((7, 5), 128, 32, 8),
+)  # fmt: skip  # a case a line is too long
+
+
+def _warps(capability: tuple[int, int], threads: int, registers: int) -> int:
+    return cuda.occupancy(capability, threads, registers).blocks * -(-threads // WARP)
+
+
+def check_smallest_block(answer: ModuleType) -> Iterator[Check]:
+    """Ask for several numbers of registers, for which the best block differs."""
+    for capability, registers in KERNELS:
+        sizes = range(WARP, MOST_THREADS + 1, WARP)
+        expected = max(sizes, key=lambda threads: (_warps(capability, threads, registers), -threads))
+        found = answer.smallest_best_block(capability, registers)
+        yield Check(
+            f"capability {capability[0]}.{capability[1]}, {registers} registers: {expected} threads",
+            found == expected,
+            f"The answer is {found}.",
+        )
+
+
+def _largest(capability: tuple[int, int], threads: int, registers: int, blocks: int) -> int:
+    # The smallest size that is too large, by halving: no size fits after one that does not.
+    fits, too_large = -1, 2**20
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        if cuda.occupancy(capability, threads, registers, middle).blocks >= blocks:
+            fits = middle
+        else:
+            too_large = middle
+    return fits
+
+
+def check_largest_tile(answer: ModuleType) -> Iterator[Check]:
+    """Ask about blocks that fit with some shared memory, and about blocks that do not fit at all."""
+    for capability, threads, registers, blocks in TILES:
+        found = answer.largest_tile(capability, threads, registers, blocks)
+        expected = _largest(capability, threads, registers, blocks)
+        yield Check(
+            f"capability {capability[0]}.{capability[1]}, {blocks} resident blocks of {threads} threads with "
+            f"{registers} registers each: {expected} bytes",
+            found == expected,
+            f"The answer is {found}.",
+        )
+
+
+FURTHER = [
+    Exercise(
+        name="easy",
+        task="Write `smallest_best_block(capability, registers) -> int`: the smallest number of threads per block, a "
+        "multiple of 32 up to 1,024, with which the most warps are resident on a multiprocessor. A thread needs "
+        "`registers` registers, and blocks use no shared memory.",
+        hints=[
+            "`cuda.occupancy(capability, threads, registers).blocks` is the number of resident blocks. How many warps "
+            "are that?",
+            "There are only 32 sizes. Try all of them from the smallest on, and keep the first one with the most "
+            "warps.",
+        ],
+        answer="The program tries the 32 sizes from the smallest on, and keeps a size only if it has more resident "
+        "warps than the best one before. With 32 registers, 64 threads per block fill an H200's multiprocessor; with "
+        "168 registers no block fills it. A larger block is not better by itself, and a small one does not have to "
+        "wait for so many others at its barriers.",
+        check=check_smallest_block,
+    ),
+    Exercise(
+        name="hard",
+        task="Write `largest_tile(capability, threads, registers, blocks) -> int`: the largest number of bytes of "
+        "shared memory that each block can use, so that at least `blocks` blocks are still resident on a "
+        "multiprocessor. Return -1 if so many are not resident even without shared memory. So far the function divides "
+        "228 KiB by the number of blocks.",
+        hints=[
+            "Hardware reserves a part of shared memory for each block, and rounds sizes up. "
+            "`cuda.occupancy(capability, threads, registers, shared_bytes)` knows that.",
+            "More shared memory never lets more blocks be resident. What is the fastest way to find the last size that "
+            "still fits?",
+            "Halve an interval: its lower end fits, or is -1, and its upper end, such as 2^20, does not fit.",
+        ],
+        answer="The number of resident blocks never grows with the size, so the program halves an interval between a "
+        "size that fits and one that does not: 20 steps for every size up to 1 MiB. A formula would have to know the "
+        "part that is reserved, the unit of allocation and the limit per block of each compute capability.",
+        check=check_largest_tile,
+    ),
+]

@@ -1,0 +1,77 @@
+"""The further exercises of `reduction`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import cudart_py as cuda
+
+from .. import counters
+from ..checks import compare
+from ..lesson import Exercise, at_most
+from ..stop import Check
+
+BLOCKS, THREADS, WARP = 4, 256, 32
+
+
+def check_largest(answer: cuda.Module) -> Iterator[Check]:
+    """Find the largest element of arrays with more and with fewer elements than threads; count the atomics."""
+    warps = BLOCKS * THREADS // WARP
+    for size in (4 * BLOCKS * THREADS, 1999, 1):
+        x = np.random.default_rng(5).integers(-1000, -1, size).astype(np.int32)
+        largest = cuda.full(1, np.iinfo(np.int32).min, np.int32)
+        counted = counters.count(answer["largest"][BLOCKS, THREADS].bind(cuda.to_device(x), largest, size), ["atomics"])
+        yield compare(f"the largest of {size:,} elements", largest.to_host(), np.array([x.max()], np.int32))
+        yield at_most(f"{warps} warps execute at most {warps} atomics", counted["atomics"], warps)
+
+
+def check_first_largest(answer: cuda.Module) -> Iterator[Check]:
+    """Find the first of the largest elements, of which there are many; count the atomics."""
+    for size in (4 * BLOCKS * THREADS, 1999, 1):
+        x = np.random.default_rng(5).integers(0, 50, size).astype(np.uint32)
+        key = cuda.zeros(1, np.uint64)
+        counted = counters.count(
+            answer["first_largest"][BLOCKS, THREADS].bind(cuda.to_device(x), key, size), ["atomics"]
+        )
+        expected = np.array([int(x.max()) << 32 | 2**32 - 1 - int(x.argmax())], np.uint64)
+        yield compare(f"the first largest of {size:,} elements", key.to_host(), expected)
+        yield at_most(f"{BLOCKS} blocks execute at most {BLOCKS} atomics", counted["atomics"], BLOCKS)
+
+
+FURTHER = [
+    Exercise(
+        name="easy",
+        task="Find the largest of `n` integers. The threads go through the array in a grid-stride loop, and make an "
+        "atomic operation per element. Let each warp execute one atomic in all. `largest` holds the smallest integer "
+        "at the beginning.",
+        hints=[
+            "A thread sees several elements. Where can it keep the largest of them?",
+            "A variable of the thread is a register, and costs nothing. The atomic belongs after the loop.",
+        ],
+        answer="Each thread keeps the largest element that it has seen in a register, and makes one atomic operation "
+        "after the loop. A warp executes that once for all its lanes. This is the first thing to try in any reduction: "
+        "combine in registers before anything is shared.",
+        check=check_largest,
+    ),
+    Exercise(
+        name="hard",
+        task="Find the largest of `n` elements, and the index of the first one that is as large. The kernel packs both "
+        "into a key of 64 bits: the value in the upper half, and `0xffffffff - index` in the lower half, so that the "
+        "largest key is the answer. It makes an atomic operation per element. Let each block execute at most one. A "
+        "block has 256 threads, and `key` is zero at the beginning.",
+        hints=[
+            "`max` of two keys is an associative operation, so everything that the lesson does with a sum works with "
+            "it.",
+            "`__shfl_down_sync` moves values of 64 bits too. Combine in three stages: a thread's elements, the lanes "
+            "of a warp, the warps of a block.",
+            "After the lanes are combined, lane 0 of each warp stores its key in an array of shared memory with one "
+            "element per warp. After a barrier, the first warp combines those.",
+        ],
+        answer="Each thread keeps its largest key in a register, the lanes combine theirs by shuffles, and the warps "
+        "theirs through shared memory. The key makes the order of all this irrelevant: of equal values the one with "
+        "the smaller index has the larger key, so the result does not depend on which block is first.",
+        check=check_first_largest,
+    ),
+]

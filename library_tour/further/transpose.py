@@ -1,0 +1,88 @@
+"""The further exercises of `transpose`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import cudart_py as cuda
+
+from .. import counters
+from ..checks import compare, poisoned
+from ..device_code import blocks_for
+from ..lesson import Exercise, at_most
+from ..stop import Check, Value
+
+TILE, BLOCK = 32, (32, 8)
+SECTORS = 4
+COLUMNS = ("sectors/load", "sectors/store", "conflicts")
+
+
+def check_symmetric_part(answer: cuda.Module) -> Iterator[Check]:
+    """Add the transpose of a matrix of whole tiles, for which the counts are exact, and of one that is not."""
+    for size in (64, 45):
+        matrix = np.random.default_rng(5).integers(0, 100, (size, size)).astype(np.float32)
+        out = poisoned(matrix.shape, np.float32)
+        blocks = blocks_for(size, TILE)
+        launch = answer["add_transpose"][(blocks, blocks), BLOCK].bind(cuda.to_device(matrix), out, size)
+        counted = counters.count(launch, COLUMNS)
+        yield compare(f"a matrix of {size} x {size} plus its transpose", out.to_host(), matrix + matrix.T)
+        if size % TILE == 0:
+            yield from _coalesced(counted)
+
+
+def check_in_place(answer: cuda.Module) -> Iterator[Check]:
+    """Transpose matrices of whole tiles, and one that is not, in place."""
+    for size in (64, 96, 45):
+        matrix = np.random.default_rng(5).random((size, size), np.float32)
+        on_device = cuda.to_device(matrix)
+        blocks = blocks_for(size, TILE)
+        counted = counters.count(answer["transpose_in_place"][(blocks, blocks), BLOCK].bind(on_device, size), COLUMNS)
+        expected = np.ascontiguousarray(matrix.T)
+        yield compare(f"a matrix of {size} x {size} is transposed in place", on_device.to_host(), expected)
+        if size % TILE == 0:
+            yield from _coalesced(counted)
+
+
+def _coalesced(counted: dict[str, Value]) -> Iterator[Check]:
+    for kind in ("load", "store"):
+        yield at_most(f"a {kind} of a warp touches at most {SECTORS} sectors", counted[f"sectors/{kind}"], SECTORS)
+    yield at_most("shared memory has no bank conflicts", counted["conflicts"], 0)
+
+
+FURTHER = [
+    Exercise(
+        name="easy",
+        task="A kernel adds a square matrix and its transpose. It loads a tile of the matrix into shared memory and "
+        "reads it by columns, so all accesses to global memory are coalesced. The 32 lanes of a warp then read from "
+        "one bank, though. Remove the bank conflicts.",
+        hints=[
+            "An element of the tile lies in bank `(32 * row + column) % 32`. Which bank do the lanes use that read one "
+            "column?",
+            "With rows of 33 elements, neighbouring rows begin in neighbouring banks.",
+        ],
+        answer="One unused element per row of the tile moves each row by one bank. The 32 elements of a column then "
+        "lie in 32 different banks.",
+        check=check_symmetric_part,
+    ),
+    Exercise(
+        name="hard",
+        task="Transpose a square matrix in place. In the kernel each thread swaps one pair of elements, of which one "
+        "is read and written along a column. Let each load and each store of a warp touch at most 4 sectors, without "
+        "bank conflicts. A block has 32 x 8 threads, and the grid has one block per tile of 32 x 32 elements. The "
+        "matrix need not consist of whole tiles.",
+        hints=[
+            "A tile and its mirror image change places, and each is transposed on the way. Which of the two blocks "
+            "should do that, and which should do nothing?",
+            "Load both tiles into shared memory along rows. After a barrier, store each in the place of the other, "
+            "along rows too.",
+            "On the diagonal both tiles are the same one. Loading and storing it twice does no harm.",
+        ],
+        answer="The block of the tile in row `y` and column `x` works if `x >= y`. It loads that tile and its mirror "
+        "image, each along rows, waits, and stores both along rows while reading columns of padded shared memory. All "
+        "blocks below the diagonal return at once. The barrier is what makes it safe: nothing is stored before both "
+        "tiles are loaded.",
+        check=check_in_place,
+    ),
+]
