@@ -70,8 +70,8 @@ class Backend(Protocol):
     def set_sanitizer(self, mode: str | None) -> None:
         """Choose what becomes of mistakes that are found in kernels, None for the environment's choice."""
 
-    def begin_profile(self) -> Result:
-        """Count what launches do, from now on."""
+    def begin_profile(self, warp: int | None) -> Result:
+        """Count what launches do, from now on, and record one warp of each; None for none."""
 
     def end_profile(self) -> Result:
         """Return what was counted since the latest `begin_profile` that has no end yet."""
@@ -130,7 +130,7 @@ class CudaBackend:
     def set_sanitizer(self, mode: str | None) -> None:
         """Do nothing: the hardware finds no mistakes."""
 
-    def begin_profile(self) -> Result:
+    def begin_profile(self, warp: int | None) -> Result:
         """Refuse."""
         return self._refused()
 

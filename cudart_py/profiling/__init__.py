@@ -1,7 +1,24 @@
-"""Profiles, `cuda.profiling`: what the simulator counts of launches, and what an external profiler records."""
+"""Profiles and diagrams of launches, from the simulator, and marks for an external profiler: `cuda.profiling`."""
 
+from ..pages.diagram import Diagram
+from .diagrams.of_launches import access_diagram, divergence_diagram
 from .profiler import profiler_range, profiler_start, profiler_stop
 from .profiles import LaunchProfile, LineProfile, Profile
+from .warp_records import WarpAccess, WarpRecord, WarpShuffle, WarpStep
 
-__all__ = ["LaunchProfile", "LineProfile", "Profile", "profiler_range", "profiler_start", "profiler_stop"]
+__all__ = [
+    "Diagram",
+    "LaunchProfile",
+    "LineProfile",
+    "Profile",
+    "WarpAccess",
+    "WarpRecord",
+    "WarpShuffle",
+    "WarpStep",
+    "access_diagram",
+    "divergence_diagram",
+    "profiler_range",
+    "profiler_start",
+    "profiler_stop",
+]
 __dir__ = __all__.copy  # without private names and imports

@@ -12,15 +12,18 @@ from types import TracebackType
 from typing import Any
 
 from .. import errors
+from ..arguments import integer
 from ..compilation.demangling import declared_name, demangle
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .report.page import profile_summary
+from .warp_records import WarpRecord, record_of
 
 # The most kernels that a line names.
 _MOST_NAMED = 5
+_MOST_WARPS = 2**63 - 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +42,8 @@ class LineProfile:
 class LaunchProfile:
     """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name.
 
-    `sources` are the texts of sources that were given as strings, by the names that `lines` have for them.
+    `sources` are the texts of sources that were given as strings, by the names that `lines` have for them. `warp` is
+    the record of one warp, None unless the profile was asked for it.
     """
 
     kernel: str
@@ -48,6 +52,7 @@ class LaunchProfile:
     metrics: Mapping[str, float]
     lines: tuple[LineProfile, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
+    warp: WarpRecord | None = None
 
     def __str__(self) -> str:
         return launch_table([self])
@@ -68,8 +73,9 @@ class Profile:
     lanes an instruction. No cache is modelled: what L1 would serve is counted as sectors all the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, record_warp: int | None = None) -> None:
         self.launches: tuple[LaunchProfile, ...] = ()
+        self._warp = _warp_number("Profile", record_warp)
         self._counting = False
 
     def __enter__(self) -> Profile:
@@ -78,7 +84,7 @@ class Profile:
                 "this driver lacks the capability 'profile': counters of a GPU are Nsight Compute's, "
                 "and the simulator's are there with CUDART_PY_DRIVER=simulator"
             )
-        check(chosen().begin_profile())
+        check(chosen().begin_profile(self._warp))
         self._counting = True
         return self
 
@@ -111,17 +117,25 @@ class Profile:
         return profile_summary(self.launches)
 
 
-def profile() -> Profile:
+def profile(record_warp: int | None = None) -> Profile:
     """Count what launches do: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
-    What is queued before runs first, uncounted; what is queued inside has run when the `with` ends. Raises
+    What is queued before runs first, uncounted; what is queued inside has run when the `with` ends. With `record_warp`,
+    the number of a warp counted over the blocks of a launch, each launch has a record of what this warp did, from which
+    `cuda.profiling.access_diagram` draws; the kernels then run in the NumPy engine, which is slower. Raises
     NotSupportedError where the driver lacks the capability `profile`, as a GPU's does.
     """
-    return Profile()
+    return Profile(_warp_number("profile", record_warp))
 
 
-def _launch(counted: Any) -> LaunchProfile:
+def _warp_number(call: str, value: int | None) -> int | None:
+    return None if value is None else integer(call, "record_warp", value, 0, _MOST_WARPS)
+
+
+def _launch(launch: Any) -> LaunchProfile:
+    counted, recorder = launch
     declaration = demangle(counted.kernel)
     name = counted.kernel if declaration is None else declared_name(declaration)
     lines = tuple(LineProfile(file, line, metrics) for (file, line), metrics in counted.lines.items())
-    return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines, counted.sources)
+    warp = None if recorder is None else record_of(recorder)
+    return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines, counted.sources, warp)

@@ -180,7 +180,7 @@ NEEDS = {
     "from_dlpack": "interop",
     "libraries.": "libraries",
     "cuda.ipc.": "ipc",
-    "cuda.profile()": "profile",
+    "cuda.profile(": "profile",
     "other": "peer",
 }
 # What the parts of kernels in a table may use.

@@ -102,3 +102,31 @@ def _most(words: Array, present: Array, each: int, *, distinct: bool = True) -> 
     counts = np.bincount(bank[counted], minlength=count * _BANKS)
     most: Array = counts.reshape(-1, _BANKS).max(axis=1)
     return most
+
+
+def assign_wavefronts(row: Array, present: Array, size: int, *, atomic: bool = False) -> Array:
+    """Return the number of the wavefront that serves each 4-byte word of each lane of a warp, from 0 on.
+
+    `row` has the lanes' byte places. The result has a row for each lane, -1 where it takes no part. The largest number
+    is one less than the wavefronts that `count_wavefronts` returns.
+    """
+    words = row >> 2
+    each = 1 if atomic else max(1, size // _WORD)
+    lanes = _LANES.size // each
+    if each > 1 and _joins(words[None], present[None])[0]:
+        lanes *= 2
+    result = np.full((_LANES.size, each), -1)
+    begin = 0
+    for first in range(0, _LANES.size, lanes):
+        served: dict[int, list[tuple[int, int]]] = {bank: [] for bank in range(_BANKS)}
+        for lane in range(first, first + lanes):
+            for part in range(each if present[lane] else 0):
+                word = int(words[lane]) + part
+                known = served[word % _BANKS]
+                # Atomics of several lanes at one word are served one after another.
+                key = word, lane if atomic else 0
+                if key not in known:
+                    known.append(key)
+                result[lane, part] = begin + known.index(key)
+        begin += max(map(len, served.values()))
+    return result

@@ -132,7 +132,7 @@ class LaunchCounters(Observer):
 
         executed: dict[tuple[int, int], list[int]] = {}
         for block, warps, lanes in self._blocks.values():
-            for instruction in _counted(block):
+            for instruction in executed_instructions(block):
                 sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
                 sums[0] += warps
                 sums[1] += lanes
@@ -202,7 +202,7 @@ def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
     tally[key] = tally.get(key, 0) + count
 
 
-def _counted(block: Block) -> list[Instruction]:
+def executed_instructions(block: Block) -> list[Instruction]:
     """Return the instructions that count for a block.
 
     The branch around a guarded instruction stands for that instruction, which all lanes of the warp execute.

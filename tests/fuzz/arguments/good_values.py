@@ -23,6 +23,14 @@ def _success() -> tuple[Any, int]:
     return CUresult.CUDA_SUCCESS, 1
 
 
+def _recorded_launch() -> cuda.profiling.LaunchProfile:
+    """Return the profile of a launch whose one warp loaded 32 neighbouring elements at line 1."""
+    access = cuda.profiling.WarpAccess("k.cu", 1, "load", "global", 4, np.arange(32) * 4)
+    step = cuda.profiling.WarpStep("k.cu", 1, 1, np.ones(32, np.bool_))
+    record = cuda.profiling.WarpRecord(0, (access,), (), (step,), True)
+    return cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (), {}, record)
+
+
 # Parameters that have the same good values, by names as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
     World.array: "array dst other src x y spmm.out",
@@ -38,8 +46,8 @@ _SAME: Mapping[Callable[[World], Any], str] = {
     lambda w: w.array((2, 3, 4)): "memcpy3d.dst memcpy3d.src",
     World.sparse_vector: "gemvi.x spdot.x",
     lambda w: cuda.devices()[-1]: "can_access_peer.other disable_peer.other enable_peer.other peer_enabled.other",
-    lambda w: 0: "priority release_threshold",
-    lambda w: 1: "seed Stream.condition.default",
+    lambda w: 0: "occurrence priority record_warp release_threshold",
+    lambda w: 1: "line seed Stream.condition.default",
     lambda w: 2: "batch min_samples Stream.switch.count DeviceArray.preview.count Texture.dimensions",
     lambda w: 2.0: "Kernel.launch.a Launch.__call__.a Launch.bind.a",
     lambda w: 32: "block registers_per_thread slice_size",
@@ -82,6 +90,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "indices": lambda w: w.array(2, np.int32),
     "key": lambda w: (slice(0, 1), ...),
     "launch": lambda w: w.launch,
+    "access_diagram.launch": lambda w: _recorded_launch(),
+    "divergence_diagram.launch": lambda w: _recorded_launch(),
     "length": lambda w: 4,
     "location": lambda w: "host",
     "max_samples": lambda w: 10,
@@ -93,6 +103,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "node": lambda w: w.graph().nodes[0],
     "offsets": lambda w: w.array(3, np.int32),
     "op": lambda w: "N",
+    "operation": lambda w: "load",
     "op_b": lambda w: "T",
     "options": lambda w: ["--extra-device-vectorization"],
     "pointer": lambda w: 4096,
@@ -105,6 +116,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "shared_bytes_per_block": lambda w: 1024,
     "size": lambda w: 8,
     "source": lambda w: SOURCE,
+    "space": lambda w: "global",
     "std": lambda w: "c++17",
     "stream": lambda w: cuda.Stream(),
     "thing": lambda w: cuda.ipc.empty(3) if "ipc" in cuda.capabilities() else w.array(3),

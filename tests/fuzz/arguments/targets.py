@@ -22,10 +22,11 @@ _SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, 
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
 RETURNED = {
-    "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
+    "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
     "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
-    "PointerAttributes", "Signature", "TextureOptions", "Variable",
+    "PointerAttributes", "Signature", "TextureOptions", "Variable", "WarpAccess", "WarpRecord", "WarpShuffle",
+    "WarpStep",
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")

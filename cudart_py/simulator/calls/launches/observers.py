@@ -1,4 +1,4 @@
-"""Observers of launches: the counters of open profiles, the checks, both or none."""
+"""Observers of launches: the counters and recorders of open profiles, the checks, all of them or none."""
 
 from __future__ import annotations
 
@@ -109,8 +109,9 @@ class Observers(Observer):
 
 def observer() -> Observer | None:
     """Return the observer of a launch that begins now, None for none."""
-    counters = profiles.counters()
-    if findings.mode() == "off":
-        return counters
-    checks = LaunchChecks()
-    return checks if counters is None else Observers(counters, checks)
+    watching = profiles.profile_observers()
+    if findings.mode() != "off":
+        watching.append(LaunchChecks())
+    if len(watching) < 2:
+        return watching[0] if watching else None
+    return Observers(*watching)

@@ -1,24 +1,45 @@
-"""Profiles: the counters of all launches between a begin and its end."""
+"""Profiles: the counters of all launches between a begin and its end, and the records of one warp of each."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...counters.launch_counters import LaunchCounters
+from ...counters.warp_recorder import WarpRecorder
+from ...ptx.running.observer import Observer
 from ...state import contexts
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 
+
+class CountedLaunch(NamedTuple):
+    """A launch's counters, and the record of the warp that its profile asked for."""
+
+    counters: LaunchCounters
+    recorder: WarpRecorder | None
+
+
+class _OpenProfile:
+    """A profile under way, and the number of the warp that it records of each launch; None for none."""
+
+    def __init__(self, warp: int | None) -> None:
+        self.warp = warp
+        self.launches: list[CountedLaunch] = []
+
+
 # The profiles under way, inner ones last. Launches belong to all of them.
-_open: list[list[LaunchCounters]] = []
+_open: list[_OpenProfile] = []
 
 
-def counters() -> LaunchCounters | None:
-    """Return the counters for a launch that begins now, entered in all open profiles; None when there are none."""
+def profile_observers() -> list[Observer]:
+    """Return the observers of a launch that begins now, entered in all open profiles; none without a profile."""
     if not _open:
-        return None
-    found = LaunchCounters()
-    for profile in _open:
-        profile.append(found)
-    return found
+        return []
+    counters = LaunchCounters()
+    recorders = {one.warp: WarpRecorder(one.warp) for one in _open if one.warp is not None}
+    for one in _open:
+        one.launches.append(CountedLaunch(counters, None if one.warp is None else recorders[one.warp]))
+    return [counters, *recorders.values()]
 
 
 def _complete() -> None:
@@ -27,17 +48,17 @@ def _complete() -> None:
 
 
 @entry()
-def begin_profile() -> None:
-    """Run what is queued, then count from here on."""
+def begin_profile(warp: int | None = None) -> None:
+    """Run what is queued, then count from here on; record the warp of this number in each launch, None for none."""
     _complete()
-    _open.append([])
+    _open.append(_OpenProfile(warp))
 
 
 @entry(values=1)
-def end_profile() -> list[LaunchCounters]:
-    """Run what is queued; return the counters of all launches since the innermost begin, in the order they ran in."""
+def end_profile() -> list[CountedLaunch]:
+    """Run what is queued; return all launches since the innermost begin, in the order they ran in."""
     try:
         _complete()
     finally:
-        found = _open.pop()
-    return [counted for counted in found if counted.metrics]
+        ended = _open.pop()
+    return [launch for launch in ended.launches if launch.counters.metrics]

@@ -1,0 +1,142 @@
+"""Lanes to sectors: the 32-byte sectors of memory that one access of a warp touches, and the bytes that it uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...pages.diagram import COLORS, FAINT, GROUND, RULE, Diagram, box, label_at, stroke
+from ..metric_names import SECTOR_BYTES
+from ..warp_records import WarpAccess
+from .lanes import LANE_HEIGHT, LANES, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
+
+_WORD = 4
+_WORDS = SECTOR_BYTES // _WORD
+_SECTOR_HEIGHT, _BETWEEN, _WIDEST, _GAP = 22, 64, 84, 12
+_NARROWEST = 4.0
+_LABELLED = 8  # sectors whose labels have room beside one another
+
+
+class _Sectors:
+    """The sectors of an access, by their numbers in memory: which lanes touch each, and which of its bytes."""
+
+    def __init__(self, access: WarpAccess) -> None:
+        self.lanes: dict[int, list[int]] = {}
+        self.used: dict[int, NDArray[Any]] = {}
+        starts = _in_memory(access)
+        for lane in np.flatnonzero(access.active):
+            for start, size in starts[lane]:
+                number, first = divmod(start, SECTOR_BYTES)
+                lanes = self.lanes.setdefault(number, [])
+                if int(lane) not in lanes:
+                    lanes.append(int(lane))
+                self.used.setdefault(number, np.zeros(SECTOR_BYTES, np.bool_))[first : first + size] = True
+        self.numbers = sorted(self.lanes)
+        self.color = {number: COLORS[at % len(COLORS)] for at, number in enumerate(self.numbers)}
+        self.bytes = sum(int(np.count_nonzero(used)) for used in self.used.values())
+        self.origin = self.numbers[0]
+
+    def words(self, number: int) -> list[bool]:
+        """Return which of a sector's 4-byte words are touched."""
+        return [bool(word.any()) for word in self.used[number].reshape(_WORDS, _WORD)]
+
+    def gap_before(self, at: int) -> bool:
+        """Tell whether the sector at a place of the row is not the neighbour of the one before it."""
+        return at > 0 and self.numbers[at] != self.numbers[at - 1] + 1
+
+    def offset(self, number: int) -> int:
+        """Return how many bytes after the first sector one begins."""
+        return (number - self.origin) * SECTOR_BYTES
+
+
+def _in_memory(access: WarpAccess) -> list[list[tuple[int, int]]]:
+    """Return where each lane's bytes lie in memory, as places with sizes.
+
+    The words of one address of local memory lie side by side over the lanes of a warp.
+    """
+    if access.space != "local":
+        return [[(int(address), access.size)] for address in access.addresses]
+    found = []
+    for lane, address in enumerate(access.addresses.tolist()):
+        words = range(address // _WORD, (address + access.size - 1) // _WORD + 1)
+        inside = address % _WORD if access.size < _WORD else 0
+        found.append([((word * LANES + lane) * _WORD + inside, min(access.size, _WORD)) for word in words])
+    return found
+
+
+def sector_diagram(access: WarpAccess, title: str, code: str) -> Diagram:
+    """Return the diagram of one access to global, constant or local memory."""
+    sectors = _Sectors(access)
+    moved = SECTOR_BYTES * len(sectors.numbers)
+    verb = "used" if access.operation == "load" else "written"
+    caption = (
+        f"{counted(len(sectors.numbers), 'sector')}, {sectors.bytes:,} of {moved:,} bytes {verb} "
+        f"({100 * sectors.bytes / moved:.3g} %)."
+    )
+    return Diagram(title, caption, _text(sectors), *_drawing(access, sectors), code)
+
+
+def _text(sectors: _Sectors) -> list[str]:
+    rows = []
+    for at, number in enumerate(sectors.numbers):
+        marks = "".join("#" if used else "." for used in sectors.words(number))
+        rows.append(f"  sector {at:2d}  [{marks}]  byte {sectors.offset(number):<7,} {_lanes_of(sectors, number)}")
+    return abridged(rows)
+
+
+def _lanes_of(sectors: _Sectors, number: int) -> str:
+    return named_lanes(sectors.lanes[number], 36)
+
+
+def _drawing(access: WarpAccess, sectors: _Sectors) -> tuple[float, list[str]]:
+    colors: list[str | None] = [None] * LANES
+    for number in reversed(sectors.numbers):
+        for lane in sectors.lanes[number]:
+            colors[lane] = sectors.color[number]
+    top = LANE_HEIGHT + _BETWEEN
+    gaps = sum(map(sectors.gap_before, range(len(sectors.numbers))))
+    gap = min(_GAP, ROOM / (4 * max(gaps, 1)))
+    each = min(_WIDEST, (ROOM - gaps * gap) / len(sectors.numbers))
+    x = LEFT + (ROOM - gaps * gap - each * len(sectors.numbers)) / 2
+    lines, boxes = [], [label_at(0, top + 15, "sectors", size=12)]
+    for at, number in enumerate(sectors.numbers):
+        x += gap if sectors.gap_before(at) else 0
+        lines += [stroke(center_of(lane), LANE_HEIGHT, end, top, sectors.color[number], 1.4)
+                  for lane, end in _ends(sectors, access, number, x, each)]  # fmt: skip
+        boxes += _sector(sectors, number, x, top, each)
+        few = len(sectors.numbers) <= _LABELLED
+        if few or at % (len(sectors.numbers) // 4) == 0 or at == len(sectors.numbers) - 1:
+            text = f"byte {sectors.offset(number):,}"
+            last = not few and at == len(sectors.numbers) - 1
+            anchor, place = ("end", x + each) if last else ("start", x) if not few else ("middle", x + each / 2)
+            boxes.append(label_at(place, top + _SECTOR_HEIGHT + 13, text, anchor=anchor))
+        x += each
+    return top + _SECTOR_HEIGHT + 20, [*lines, *lane_cells(colors, 0), *boxes]
+
+
+def _ends(sectors: _Sectors, access: WarpAccess, number: int, x: float, each: float) -> list[tuple[int, float]]:
+    """Return the lanes that touch a sector, and where in its box each one's bytes begin."""
+    starts = _in_memory(access)
+    found = []
+    for lane in sectors.lanes[number]:
+        for start, size in starts[lane]:
+            if start // SECTOR_BYTES == number:
+                middle = start % SECTOR_BYTES + size / 2
+                found.append((lane, x + each * middle / SECTOR_BYTES))
+    return found
+
+
+def _sector(sectors: _Sectors, number: int, x: float, y: float, width: float) -> list[str]:
+    """Return the box of a sector, its used bytes in colour."""
+    parts = [box(x, y, width, _SECTOR_HEIGHT, GROUND, FAINT)]
+    used = sectors.used[number]
+    # The piece is the largest in which all bytes are alike, so that few boxes are drawn.
+    piece = next(size for size in (_WORD, 2, 1) if all(len(set(part)) == 1 for part in used.reshape(-1, size).tolist()))
+    each = width * piece / SECTOR_BYTES
+    for at, part in enumerate(used.reshape(-1, piece)):
+        if part.any():
+            # Where a sector is narrow, a used word has to be seen all the same.
+            parts.append(box(x + at * each, y, max(each, _NARROWEST), _SECTOR_HEIGHT, sectors.color[number], RULE))
+    return parts

@@ -1,0 +1,99 @@
+"""Records of one warp of a launch: its accesses to memory, its shuffles, and which lanes were active."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Addresses = NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False, eq=False)  # arrays have no one truth
+class WarpAccess:
+    """One access of a warp to memory.
+
+    `operation` is "load", "store" or "atomic", `space` is "global", "shared", "local" or "const", and `size` is the
+    size of a lane's access in bytes. `addresses` has the address of each of the 32 lanes as int64, -1 for a lane that
+    takes no part. Those of shared memory count from the start of the block's, whose first 1,024 bytes CUDA reserves,
+    and those of local memory from the start of the thread's.
+    `wavefronts` has, in shared memory, the number of the wavefront that serves each 4-byte word of a lane, of shape
+    (32, words), -1 for a lane that takes no part; it is None in other spaces.
+    """
+
+    file: str
+    line: int
+    operation: str
+    space: str
+    size: int
+    addresses: Addresses
+    wavefronts: NDArray[np.int64] | None = None
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Whether each of the 32 lanes takes part, as bool."""
+        return self.addresses >= 0
+
+    def __repr__(self) -> str:
+        lanes = np.count_nonzero(self.active)
+        return f"<WarpAccess {self.file}:{self.line}, {self.space} {self.operation} by {lanes} lanes>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WarpShuffle:
+    """One shuffle of a warp; `sources` has the lane that each of the 32 lanes reads from, -1 where it takes no part."""
+
+    file: str
+    line: int
+    sources: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"<WarpShuffle {self.file}:{self.line}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WarpStep:
+    """A number of instructions of one line, executed one after another by the same lanes.
+
+    `lanes` says of each of the 32 lanes whether it was active, as bool.
+    """
+
+    file: str
+    line: int
+    instructions: int
+    lanes: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        active = np.count_nonzero(self.lanes)
+        return f"<WarpStep {self.file}:{self.line}, {self.instructions} instructions by {active} lanes>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WarpRecord:
+    """What one warp of a launch did, in the order in which it did it.
+
+    `warp` is its number, counted over the blocks of the launch. Of each instruction the first 16 accesses are recorded,
+    and 1,024 steps of the warp; `complete` says whether that is all.
+    """
+
+    warp: int
+    accesses: tuple[WarpAccess, ...]
+    shuffles: tuple[WarpShuffle, ...]
+    steps: tuple[WarpStep, ...]
+    complete: bool
+
+    def __repr__(self) -> str:
+        return f"<WarpRecord of warp {self.warp}, {len(self.accesses)} accesses, {len(self.steps)} steps>"
+
+
+def record_of(recorder: Any) -> WarpRecord:
+    """Return the record that the driver made of a launch."""
+    return WarpRecord(
+        recorder.warp,
+        tuple(WarpAccess(*access) for access in recorder.accesses),
+        tuple(WarpShuffle(*shuffle) for shuffle in recorder.shuffles),
+        tuple(WarpStep(*step) for step in recorder.steps),
+        recorder.complete,
+    )

@@ -1,0 +1,196 @@
+"""The record of one warp: which lanes were active at each line, and the addresses of their accesses to memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.compiling.opcodes import form_of
+from ..ptx.operations.warp import shfl_source
+from ..ptx.running.memory.addresses import Address, Mixed
+from ..ptx.running.observer import Observer
+from .banks import assign_wavefronts
+from .launch_counters import executed_instructions
+
+if TYPE_CHECKING:
+    from ..ptx.compiling.control_flow import Block
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.syntax.instructions import Instruction
+
+Array = NDArray[Any]
+_LANES = 32
+# A loop's first rounds tell what all of them do. A longer record would hold the memory of many launches.
+_MOST_OF_ONE_SITE = 16
+_MOST_STEPS = 1024
+_OPERATIONS = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic"}
+
+
+class RecordedAccess(NamedTuple):
+    """One access: each lane's address as the kernel has it, -1 for a lane that takes no part.
+
+    `wavefronts` has, for shared memory, the number of the wavefront that serves each 4-byte word of each lane.
+    """
+
+    file: str
+    line: int
+    operation: str
+    space: str
+    size: int
+    addresses: Array
+    wavefronts: Array | None
+
+
+class RecordedShuffle(NamedTuple):
+    """One shuffle: the lane that each lane reads from, -1 for a lane that takes no part."""
+
+    file: str
+    line: int
+    sources: Array
+
+
+class RecordedStep(NamedTuple):
+    """Instructions of one line, executed one after another by the same lanes."""
+
+    file: str
+    line: int
+    instructions: int
+    lanes: Array
+
+
+class WarpRecorder(Observer):
+    """Record the warp of a number, counted over the blocks of the launch.
+
+    Machine code records no addresses, so a launch with a recorder runs in the NumPy engine.
+    """
+
+    watch = None
+
+    def __init__(self, warp: int) -> None:
+        self.warp = warp
+        self.accesses: list[RecordedAccess] = []
+        self.shuffles: list[RecordedShuffle] = []
+        self.steps: list[RecordedStep] = []
+        self.complete = True
+        self._places: Any = None
+        self._block = self._first = 0
+        self._recorded: Counter[int] = Counter()
+
+    def start(self, state: LaunchState) -> None:
+        """Find the warp's block."""
+        self._places = state.launch.entry.module.places
+        self._block, warp = divmod(self.warp, -(-state.threads // _LANES))
+        self._first = warp * _LANES
+
+    def block(self, group: Group, block: Block) -> None:
+        """Record the lines of a block's instructions."""
+        own = self._own(group)
+        if own is None:
+            return
+        present = np.zeros(_LANES, np.bool_)
+        present[own[1]] = True
+        for (file, line), instructions in groupby(executed_instructions(block), lambda one: (one.file, one.line)):
+            self._add_step(RecordedStep(self._file(file), line, len(list(instructions)), present))
+
+    def access(
+        self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
+    ) -> None:
+        """Record the lanes' addresses."""
+        own = self._own(group)
+        if own is None or kind not in _OPERATIONS:
+            return
+        parts = address.parts if isinstance(address, Mixed) else [(None, address)]
+        for positions, part in parts:
+            self._add_access(group, _OPERATIONS[kind], part, positions, offset, size, site, own)
+
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        """Record which lane each lane reads from."""
+        own = self._own(group)
+        if own is None or not self._wants(site):
+            return
+        taken, lanes = own
+        operands = np.zeros((2, 1, _LANES), np.uint32)
+        for row, operand in zip(operands, (lane, control), strict=True):
+            row[0, lanes] = np.broadcast_to(operand, group.n)[taken]
+        source, within = shfl_source(mode, *operands)
+        sources = np.full(_LANES, -1)
+        # A lane whose source is out of range keeps its own value.
+        sources[lanes] = np.where(within, source, np.arange(_LANES))[0, lanes]
+        self.shuffles.append(RecordedShuffle(self._file(site.file), site.line, sources))
+
+    def _own(self, group: Group) -> tuple[slice, Array] | None:
+        """Return the positions in a group of the warp's lanes, and their numbers in the warp; None without any."""
+        chunk = group.chunk
+        begin = (self._block - chunk.first) * chunk.threads + self._first
+        end = min(begin + _LANES, begin - self._first + chunk.threads)
+        numbers = group.lane_numbers
+        taken = slice(*np.searchsorted(numbers, (begin, end)))
+        return (taken, numbers[taken] - begin) if taken.start < taken.stop else None
+
+    def _add_access(
+        self,
+        group: Group,
+        operation: str,
+        address: Address,
+        positions: Array | None,
+        offset: int,
+        size: int,
+        site: Instruction,
+        own: tuple[slice, Array],
+    ) -> None:
+        taken, lanes = own
+        seen = _seen(group, address, positions) + offset
+        if positions is None:
+            seen = np.broadcast_to(seen, group.n)[taken]
+        else:
+            inside = (positions >= taken.start) & (positions < taken.stop)
+            seen, lanes = np.broadcast_to(seen, len(positions))[inside], lanes[positions[inside] - taken.start]
+        if not len(lanes) or not self._wants(site):
+            return
+        addresses = np.full(_LANES, -1)
+        addresses[lanes] = seen
+        space = form_of(site).space if address.space.name == "global" else ""
+        space = space if space == "const" else address.space.name
+        wavefronts = None
+        if space == "shared":
+            wavefronts = assign_wavefronts(addresses, addresses >= 0, size, atomic=operation == "atomic")
+        self.accesses.append(
+            RecordedAccess(self._file(site.file), site.line, operation, space, size, addresses, wavefronts)
+        )
+
+    def _add_step(self, step: RecordedStep) -> None:
+        last = self.steps[-1] if self.steps else None
+        if last and last[:2] == step[:2] and (last.lanes == step.lanes).all():
+            self.steps[-1] = last._replace(instructions=last.instructions + step.instructions)
+        elif len(self.steps) < _MOST_STEPS:
+            self.steps.append(step)
+        else:
+            self.complete = False
+
+    def _wants(self, site: Instruction) -> bool:
+        self._recorded[id(site)] += 1
+        if self._recorded[id(site)] > _MOST_OF_ONE_SITE:
+            self.complete = False
+            return False
+        return True
+
+    def _file(self, number: int) -> str:
+        name: str = self._places.files.get(number, "")
+        return name
+
+
+def _seen(group: Group, address: Address, positions: Array | None) -> Any:
+    """Return addresses as the kernel has them: within the block in shared memory, within the thread in local memory."""
+    space = address.space.name
+    if space == "global":
+        return address.places + group.chunk.memory.base
+    if address.base is not None:
+        return address.places - address.base
+    base: Any = group.shared_base if space == "shared" else group.local_base if space == "local" else 0
+    if positions is not None and np.ndim(base):
+        base = base[positions]
+    return address.places - base

@@ -1,0 +1,33 @@
+"""The wavefronts that lanes' words are served in: as many as are counted, and each bank gives one word in each."""
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.counters.banks import assign_wavefronts, count_wavefronts
+
+
+@pytest.mark.parametrize("size", [1, 4, 8, 16])
+@pytest.mark.parametrize("words", [4, 40, 1000])
+def test_as_many_wavefronts_are_assigned_as_are_counted(size, words):
+    random = np.random.default_rng(words)
+    for atomic in (False, True) if size == 4 else (False,):
+        for _ in range(40):
+            row = random.integers(0, words, 32) * size
+            present = random.random(32) < random.choice([0.3, 1.0])
+            present[0] = True
+            assigned = assign_wavefronts(row, present, size, atomic=atomic)
+            assert assigned.max() + 1 == count_wavefronts(row[None], present[None], size, atomic=atomic)[0]
+            assert ((assigned >= 0) == present[:, None]).all()
+            served = {}
+            for lane in np.flatnonzero(present):
+                for part, wavefront in enumerate(assigned[lane]):
+                    word = row[lane] // 4 + part
+                    key = (wavefront, word % 32)
+                    assert served.setdefault(key, (word, lane if atomic else 0)) == (word, lane if atomic else 0)
+
+
+def test_lanes_at_their_neighbours_addresses_join_two_passes():
+    row = np.arange(32) // 2 * 8
+    present = np.ones(32, bool)
+    assert assign_wavefronts(row, present, 8).max() == 0
+    assert assign_wavefronts(np.arange(32) * 8, present, 8).max() == 1
