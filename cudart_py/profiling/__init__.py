@@ -1,7 +1,7 @@
 """Profiles and diagrams of launches, from the simulator, and marks for an external profiler: `cuda.profiling`."""
 
 from ..pages.diagram import Diagram
-from .diagrams.of_launches import access_diagram, divergence_diagram
+from .drawing import access_diagram, divergence_diagram
 from .profiler import profiler_range, profiler_start, profiler_stop
 from .profiles import LaunchProfile, LineProfile, Profile
 from .warp_records import WarpAccess, WarpRecord, WarpShuffle, WarpStep

@@ -23,6 +23,7 @@ from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
 from .report.annotated_source import annotated_sources
 from .report.data import profile_data
+from .report.drawn_lines import kernel_diagrams, line_diagrams
 from .report.explanations import FIGURES, LIMITS
 from .report.launch_table import BRIEF, launch_table
 from .report.page import profile_page
@@ -46,6 +47,12 @@ def add_command(commands: Any) -> None:
     parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
     parser.add_argument("--html", metavar="FILE", help="write a page of HTML instead, which needs nothing else")
+    parser.add_argument(
+        "--draw",
+        action="store_true",
+        help="draw, for each line, how the first warp of a launch accesses memory, and which lanes of it are active; "
+        "kernels run more slowly",
+    )
     parser.add_argument(
         "--metrics",
         type=_choice,
@@ -82,7 +89,7 @@ def _profile(options: argparse.Namespace) -> int:
             )
         if sys.stdout is None and (options.json == "-" or not (options.json or options.html)):
             return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
-        counted, status = profile(), 0
+        counted, status = profile(0 if options.draw else None), 0
         failure: Exception | None = None
         # Standard output is the JSON's alone where that goes there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
@@ -198,6 +205,8 @@ def _sections(counted: Profile, columns: Sequence[Column], brief: Sequence[Colum
     described = [f"{name}: {text}" for name, text in FIGURES.items() if name != "share"]
     yield "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="    ") for line in (*described, *LIMITS))
     yield annotated_sources(counted.launches, columns)
+    yield from map(str, kernel_diagrams(counted.launches))
+    yield from (str(diagram) for drawn in line_diagrams(counted.launches).values() for diagram in drawn)
     advice = advise_on(hot_lines(sources_of(counted.launches)))
     if advice:
         yield "\n".join(("Advice, on the lines that keep a multiprocessor busiest first:", *map(_advised, advice)))

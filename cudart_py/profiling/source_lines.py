@@ -60,7 +60,18 @@ def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
                 add(lines.setdefault(line.line, {}), line.metrics)
     here = os.getcwd() + os.sep
     ranked = sorted(found, key=lambda key: (key[1] is None and not key[0].startswith(here), key[0]))
-    return [_source(file.removeprefix(here), file, text, found[file, text]) for file, text in ranked]
+    return [_source(name_of(file), file, text, found[file, text]) for file, text in ranked]
+
+
+def name_of(file: str) -> str:
+    """Return how a source is named: by its path from the working folder where it is in there."""
+    return file.removeprefix(os.getcwd() + os.sep) or "unknown source"
+
+
+def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
+    """Return the text of a line of a file without the blanks around it, "" where it is not at hand."""
+    found = (source for source in sources_of(launches) if source.name == name_of(file))
+    return next((source.text(line).strip() for source in found if line in source.lines), "")
 
 
 def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:
@@ -68,7 +79,7 @@ def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[
         texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
     except (OSError, ValueError):  # the latter for what is not UTF-8, or a name that the file system cannot hold
         texts = []
-    return Source(name or "unknown source", tuple(texts), lines)
+    return Source(name, tuple(texts), lines)
 
 
 def weight(metrics: Mapping[str, float]) -> float:

@@ -223,6 +223,12 @@ def test_names_are_cut_in_the_middle_since_instances_of_a_template_end_different
     assert [len(shortened(names[0], width)) for width in (8, 9, 20)] == [8, 9, 20]
 
 
+def test_diagrams_are_drawn_where_they_are_asked_for(program):
+    caption = "32 sectors, 128 of 1,024 bytes written (12.5 %)."
+    assert caption in program.profile("--draw", "slow.py", "transpose").stdout
+    assert caption not in program.profile("slow.py", "transpose").stdout
+
+
 def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):
     monkeypatch.setattr(profile_command, "capabilities", frozenset)
     monkeypatch.setenv("CUDART_PY_DRIVER", "cuda")

@@ -75,6 +75,27 @@ def test_advice_has_its_rule_and_the_limits_are_said(html):
     assert "No cache is modelled" in html
 
 
+def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(launches, html, tmp_path):
+    path = tmp_path / "slow.cu"
+    path.write_text(KERNELS)
+    module = cuda.compile(path)
+    data, out = cuda.to_device(np.ones((64, 64), np.float32)), cuda.empty((64, 64), np.float32)
+    with cuda.profile(record_warp=0) as p:
+        for name in ("transpose", "tiled"):
+            module[name][(2, 2), (32, 32)](out, data, 64)
+    drawn = profile_page(p.launches, "drawn")
+    pattern = r'id="source-1-(\d+)">(?:(?!id=").)*?</div><div class="row drawn">(.*?</details>)</div></div>'
+    rows = {int(number): row for number, row in re.findall(pattern, drawn, re.DOTALL)}
+    captions = {number: re.findall(r"<summary>.*?: (.*?)</summary>", row) for number, row in rows.items()}
+    assert set(captions) == {4, 9, 13}
+    assert captions[4] == [
+        "4 sectors, 128 of 128 bytes used (100 %).",
+        "32 sectors, 128 of 1,024 bytes written (12.5 %).",
+    ]
+    assert captions[13][0].startswith("32 wavefronts for 32 words")
+    assert "row drawn" not in html
+
+
 def test_a_source_without_its_text_has_the_figures_by_line():
     line = cuda.profiling.LineProfile(
         "gone.cu", 7, {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}

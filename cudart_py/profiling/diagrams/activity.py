@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...pages.diagram import COLORS, GROUND, RULE, WIDTH, Diagram, box, label_at
-from ..warp_records import WarpStep
+from ..warp_records import WarpRecord, WarpStep
 from .lanes import LANES, counted, ranges
 
 _STRIP, _LANE_WIDTH, _NAME = 18, 12, 150
@@ -29,14 +29,19 @@ class _Strip(NamedTuple):
         return int(np.count_nonzero(self.lanes))
 
 
-def activity_diagram(steps: Sequence[WarpStep], title: str) -> Diagram:
-    """Return the diagram of the steps of one warp."""
-    strips = [
-        _strip(list(alike)) for _, alike in groupby(steps, lambda step: step.lanes.tobytes())
-    ]  # one after another, not all that are alike
+def diverges(steps: Sequence[WarpStep]) -> bool:
+    """Tell whether lanes of a warp are idle in some steps and active in others."""
+    return any((step.lanes != steps[0].lanes).any() for step in steps)
+
+
+def activity_diagram(record: WarpRecord, kernel: str, line: int | None = None) -> Diagram:
+    """Return the diagram of the steps of a warp, or of those of one line."""
+    steps = [step for step in record.steps if line in (None, step.line)]
+    strips = [_strip(list(alike)) for _, alike in groupby(steps, lambda step: step.lanes.tobytes())]
     instructions = sum(strip.instructions for strip in strips)
     average = sum(strip.active * strip.instructions for strip in strips) / instructions
     caption = f"On average {average:.3g} of 32 lanes are active over {counted(instructions, 'instruction')}."
+    title = f"Active lanes of warp {record.warp} of {kernel}" + ("" if line is None else f", line {line}")
     return Diagram(title, caption, _text(strips), *_drawing(strips))
 
 

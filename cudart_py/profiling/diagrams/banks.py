@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...pages.diagram import COLORS, GROUND, IDLE, INK, RULE, Diagram, box, label_at, stroke
+from ...pages.diagram import COLORS, GROUND, INK, Diagram, box, label_at, stroke
 from ..warp_records import WarpAccess
-from .lanes import LANE_HEIGHT, LANE_WIDTH, LANES, LEFT, abridged, center_of, counted, lane_cells, named_lanes
+from .lanes import LANE_HEIGHT, LANE_WIDTH, LANES, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
 
 _BANKS, _WORD = 32, 4
 _BETWEEN, _LABEL, _MOST_DRAWN = 56, 14, 32
@@ -65,12 +65,11 @@ def _drawing(
         y = top + _LABEL + wavefront * height
         if height > 13 or wavefront % 4 == 0:
             parts.append(label_at(0, y + height - 4, f"wavefront {wavefront + 1}"))
+        parts.append(box(LEFT, y, ROOM, height, GROUND))
         for bank in range(_BANKS):
-            pairs = served.get((wavefront, bank), [])
-            fill = COLORS[wavefront % len(COLORS)] if pairs else (GROUND if count > 1 else IDLE)
-            parts.append(box(LEFT + bank * LANE_WIDTH, y, LANE_WIDTH, height, fill, RULE))
-            if pairs:
-                lanes = sorted({lane for lane, _ in pairs})
+            if found := served.get((wavefront, bank)):
+                lanes = sorted({lane for lane, _ in found})
                 text = str(lanes[0]) if len(lanes) == 1 else f"{lanes[0]}+"
+                parts.append(box(LEFT + bank * LANE_WIDTH, y, LANE_WIDTH, height, COLORS[wavefront % len(COLORS)]))
                 parts.append(label_at(center_of(bank), y + height - 4, text, anchor="middle", size=9, color=INK))
     return top + _LABEL + drawn * height + 6, parts

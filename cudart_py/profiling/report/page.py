@@ -7,12 +7,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...pages.diagram import Diagram
 from ...pages.document import document
 from ...pages.tables import Cell, table
 from ..advice import Advice, advise_on
 from ..columns import DEFAULT, Column, choose
 from ..source_lines import HotLine, Source, hot_lines, sources_of
 from .annotated_source import filled, shown_lines
+from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
 from .launch_table import rows_of
 
@@ -31,15 +33,20 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
     sources = sources_of(launches)
     ranked = hot_lines(sources)
     advice = advise_on(ranked)
+    diagrams = line_diagrams(launches)
     body = "".join(
         (
             f"<header><h1>{escape(title)}</h1><p>What the launches of a program did, as a simulated GPU counts it.</p>"
             "</header>",
             _explained(),
-            f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}</section>",
+            f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}"
+            f"{figures(kernel_diagrams(launches))}</section>",
             f"<section><h2>Hot lines</h2>{_hot(ranked, wanted, _links(sources))}</section>",
             f"<section><h2>Advice</h2>{_advice(advice, _links(sources))}</section>",
-            *(_annotated(source, f"source-{at}", ranked, advice, wanted) for at, source in enumerate(sources, 1)),
+            *(
+                _annotated(source, f"source-{at}", ranked, advice, wanted, diagrams)
+                for at, source in enumerate(sources, 1)
+            ),
             "</main>",
         )
     )
@@ -129,7 +136,12 @@ def _advised(advice: Advice, links: Mapping[int, str]) -> str:
 
 
 def _annotated(
-    source: Source, name: str, ranked: Sequence[HotLine], advice: Sequence[Advice], columns: Sequence[Column]
+    source: Source,
+    name: str,
+    ranked: Sequence[HotLine],
+    advice: Sequence[Advice],
+    columns: Sequence[Column],
+    diagrams: Mapping[tuple[str, int], Sequence[Diagram]],
 ) -> str:
     kept = filled(source, columns)
     shares = {line.number: line.share for line in ranked if line.source is source}
@@ -145,6 +157,11 @@ def _annotated(
             rows.append('<div class="row gap"><span class="number">⋮</span></div>')
         kind = "row advised" if number in advised else "row"
         rows.append(_row(source, number, f'class="{kind}" id="{name}-{number}"', shares.get(number, 0.0), kept))
+        if drawn := diagrams.get((source.name, number)):
+            rows.append(
+                '<div class="row drawn"><span class="number"></span><span class="share"></span>'
+                f'<div class="code">{figures(drawn)}</div></div>'
+            )
         last = number
     missing = "" if source.texts else "<p>The text of this source is not at hand.</p>"
     heading = f"<h2>{escape(source.name)}</h2>"

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...arguments import choice, instance, integer, unusable
-from ...pages.diagram import Diagram
-from ..profiles import LaunchProfile
-from ..source_lines import sources_of
-from ..warp_records import WarpAccess, WarpRecord
-from .activity import activity_diagram
-from .banks import bank_diagram
-from .lanes import LANES
-from .sectors import sector_diagram
+from ..arguments import choice, instance, integer, unusable
+from ..pages.diagram import Diagram
+from .diagrams.accesses import draw_access
+from .diagrams.activity import activity_diagram
+from .diagrams.lanes import LANES
+from .profiles import LaunchProfile
+from .source_lines import text_of
+from .warp_records import WarpRecord
 
 _MOST = 2**31 - 1
 _OPERATIONS = ("load", "store", "atomic")
 _SPACES = ("global", "shared", "local", "const")
-_WORDS = {"const": "constant"}
-_VERBS = {"load": "Load from", "store": "Store to", "atomic": "Atomic on"}
 
 
 def access_diagram(
@@ -60,19 +57,8 @@ def access_diagram(
     if occurrence >= len(fitting):
         rule = f"be less than {len(fitting)}, the number of recorded accesses that fit"
         raise unusable(call, "occurrence", rule, occurrence)
-    return draw_access(launch, fitting[occurrence])
-
-
-def draw_access(launch: LaunchProfile, access: WarpAccess) -> Diagram:
-    """Return the diagram of an access that a launch's record has."""
-    title = (
-        f"{_VERBS[access.operation]} {_WORDS.get(access.space, access.space)} memory, "
-        f"{access.size} {'byte' if access.size == 1 else 'bytes'} per lane"
-    )
-    if access.line:
-        title += f" ({_short(access.file)}:{access.line})"
-    draw = bank_diagram if access.space == "shared" else sector_diagram
-    return draw(access, title, _code(launch, access.file, access.line))
+    access = fitting[occurrence]
+    return draw_access(access, text_of([launch], access.file, access.line))
 
 
 def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagram:
@@ -85,11 +71,10 @@ def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagra
     call = "divergence_diagram"
     record = _record(call, launch)
     line = None if line is None else integer(call, "line", line, 1, _MOST)
-    steps = [step for step in record.steps if line in (None, step.line)]
-    if not steps:
+    if line is not None and all(step.line != line for step in record.steps):
         lines = ", ".join(map(str, sorted({step.line for step in record.steps})))
         raise unusable(call, "line", "have instructions that the warp executed", line, f"it executed lines {lines}")
-    return activity_diagram(steps, f"Active lanes of warp {record.warp} of {launch.kernel}")
+    return activity_diagram(record, launch.kernel, line)
 
 
 def _record(call: str, launch: Any) -> WarpRecord:
@@ -102,15 +87,3 @@ def _record(call: str, launch: Any) -> WarpRecord:
         warps = math.prod(launch.grid) * -(-math.prod(launch.block) // LANES)
         raise unusable(call, "launch", f"have a warp {record.warp}", f"only {warps}")
     return record
-
-
-def _short(file: str) -> str:
-    return file.rpartition("/")[2]
-
-
-def _code(launch: LaunchProfile, file: str, line: int) -> str:
-    """Return the text of a source line, "" where it is not at hand."""
-    for source in sources_of([launch]):
-        if line in source.lines and _short(source.name) == _short(file):
-            return source.text(line).strip()
-    return ""
