@@ -82,7 +82,7 @@ def run_command(arguments: Sequence[str] | None) -> int:
         except USAGE_ERRORS as error:
             parser.exit(USAGE, f"library-tour: {error}\n")
         if options.command == "show":
-            return showing.show(options.stop, device, options.size, together)
+            return showing.show(options.stop, device, options.size, together, draw=options.draw)
         return run_stops(device, names, options.size, files, together)
 
 
@@ -152,6 +152,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
     show_ = commands.add_parser("show", help="run one stop and explain it: its code step by step, and an exercise")
     show_.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    show_.add_argument("--draw", action="store_true", help="draw how the kernels of the steps access memory")
     show_.set_defaults(command="show")
     for command in (run, show_):
         command.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")

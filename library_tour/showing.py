@@ -14,6 +14,7 @@ from rich.text import Text
 import cudart_py as cuda
 
 from . import answers, lesson, listing, logbook, path, recorded, report, steps, stops
+from .diagrams.drawn import StepDiagram, diagrams_of
 from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Exercise, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
@@ -22,9 +23,10 @@ from .usage import UsageError, wrong_usage_if
 GOOD, BAD = 0, 1
 
 
-def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None) -> int:
+def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None, *, draw: bool = False) -> int:
     """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status.
 
+    With `draw` the steps have their diagrams.
     Of ranks the first one prints, and the others print only what is wrong. One that cannot run the stop ends all.
     """
     if together:
@@ -35,7 +37,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console.print(report.headline(name, stops.load(name).TITLE))
     console.print(Text(listing.about(path.position(name)), "dim"))
     if of:
-        _print(console, _code(name, of))
+        _print(console, _code(name, of, diagrams_of(name) if draw and not quiet else ()))
     console.print(_heading("On this machine"))
     outcome = run_stop(name, device, size)
     if together and outcome.message:
@@ -121,7 +123,7 @@ def _list(texts: Sequence[str]) -> Markdown:
     return Markdown("\n".join(f"- {text}" for text in texts))
 
 
-def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
+def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[RenderableType]:
     if of.why:
         yield Text("")
         yield Markdown(of.why)
@@ -141,6 +143,10 @@ def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
                     "\n".join(piece.lines), piece.language, theme="ansi_dark", word_wrap=True, line_numbers=True,
                     start_line=piece.first, highlight_lines=set(piece.changed), background_color="default",
                 )  # fmt: skip  # grouped by meaning
+        for diagram in diagrams:
+            if diagram.step == step.name:
+                yield Text(f"\n{diagram.says}")
+                yield Text(f"{diagram.text}\n", no_wrap=True)
 
 
 def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from html import escape
 
@@ -12,7 +13,9 @@ COLORS = ("#8ecae6", "#f4a259", "#80c99b", "#e5989b", "#c3a6d8", "#f2d06b", "#9f
 INK, FAINT, RULE, GROUND, IDLE = "#1c1e21", "#5c6370", "#b8bdc6", "#ffffff", "#eceef1"
 _FONT = "font-family:system-ui,sans-serif"
 _MONOSPACE = "font-family:ui-monospace,monospace"
-_MARGIN, _LINE, _MOST_CODE = 12, 18, 88
+_MARGIN, _LINE = 12, 18
+# The letters of a line of code in a drawing, and those of a line of text.
+_MOST_CODE, _COLUMNS = 88, 80
 
 
 class Diagram:
@@ -29,14 +32,15 @@ class Diagram:
     ) -> None:
         self.title = title
         self.caption = caption
-        self._code = code if len(code) <= _MOST_CODE else f"{code[: _MOST_CODE - 3]}..."
+        self._code = code
         self._text = tuple(text)
         self._height = height
         self._parts = tuple(parts)
 
     def __str__(self) -> str:
-        code = (f"    {self._code}",) if self._code else ()
-        return "\n".join((self.title, *code, "", *(line.rstrip() for line in self._text), "", self.caption))
+        code = (f"    {_cut(self._code, _COLUMNS - 4)}",) if self._code else ()
+        caption = textwrap.fill(self.caption, _COLUMNS)
+        return "\n".join((self.title, *code, "", *(line.rstrip() for line in self._text), "", caption))
 
     def __repr__(self) -> str:
         return f"<Diagram: {self.title}>"
@@ -46,7 +50,7 @@ class Diagram:
         top = _LINE * (2 if self._code else 1) + 8
         height = top + self._height + _LINE + 2 * _MARGIN
         description = escape(f"{self.title}. {self.caption}")
-        code = escape(self._code)
+        code = escape(_cut(self._code, _MOST_CODE))
         heading = label_at(0, 12, self.title, size=13, color=INK, bold=True)
         heading += f'<text x="0" y="{12 + _LINE}" style="fill:{FAINT};font-size:12px;{_MONOSPACE}">{code}</text>'
         return (
@@ -60,6 +64,10 @@ class Diagram:
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def label_at(

@@ -261,7 +261,7 @@ def pictures(many: Pieces) -> list[Picture]:
         return {f"{order}: {stage}": points for order in ORDERS for stage, points in work(order).items()}
 
     model = lanes(lambda order: modelled(issued(order, 4, MODEL_PIECES), 1))
-    drawn: list[Picture] = [Timeline("model-one-engine", model, "time, in operations")]
+    drawn: list[Picture] = [Timeline("model-one-engine", model, "operations")]
     if timing.available():
         for streams in (2, 4):
             taken = lanes(partial(many.timeline, streams=streams, pieces=MODEL_PIECES))

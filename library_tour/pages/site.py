@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import lesson, path, plots, recorded, steps, stops
+from ..diagrams.drawn import diagrams_of
 from ..glossary import Links
 from ..lesson import Exercise, Lesson
 from ..report import number, text_of
@@ -87,7 +88,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
             yield f"## {lesson.IDEA}"
             yield links.link(of.idea)
         yield f"## {lesson.STEPS}"
-        yield from _steps(name, of, links)
+        yield from _steps(name, of, folder, links)
     yield "## Figures"
     yield from _output(stop.__doc__ or "")
     if result:
@@ -107,7 +108,8 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     yield " · ".join(f"{word}: {_link(other, '')}" for word, other in neighbours.items() if other)
 
 
-def _steps(name: str, of: Lesson, links: Links) -> Iterator[str]:
+def _steps(name: str, of: Lesson, folder: Path, links: Links) -> Iterator[str]:
+    diagrams = list(enumerate(diagrams_of(name), 1))
     for at, step in enumerate(of.steps, 1):
         yield f"### {at}. {_text(step.name)}"
         yield links.link(step.text)
@@ -120,6 +122,12 @@ def _steps(name: str, of: Lesson, links: Links) -> Iterator[str]:
                 marked = " ".join(str(line - piece.first + 1) for line in sorted(piece.changed))
                 highlighted = f' hl_lines="{marked}"' if marked else ""
                 yield _code(piece.lines, piece.language, f' linenums="{piece.first}"{highlighted}')
+        for place, diagram in diagrams:
+            if diagram.step == step.name:
+                file = folder / PICTURES / f"{name}-diagram-{place}.svg"
+                file.write_text(diagram.svg, encoding="utf-8")
+                yield f"![{_text(diagram.described)}]({PICTURES}/{file.name})"
+                yield f"*{_text(diagram.says)}*"
 
 
 def _code(lines: Sequence[str], language: str, options: str = "") -> str:

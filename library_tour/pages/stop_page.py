@@ -9,6 +9,7 @@ from pathlib import Path
 from cudart_py.pages.document import document
 
 from .. import lesson, listing, path, recorded, steps
+from ..diagrams.drawn import StepDiagram, diagrams_of
 from ..glossary import Links
 from ..lesson import Exercise, Lesson
 from ..report import number
@@ -43,7 +44,8 @@ def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
         parts.append(_section(lesson.LEARN, _list(of.learn, links)))
         if of.idea:
             parts.append(_section(lesson.IDEA, markdown(links.link(of.idea))))
-        parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of, links))))
+        steps_of = _steps(done.name, of, diagrams_of(done.name), links)
+        parts.append(_section(lesson.STEPS, "".join(steps_of)))
     parts.append(_section("Figures", "".join(_figures(done, machine, before))))
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
     if of:
@@ -72,7 +74,7 @@ def _list(texts: Sequence[str], links: Links) -> str:
     return f"<ul>{''.join(f'<li>{inline(links.link(text))}</li>' for text in texts)}</ul>"
 
 
-def _steps(stop: str, of: Lesson, links: Links) -> Iterator[str]:
+def _steps(stop: str, of: Lesson, diagrams: Sequence[StepDiagram], links: Links) -> Iterator[str]:
     for at, step in enumerate(of.steps, 1):
         yield f'<article><h3 id="step-{at}">{at}. {escape(step.name)}</h3>{markdown(links.link(step.text))}'
         for piece in steps.pieces(stop, of, step):
@@ -82,6 +84,9 @@ def _steps(stop: str, of: Lesson, links: Links) -> Iterator[str]:
                 yield f"<details><summary>{caption}, as before</summary>{shown}</details>"
             else:
                 yield f'<p class="caption">{caption}</p>{shown}'
+        for diagram in diagrams:
+            if diagram.step == step.name:
+                yield f'<figure class="diagram">{diagram.svg}<figcaption>{escape(diagram.says)}</figcaption></figure>'
         yield "</article>"
 
 

@@ -19,7 +19,7 @@ def bank_diagram(access: WarpAccess, title: str, code: str) -> Diagram:
     words = len({_word(access, lane, part) for lanes in served.values() for lane, part in lanes})
     least = max(1, -(-words // _BANKS)) if access.operation != "atomic" else 1
     caption = f"{counted(count, 'wavefront')} for {counted(words, 'word')} of 4 bytes"
-    caption += "." if count <= least else f". Without bank conflicts, {least} would be enough."
+    caption += "." if count <= least else f"; {least} is enough without bank conflicts."
     return Diagram(title, caption, _text(served, count), *_drawing(access, served, count), code)
 
 

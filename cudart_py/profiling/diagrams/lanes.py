@@ -53,5 +53,6 @@ def abridged(rows: Sequence[str], most: int = 12) -> list[str]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with a noun that takes an s for more than one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return a number with a regular noun, in the plural unless it is one."""
+    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{ending}"

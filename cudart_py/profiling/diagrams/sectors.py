@@ -70,11 +70,17 @@ def sector_diagram(access: WarpAccess, title: str, code: str) -> Diagram:
     """Return the diagram of one access to global, constant or local memory."""
     sectors = _Sectors(access)
     moved = SECTOR_BYTES * len(sectors.numbers)
-    verb = "used" if access.operation == "load" else "written"
+    verb = "written" if access.operation == "store" else "used"
     caption = (
         f"{counted(len(sectors.numbers), 'sector')}, {sectors.bytes:,} of {moved:,} bytes {verb} "
         f"({100 * sectors.bytes / moved:.3g} %)."
     )
+    addresses, lanes = np.unique(access.addresses[access.active], return_counts=True)
+    if access.space == "const":
+        requests = counted(len(addresses), "request")
+        caption = f"{counted(len(addresses), 'address')}: the constant cache serves them in {requests}."
+    elif access.operation == "atomic":
+        caption += f" Up to {counted(int(lanes.max()), 'lane')} meet at one address."
     return Diagram(title, caption, _text(sectors), *_drawing(access, sectors), code)
 
 
@@ -105,7 +111,7 @@ def _drawing(access: WarpAccess, sectors: _Sectors) -> tuple[float, list[str]]:
         x += gap if sectors.gap_before(at) else 0
         lines += [stroke(center_of(lane), LANE_HEIGHT, end, top, sectors.color[number], 1.4)
                   for lane, end in _ends(sectors, access, number, x, each)]  # fmt: skip
-        boxes += _sector(sectors, number, x, top, each)
+        boxes += _sector(access, sectors, number, x, top, each)
         few = len(sectors.numbers) <= _LABELLED
         if few or at % (len(sectors.numbers) // 4) == 0 or at == len(sectors.numbers) - 1:
             text = f"byte {sectors.offset(number):,}"
@@ -128,15 +134,13 @@ def _ends(sectors: _Sectors, access: WarpAccess, number: int, x: float, each: fl
     return found
 
 
-def _sector(sectors: _Sectors, number: int, x: float, y: float, width: float) -> list[str]:
-    """Return the box of a sector, its used bytes in colour."""
+def _sector(access: WarpAccess, sectors: _Sectors, number: int, x: float, y: float, width: float) -> list[str]:
+    """Return the box of a sector, with a piece in colour for each element that lanes use."""
     parts = [box(x, y, width, _SECTOR_HEIGHT, GROUND, FAINT)]
-    used = sectors.used[number]
-    # The piece is the largest in which all bytes are alike, so that few boxes are drawn.
-    piece = next(size for size in (_WORD, 2, 1) if all(len(set(part)) == 1 for part in used.reshape(-1, size).tolist()))
+    piece = _WORD if access.space == "local" else access.size
     each = width * piece / SECTOR_BYTES
-    for at, part in enumerate(used.reshape(-1, piece)):
-        if part.any():
-            # Where a sector is narrow, a used word has to be seen all the same.
+    for at, used in enumerate(sectors.used[number].reshape(-1, piece)):
+        if used.any():
+            # Where a sector is narrow, a used element has to be seen all the same.
             parts.append(box(x + at * each, y, max(each, _NARROWEST), _SECTOR_HEIGHT, sectors.color[number], RULE))
     return parts

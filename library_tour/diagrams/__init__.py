@@ -1,0 +1,1 @@
+"""Diagrams that go with the steps of lessons, made from runs of the stops' kernels."""

@@ -1,0 +1,336 @@
+"""The diagrams of all stops: which launches they are drawn from, and which steps they belong to.
+
+Each function runs a stop's kernels on a few elements and yields the diagrams of its steps. The functions choose an
+access by its operation and its space, so that a kernel may move in its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py.profiling import LaunchProfile, access_diagram, divergence_diagram
+
+from .. import recorded
+from ..course import local_memory, texture
+from ..device_code import load
+from ..stop import Timeline
+from .drawn import StepDiagram
+from .halos import footprint, halo_diagram
+from .tiles import tile_diagram
+from .timelines import timeline_diagram
+from .trees import shared, shuffled, tree_diagram
+
+_FEW = 4096
+
+
+def record(launch: Callable[[], object], warp: int = 0) -> LaunchProfile:
+    """Run a launch, and return its profile with the record of a warp."""
+    with cuda.profile(record_warp=warp) as profile:
+        launch()
+    return profile.launches[0]
+
+
+def _floats(count: int = _FEW) -> cuda.DeviceArray:
+    return cuda.zeros(count, np.float32)
+
+
+def _words(count: int = _FEW) -> cuda.DeviceArray:
+    return cuda.zeros(count, np.uint32)
+
+
+def coalescing() -> Iterator[StepDiagram]:
+    """Draw the loads of copies and of sums over a matrix."""
+    each = 8
+    names = [f"copy_{kind}<{each}>" for kind in ("contiguous", "block_strided", "groups")]
+    module = load("coalescing", names=names)
+    for step, kernel, says in (
+        ("neighbours", "copy_neighbours", "Each sector serves eight lanes, and every byte is used."),
+        ("neighbours in any order", "copy_any_order", "The lines cross, and the sectors are the same four."),
+        ("8 a thread, contiguous", f"copy_contiguous<{each}>", "Each lane pays for a sector of its own."),
+        ("8 a thread, block-strided", f"copy_block_strided<{each}>", "In each round the lanes are neighbours again."),
+        ("8 a thread, 16 bytes a load", f"copy_groups<{each}>", "Two lanes fill a sector, and every byte is used."),
+    ):
+        launch = record(module[kernel][2, 256].bind(_words(), _words(), 2048))
+        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
+    for step, kernel, says in (
+        ("a thread for each column", "sum_columns", "Lanes that walk down columns side by side share sectors."),
+        ("a thread for each row", "sum_rows", "Lanes that are a row apart share none."),
+        ("a warp for each row", "sum_rows_by_warps", "A warp that walks along a row shares sectors again."),
+    ):
+        launch = record(module[kernel][1, 64].bind(_words(), _words(), 64, 64, 64))
+        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
+
+
+def stride_and_offset() -> Iterator[StepDiagram]:
+    """Draw the loads of a copy with a stride, and of one with an offset."""
+    module = load("stride_and_offset")
+    for kind, amount, says in (
+        ("stride", 1, "Neighbouring elements fill four sectors."),
+        ("stride", 2, "Every other word of eight sectors is moved and not used."),
+        ("stride", 8, "Each element lies in a sector of its own. A larger stride costs no more sectors."),
+        ("offset", 1, "The warp starts inside a sector, and ends in a fifth one."),
+        ("offset", 8, "An offset of a whole sector costs nothing."),
+    ):
+        launch = record(module[f"copy_{kind}"][2, 64].bind(_floats(), _floats(), 128, amount))
+        yield StepDiagram.of(f"{kind} {amount}", says, access_diagram(launch, operation="load"))
+
+
+def transpose() -> Iterator[StepDiagram]:
+    """Draw the stores of the transposes, and the tile that is read by columns."""
+    tiles = ["transpose_tile<0>", "transpose_tile<1>"]
+    module = load("transpose", names=tiles)
+
+    def run(kernel: str, block: tuple[int, int] = (32, 8)) -> LaunchProfile:
+        side = 64
+        return record(module[kernel][(2, 2), block].bind(_floats(), _floats(), side, side))
+
+    yield StepDiagram.of(
+        "plain copy",
+        "A row of the output is written by neighbouring lanes.",
+        access_diagram(run("copy_plain"), operation="store"),
+    )
+    yield StepDiagram.of(
+        "naive",
+        "Each lane writes to another row, which is another sector.",
+        access_diagram(run("transpose_naive"), operation="store"),
+    )
+    for step, kernel, padding, says in (
+        ("tile", tiles[0], 0, "The column that a warp reads lies in one bank."),
+        ("tile, padded by one", tiles[1], 1, "With rows one word longer, the same column lies in 32 banks."),
+    ):
+        launch = run(kernel)
+        title = f"The tile of {kernel} and the column that a warp loads"
+        yield StepDiagram.of(step, says, tile_diagram(launch, 32, 32 + padding, 32, title))
+        yield StepDiagram.of(
+            step,
+            "The bank serves one word after another." if padding == 0 else "All banks serve a word at once.",
+            access_diagram(launch, operation="load", space="shared"),
+        )
+
+
+def bank_conflicts() -> Iterator[StepDiagram]:
+    """Draw the reads with the strides of the stop."""
+    kernel = load("bank_conflicts")["read_stride"]
+    for step, stride, says in (
+        ("stride 1", 1, "Each lane reads from a bank of its own."),
+        ("how many ways", 2, "Two lanes share each even bank, so there are two wavefronts."),
+        ("how many ways", 3, "A stride of 3 has no factor in common with 32: every bank serves one lane."),
+        ("how many ways", 32, "All lanes need different words of one bank."),
+        ("how many ways", 0, "One word serves all lanes at once: a broadcast is not a conflict."),
+    ):
+        launch = record(kernel[1, 1024].bind(_words(), stride, 8))
+        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="shared"))
+
+
+def divergence() -> Iterator[StepDiagram]:
+    """Draw which lanes are active in the functions and in the sides of a branch."""
+    instances = ["choose<ByLane>", "choose<ByWarp>", "sides<Even>", "select<Even>"]
+    module = load("divergence", names=instances)
+    for step, kernel, says in (
+        ("8 functions, by lane", instances[0], "The warp executes eight functions, with four lanes each."),
+        ("8 functions, by warp", instances[1], "The warp agrees on one function, and all lanes execute it."),
+        ("two sides of an if", instances[2], "The two sides take turns, each with half of the lanes."),
+    ):
+        launch = record(module[kernel][1, 256].bind(_floats(), _floats(), 256, 32))
+        yield StepDiagram.of(step, says, divergence_diagram(launch))
+    launch = record(module[instances[3]][1, 256].bind(_floats(), _floats(), 256))
+    yield StepDiagram.of("x % 2, selected", "The lanes select a factor and stay together.", divergence_diagram(launch))
+
+
+def reduction() -> Iterator[StepDiagram]:
+    """Draw the atomics at one address, and the tree of shuffles."""
+    module = load("reduction")
+    launch = record(module["sum_atomic"][1, 256].bind(_floats(), _floats(1), 256))
+    yield StepDiagram.of(
+        "an atomic an element",
+        "All lanes want the same four bytes, so the additions to it follow one another.",
+        access_diagram(launch, operation="atomic"),
+    )
+    launch = record(module["sum_block"][1, 256].bind(_floats(), _floats(1), 256))
+    yield StepDiagram.of(
+        "an atomic a block",
+        "After five shuffles, lane 0 has the sum of the warp.",
+        tree_diagram(shuffled(launch), "The tree of shuffles in one warp of sum_block", "shuffle"),
+    )
+
+
+def dot_product() -> Iterator[StepDiagram]:
+    """Draw the tree in shared memory and the tree of shuffles."""
+    module = load("dot_product")
+    launch = record(module["dot_tree"][1, 32].bind(_floats(), _floats(), _floats(1), 32))
+    yield StepDiagram.of(
+        "tree in shared memory",
+        "A barrier separates the steps. Half of the threads that added in one step wait in the next.",
+        tree_diagram(
+            shared(launch), "The tree of dot_tree in a block of 32 threads, with a barrier after each step", "step"
+        ),
+    )
+    launch = record(module["dot_warps"][1, 256].bind(_floats(), _floats(), _floats(1), 256))
+    yield StepDiagram.of(
+        "shuffles, atomic a warp",
+        "The same tree without shared memory: a shuffle reads another lane's register.",
+        tree_diagram(shuffled(launch), "The tree of shuffles of dot_warps", "shuffle"),
+    )
+
+
+def histogram() -> Iterator[StepDiagram]:
+    """Draw the atomics on counters in global and in shared memory."""
+    module = load("histogram", names=["histogram_atomic<10>", "histogram_shared<10>"])
+    values = cuda.to_device(np.random.default_rng(3).random(256, np.float32))
+    for step, kernel, space, says in (
+        ("global atomics", "histogram_atomic<10>", "global", "Ten counters share two sectors, and lanes meet there."),
+        ("shared memory", "histogram_shared<10>", "shared", "Lanes that add to one counter take turns, in one bank."),
+    ):
+        launch = record(module[kernel][1, 256].bind(values, _words(11), None, 256))
+        yield StepDiagram.of(step, says, access_diagram(launch, operation="atomic", space=space))
+
+
+def matmul() -> Iterator[StepDiagram]:
+    """Draw the loads of a and of b."""
+    module = load("matmul", names=["matmul_tile<16>"])
+    a, b, c = (_floats() for _ in range(3))
+    launch = record(module["matmul_elements"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
+    loads = [access_diagram(launch, operation="load", occurrence=at) for at in range(2)]
+    for diagram in sorted(loads, key=lambda diagram: diagram.caption):
+        says = (
+            "The lanes of a row need one element of a: a warp's two rows touch two sectors, and use a word of each."
+            if diagram.caption.startswith("2 sectors, 8 of 64 bytes")
+            else "The elements of b are neighbours, and both rows of the warp need the same ones."
+        )
+        yield StepDiagram.of("a thread an element", says, diagram)
+    launch = record(module["matmul_tile<16>"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
+    yield StepDiagram.of(
+        "tiles of 16 x 16",
+        "A warp loads two rows of a tile, whose bytes it uses all.",
+        access_diagram(launch, operation="load", space="global"),
+    )
+
+
+def constant_memory() -> Iterator[StepDiagram]:
+    """Draw look-ups in a table in constant memory and in shared memory."""
+    module = load("constant_memory", names=["polynomial_global<4>"])
+    launch = record(module["polynomial_global<4>"][1, 256].bind(_floats(), _floats(4), _floats(), 256))
+    yield StepDiagram.of(
+        "global memory",
+        "All lanes load one coefficient, which is 4 of the 32 bytes that are moved.",
+        access_diagram(launch, operation="load", occurrence=1),
+    )
+    launch = record(module["look_up_constant"][1, 256].bind(_words(), 32, 1))
+    yield StepDiagram.of(
+        "constant table, 32 words",
+        "The lanes ask for 32 words. The constant cache serves one address at a time, so these are 32 requests.",
+        access_diagram(launch, operation="load", space="const"),
+    )
+    launch = record(module["look_up_shared"][1, 256].bind(_words(), _words(), 32, 1))
+    yield StepDiagram.of(
+        "shared table, 32 words",
+        "The same 32 words lie in 32 banks, which serve them at once.",
+        access_diagram(launch, operation="load", space="shared"),
+    )
+
+
+def textures() -> Iterator[StepDiagram]:
+    """Draw the loads of a rotated row of pixels, and of a rotated patch."""
+    image = texture.Image(load("texture"), np.zeros((64, 64), np.float32), 64)
+    for step, says in (
+        ("plain loads", "A warp of 32 x 1 pixels reads along a slope, through many rows of the image."),
+        ("plain, 8 x 4 warps", "A patch of 8 x 4 pixels stays closer together, and touches fewer sectors."),
+    ):
+        launch = record(image.launch(texture.WAYS[step], texture.SHOWN_ANGLE), 10)
+        yield StepDiagram.of(step, says, access_diagram(launch, operation="load"))
+
+
+def heat() -> Iterator[StepDiagram]:
+    """Draw the cells that a block reads and computes."""
+    rows, columns = 32, 96
+    plates = [cuda.zeros((rows, columns), np.float32) for _ in range(2)]
+    launch = load("heat")["heat_tiled"][(3, 4), (32, 8)].bind(*plates, rows, columns, 0.1)
+    # The block in the middle of the second row of blocks.
+    block, warps = 1 * 3 + 1, 8
+    loaded, stored = footprint(launch, range(block * warps, (block + 1) * warps), *plates)
+    yield StepDiagram.of(
+        "through a tile",
+        "The block loads its tile and a rim of one cell, which its neighbours compute.",
+        halo_diagram(loaded, stored, "What one block of heat_tiled reads and computes", "The block"),
+    )
+
+
+def halo() -> Iterator[StepDiagram]:
+    """Draw the rows of a strip, and when the halo travels."""
+    rows, columns = 8, 64
+    plates = [cuda.zeros((rows, columns), np.float32) for _ in range(2)]
+    launch = load("halo")["heat_strip"][(1, 1), (32, 8)].bind(*plates, rows, columns, 0.1)
+    loaded, stored = footprint(launch, range(8), *plates)
+    yield StepDiagram.of(
+        "one strip",
+        "The first and the last row come from the neighbours' strips.",
+        halo_diagram(loaded, stored, "What heat_strip reads and computes of a strip of 8 rows", "The device"),
+    )
+    yield from _timelines(
+        "halo",
+        {"overlap": ("overlapped", "The rows travel while the inside is computed.", "Kernels and copies of one strip")},
+    )
+
+
+def local() -> Iterator[StepDiagram]:
+    """Draw stores to local memory, with indices that are the same and that differ between lanes."""
+    module = load("local_memory")
+    groups = 256
+    for case, says in (
+        ("same", "All lanes have the same index, so that their words lie side by side."),
+        ("random", "Lanes with different indices touch sectors of their own."),
+    ):
+        values = cuda.to_device(local_memory.make_values(groups)[case])
+        launch = record(module["count_by_value"][1, 256].bind(values, _words(256 * local_memory.COUNTERS), groups))
+        loads = access_diagram(launch, operation="load", space="local")
+        yield StepDiagram.of("value as the index", says, loads)
+
+
+def streams() -> Iterator[StepDiagram]:
+    """Draw the copies and kernels of the recorded run."""
+    yield from _timelines(
+        "streams",
+        {
+            "2-streams": (
+                "2 streams, depth-first",
+                "Copies in both directions and kernels overlap, whatever the order of the calls.",
+                "Two streams on a device with an engine for each direction",
+            ),
+            "model-one-engine": (
+                "a model of the device",
+                "With one engine for copies, the order of the calls decides.",
+                "Four streams in the model of a device with one engine for copies",
+            ),
+        },
+    )
+
+
+def _timelines(stop: str, steps: Mapping[str, tuple[str, str, str]]) -> Iterator[StepDiagram]:
+    """Yield recorded timelines of a stop: by their names, the steps, what they say and their titles."""
+    known = recorded.stop(stop)
+    for picture in recorded.result(known).pictures if known else ():
+        if isinstance(picture, Timeline) and picture.name in steps:
+            step, says, title = steps[picture.name]
+            yield StepDiagram.of(step, says, timeline_diagram(picture, title))
+
+
+DIAGRAMS: Mapping[str, Callable[[], Iterator[StepDiagram]]] = {
+    "coalescing": coalescing,
+    "stride_and_offset": stride_and_offset,
+    "transpose": transpose,
+    "bank_conflicts": bank_conflicts,
+    "divergence": divergence,
+    "reduction": reduction,
+    "dot_product": dot_product,
+    "histogram": histogram,
+    "matmul": matmul,
+    "constant_memory": constant_memory,
+    "texture": textures,
+    "heat": heat,
+    "halo": halo,
+    "local_memory": local,
+    "streams": streams,
+}
