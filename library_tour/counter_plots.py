@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from . import counters
-from .figures import figure, row_labels, save
+from .figures import differ, figure, row_labels
 from .report import number, text_of
-from .stop import Result, Row
+from .stop import Panels, Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,11 +22,8 @@ FULL = {"load efficiency": 1.0, "store efficiency": 1.0, "active lanes": 32.0}
 PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 
 
-def draw_counters(
-    name: str, heading: str, result: Result, folder: Path, width: float, formats: Sequence[str]
-) -> list[Path]:
-    """Draw what was counted of the rows of each table and what their calls do; return the files, none without any."""
-    files = []
+def counted_panels(result: Result) -> Iterator[Panels]:
+    """Yield what was counted of the rows of each table, and what their calls do, where the rows differ."""
     for place, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
         of_table = f": {table.rstrip(':')}" if table else ""
         for kind, source, panels in (
@@ -35,25 +31,21 @@ def draw_counters(
             ("counters", "Counted, not timed", _panels(rows)),
         ):
             if panels:
-                stem = f"{name}-{kind}" + (f"-{place}" if place > 1 else "")
-                files += save(draw_panels(heading, source + of_table, panels, width), folder / stem, formats)
-    return files
+                yield Panels(kind + (f"-{place}" if place > 1 else ""), source + of_table, panels)
 
 
 def _work(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """Return what the rows' calls do, by its kinds."""
     works = dict(zip(row_labels(rows), (row.work for row in rows), strict=True))
-    return {
+    kinds = {
         kind: {label: work[kind] for label, work in works.items() if kind in work}
         for kind in dict.fromkeys(kind for work in works.values() for kind in work)
     }
+    return {kind: values for kind, values in kinds.items() if differ(values.values())}
 
 
 def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """Return the columns to be drawn, with the rows' values, first those of the table.
-
-    Zeros alone are left out, and beside the table's columns what is full in every row.
-    """
+    """Return the columns in which rows differ, with the rows' values, first those of the table."""
     own = [column for row in rows for column in row.values if column in counters.COLUMNS]
     labels = row_labels(rows)
     panels: dict[str, dict[str, float]] = {}
@@ -63,18 +55,18 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
             value = row.values.get(column, counters.values(row.metrics, [column]).get(column))
             if isinstance(value, (int, float)):
                 found[label] = float(value)
-        full = column not in own and all(value == FULL.get(column) for value in found.values())
-        if any(found.values()) and not full:
+        if differ(found.values()):
             panels[column] = found
     return dict(list(panels.items())[:MOST_PANELS])
 
 
-def draw_panels(title: str, subtitle: str, panels: Mapping[str, Mapping[str, float]], width: float) -> Figure:
-    """Return a figure of panels, each of which has a bar for each label and the numbers behind the bars."""
+def draw_panels(title: str, picture: Panels, width: float) -> Figure:
+    """Return a figure of panels, each of which has a bar for each label and the numbers after the bars."""
+    panels = picture.panels
     labels = list(dict.fromkeys(label for values in panels.values() for label in values))
     across = max(1, min(len(panels), int(width / PANEL_WIDTH)))
     down = -(-len(panels) // across)
-    drawn = figure(title, subtitle, width, 0.6 + down * (AROUND_PANEL + BAR_HEIGHT * len(labels)))
+    drawn = figure(title, picture.about, width, 0.6 + down * (AROUND_PANEL + BAR_HEIGHT * len(labels)))
     axes = drawn.subplots(down, across, sharey=True, squeeze=False).ravel()
     for panel, (column, values) in zip(axes, panels.items(), strict=False):
         _panel(panel, column, [values.get(label) for label in labels])
@@ -95,7 +87,7 @@ def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
             axes.annotate(
                 text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
             )
-    # Room for the numbers behind the bars, which say more than an axis.
+    # Room for the numbers after the bars, which say more than an axis.
     axes.set_xlim(0, 1.7 * (FULL.get(column, max(value or 0.0 for value in values)) or 1.0))
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=8)

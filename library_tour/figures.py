@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "png")
 WIDTH = 7.0  # inches
 TITLE_LETTERS = 12.5  # that an inch holds
+_SEEN = 0.02
 
 
 def save(drawn: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -40,6 +41,12 @@ def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
 def ticks(axis: Axis) -> None:
     """Write an axis' numbers with thousands set apart."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
+def differ(values: Iterable[float]) -> bool:
+    """Tell whether bars of these lengths show a difference: of two percent of the longest one at least."""
+    lengths = list(values)
+    return len(lengths) > 1 and max(lengths) - min(lengths) > _SEEN * max(map(abs, lengths))
 
 
 def row_labels(rows: Sequence[Row]) -> list[str]:

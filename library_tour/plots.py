@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .counter_plots import draw_counters, draw_panels
-from .figures import FORMATS, WIDTH, figure, row_labels, save, ticks
+from .captions import caption, quantity
+from .counter_plots import counted_panels, draw_panels
+from .figures import FORMATS, WIDTH, differ, figure, row_labels, save, ticks
 from .report import number
 from .stop import Bars, Curve, Film, Limit, Panels, Picture, Result, Row, Timeline
 
@@ -50,44 +51,48 @@ def draw(
     width: float = WIDTH,
     *,
     formats: Sequence[str] = FORMATS,
-) -> list[Path]:
-    """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
+) -> dict[Path, str]:
+    """Draw a stop's rates and pictures into `folder`; return the files and their captions, none without a picture.
 
     The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. Where a driver
-    counts instead of timing, the counters are drawn, and what the calls do. `width` is that of each picture in inches,
-    and `formats` are its files' suffixes; films have a width and a format of their own.
+    counts instead of timing, the counters are drawn, and what the calls do. Bars that are all as long are not drawn.
+    `width` is that of each picture in inches, and `formats` are its files' suffixes; films have a width and a format of
+    their own. Without a `title`, which a page has already, the pictures have no heading.
     """
-    heading = f"{name}: {title}"
-    files = []
+    heading = f"{name}: {title}" if title else ""
+    files: dict[Path, str] = {}
     for stem, picture in _pictures(name, result):
         match picture:
             case Curve():
-                files += save(_curve(heading, picture, width), folder / stem, formats)
+                drawn = save(_curve(heading, picture, width), folder / stem, formats)
             case Bars():
-                files += save(_bars(heading, picture, width), folder / stem, formats)
+                drawn = save(_bars(heading, picture, width), folder / stem, formats)
             case Timeline():
-                files += save(_timeline(heading, picture, width), folder / stem, formats)
+                drawn = save(_timeline(heading, picture, width), folder / stem, formats)
             case Panels():
-                files += save(draw_panels(heading, picture.about, picture.panels, width), folder / stem, formats)
+                drawn = save(draw_panels(heading, picture, width), folder / stem, formats)
             case Film():
-                files.append(_film(heading, picture, folder / f"{stem}.gif"))
-    return files + draw_counters(name, heading, result, folder, width, formats)
+                drawn = [_film(heading, picture, folder / f"{stem}.gif")]
+        files |= dict.fromkeys(drawn, caption(picture))
+    return files
 
 
 def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
-    """Yield the pictures and their files' stems, first the rates."""
+    """Yield the pictures and their files' stems: first the rates, last what was counted."""
     limit = result.limit
     if limit is not None and limit.rate is not None:
         rated = [row for row in result.rows if limit.unit in row.values and "of limit" in row.values]
-        if rated:
-            yield name, _rates(limit, rated)
+        if rated and (rates := _with_values(_rates(limit, rated))):
+            yield name, rates
     for picture in result.pictures:
         if drawn := _with_values(picture):
             yield f"{name}-{picture.name}", drawn
+    for panels in counted_panels(result):
+        yield f"{name}-{panels.name}", panels
 
 
 def _with_values(picture: Picture) -> Picture | None:
-    """Return a picture without the lines and bars that have no values, None where it has no others.
+    """Return a picture without the lines and bars that have no values, None where it has no others to tell apart.
 
     What a check has found to be wrong is not timed, and has none.
     """
@@ -97,7 +102,11 @@ def _with_values(picture: Picture) -> Picture | None:
             return replace(picture, lines=lines) if lines else None
         case Bars():
             bars = {label: values for label, values in picture.bars.items() if values}
-            return replace(picture, bars=bars) if bars else None
+            lengths = [value for values in bars.values() for value in values.values()]
+            return replace(picture, bars=bars) if differ(lengths) else None
+        case Panels():
+            panels = {kind: values for kind, values in picture.panels.items() if differ(values.values())}
+            return replace(picture, panels=panels) if panels else None
     return picture
 
 
@@ -122,16 +131,16 @@ def _legend(drawn: Figure, labels: Mapping[str, object], width: float) -> None:
 
 
 def _dashed(line: Limit | None) -> str:
-    """Return what the dashed line is, to be written behind what the axis shows."""
+    """Return what the dashed line is."""
     if line is None or line.rate is None:
         return ""
-    return f" (dashed: {line.name}, {number(line.rate)} {line.unit})"
+    return f"dashed: {line.name}, {number(line.rate)} {line.unit}"
 
 
 def _bars(title: str, picture: Bars, width: float) -> Figure:
     cases = list(dict.fromkeys(case for bars in picture.bars.values() for case in bars))
     height = AROUND_BARS + BAR_HEIGHT * max(2, len(picture.bars) * (len(cases) + 0.3))
-    drawn, axes = _axes(title, picture.unit + _dashed(picture.line), width, height)
+    drawn, axes = _axes(title, _dashed(picture.line), width, height)
     thickness = 0.8 / len(cases)
     for rank, case in enumerate(cases):
         places = [place + thickness * (rank - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
@@ -152,14 +161,15 @@ def _bars(title: str, picture: Bars, width: float) -> Figure:
     if picture.line is not None and picture.line.rate is not None:
         axes.axvline(picture.line.rate, **(LIMIT | {"zorder": 3}))
     axes.margins(x=0.03)
+    axes.set_xlabel(quantity(picture.unit).removeprefix("the "), fontsize=9)
     ticks(axes.xaxis)
     _legend(drawn, dict.fromkeys(cases), width)
     return drawn
 
 
 def _curve(title: str, curve: Curve, width: float) -> Figure:
-    alone = f", {next(iter(curve.lines))}" if len(curve.lines) == 1 else ""
-    drawn, axes = _axes(title, curve.y + alone + _dashed(curve.line), width, 4.2)
+    alone = next(iter(curve.lines)) if len(curve.lines) == 1 else ""
+    drawn, axes = _axes(title, "; ".join(filter(None, (alone, _dashed(curve.line)))), width, 4.2)
     for rank, (label, points) in enumerate(curve.lines.items()):
         x, y = zip(*points, strict=True)
         # Lines that coincide are seen, since each is narrower than the ones beneath it.
@@ -171,6 +181,7 @@ def _curve(title: str, curve: Curve, width: float) -> Figure:
         axes.axhline(curve.line.rate, **LIMIT)
     _scale(axes, curve)
     axes.set_xlabel(curve.x, fontsize=9)
+    axes.set_ylabel(quantity(curve.y).removeprefix("the "), fontsize=9)
     axes.grid(alpha=0.3)
     _legend(drawn, curve.lines, width)
     return drawn
@@ -228,7 +239,7 @@ def _timeline(title: str, timeline: Timeline, width: float) -> Figure:
     axes.set_yticks(range(len(timeline.lanes)), list(timeline.lanes))
     axes.invert_yaxis()
     axes.set_xlim(left=0)
-    axes.set_xlabel(timeline.unit, fontsize=9)
+    axes.set_xlabel(quantity(timeline.unit).removeprefix("the "), fontsize=9)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     ticks(axes.xaxis)
@@ -252,10 +263,12 @@ def _film(title: str, film: Film, path: Path) -> Path:
         scale.set_ticks(list(film.levels.values()), labels=list(film.levels))
     else:
         scale.set_label(film.scale)
+    for label, (x, y) in film.labels.items():
+        axes.text(x, y, label, color="white", fontsize=14, horizontalalignment="center", verticalalignment="center")
     images = []
-    for frame, caption in zip(film.frames, film.captions, strict=True):
+    for frame, moment in zip(film.frames, film.captions, strict=True):
         plane.set_data(frame)
-        axes.set_title(caption, fontsize=9)
+        axes.set_title(moment, fontsize=9)
         canvas.draw()
         images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
     images[0].save(path, save_all=True, append_images=images[1:], duration=FILM_MS, loop=0)

@@ -111,7 +111,8 @@ class Film:
     """Pictures one after the other, each a plane of numbers in a common range.
 
     `captions` say what each frame shows, such as its time. `scale` says what the numbers are; where only some of them
-    mean something, `levels` names these instead.
+    mean something, `levels` names these instead. `labels` are words on the frames, with the column and row of their
+    middle.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Film:
     captions: Sequence[str]
     scale: str = ""
     levels: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

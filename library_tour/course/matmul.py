@@ -66,10 +66,10 @@ CHECKED, INNER = 125, 63
 # Rows of the matrices that one block, or a loop in Python, multiplies: a block has at most 1,024 threads.
 ONE_BLOCK = 32
 CURVE_LEAST, LONGEST_MS = 256, 100
-# The film of the phases: rows of the matrices, rows of a tile, frames per moment. The brightness of an element in
-# memory, in shared memory, and while it is multiplied.
+# The film of the phases: rows of the matrices, rows of a tile, frames per moment, and a brightness for each state of an
+# element. The brightnesses are evenly spaced.
 PHASES_SIDE, PHASES_TILE, HOLD = 4, 2, 5
-ELEMENT, SHARED, MULTIPLIED = 0.2, 0.6, 0.9
+ELEMENT, SUMMED, SHARED, MULTIPLIED, DONE = 0.2, 0.4, 0.6, 0.8, 1.0
 
 Floats = NDArray[np.float32]
 Operands = tuple[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray]
@@ -256,8 +256,8 @@ def last_rate(curve: Curve, name: str) -> dict[str, float]:
 def phases(side: int, tile: int) -> Film:
     """Draw the elements that the first block of a tiled product reads and computes, one phase after another.
 
-    A frame has a at the lower left, b at the upper right and c at the lower right. Elements in shared memory are
-    bright, those that the current step multiplies are brightest, and c brightens with the fraction of its sums that is
+    A frame has a at the lower left, b at the upper right and c at the lower right. The color of an element is its state:
+    in device memory, in shared memory, or multiplied in the current step. For c it tells whether the sum has begun or is
     done.
     """
     offset = side + 1
@@ -269,11 +269,21 @@ def phases(side: int, tile: int) -> Film:
         loaded[offset : offset + tile, shared] = loaded[shared, offset : offset + tile] = SHARED
         for step in range(first - 1, first + tile):
             frame = loaded.copy()
-            done = (step + 1) / side
-            frame[offset : offset + tile, offset : offset + tile] = ELEMENT + (1 - ELEMENT) * done
+            state = DONE if step + 1 == side else SUMMED if step >= 0 else ELEMENT
+            frame[offset : offset + tile, offset : offset + tile] = state
             if step >= first:  # the first frame of a phase shows the tiles after the barrier
                 frame[offset : offset + tile, step] = frame[step, offset : offset + tile] = MULTIPLIED
             frames += [frame] * HOLD
-            captions += [f"phase {first // tile + 1}: {f'step {step - first + 1}' if step >= first else 'load'}"] * HOLD
-    levels = {"in memory": ELEMENT, "in shared memory": SHARED, "multiplied now": MULTIPLIED, "c, done": 1.0}
-    return Film("phases", frames, captions, levels=levels)
+            moment = f"step {step - first + 1}" if step >= first else "load the tiles"
+            added = f"{step + 1} of {side} products are added to each sum"
+            captions += [f"phase {first // tile + 1}: {moment}; {added}"] * HOLD
+    levels = {
+        "in memory": ELEMENT,
+        "c, being summed": SUMMED,
+        "in shared memory": SHARED,
+        "multiplied now": MULTIPLIED,
+        "c, done": DONE,
+    }
+    middle = (side - 1) / 2
+    labels = {"a ↓": (middle, side - 1), "b →": (side - 1, middle), "c ↘": (side, side)}
+    return Film("phases", frames, captions, levels=levels, labels=labels)

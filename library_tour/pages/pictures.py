@@ -23,13 +23,13 @@ def available() -> bool:
     return True
 
 
-def addresses(name: str, title: str, result: Result) -> dict[str, str]:
-    """Return the pictures of a stop's result, by their files' names: addresses that hold the images themselves."""
+def addresses(name: str, result: Result) -> list[tuple[str, str]]:
+    """Return the pictures of a stop's result as addresses that hold the images themselves, with their captions."""
     if not available():
-        return {}
+        return []
     with tempfile.TemporaryDirectory() as folder:
-        files = plots.draw(name, title, result, Path(folder), formats=("svg",))
-        return {
-            file.stem: f"data:{TYPES[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}"
-            for file in files
-        }
+        files = plots.draw(name, "", result, Path(folder), formats=("svg",))
+        return [
+            (f"data:{TYPES[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}", caption)
+            for file, caption in files.items()
+        ]

@@ -95,7 +95,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
         size = f" The size is {known['size']:,}." if known and known["size"] else ""
         yield f"{_text(recorded.machine())}.{size}{_limit(result)}"
         yield from _tables(result)
-        yield from _pictures(name, stop.TITLE, result, folder)
+        yield from _pictures(name, result, folder)
     if of:
         yield f"## {lesson.LOOK_AT}"
         yield links.link(_list(of.look_at))
@@ -172,10 +172,11 @@ def _text(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
 
 
-def _pictures(name: str, title: str, result: Result, folder: Path) -> Iterator[str]:
+def _pictures(name: str, result: Result, folder: Path) -> Iterator[str]:
     if available():
-        for file in plots.draw(name, title, result, folder / PICTURES, formats=("svg",)):
-            yield f"![{_text(file.stem)}: {_text(title)}]({PICTURES}/{file.name})"
+        for file, caption in plots.draw(name, "", result, folder / PICTURES, formats=("svg",)).items():
+            yield f"![{_text(caption)}]({PICTURES}/{file.name})"
+            yield f"*{_text(caption)}*"
 
 
 def _exercises(stop: str, links: Links) -> Iterator[str]:

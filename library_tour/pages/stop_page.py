@@ -136,10 +136,9 @@ def _pictures(done: Outcome, machine: str, before: Result | None) -> Iterator[st
         return
     shown = False
     for name, result in ((machine, done.result), (recorded.machine(), before)):
-        found = addresses(done.name, done.title, result) if result else {}
-        for stem, address in found.items():
-            label = escape(f"{stem}, {name}")
-            yield f'<figure><img src="{address}" alt="{label}"><figcaption>{label}</figcaption></figure>'
+        for address, caption in addresses(done.name, result) if result else ():
+            label = escape(f"{caption} {name}.")
+            yield f'<figure><img src="{address}" alt="{escape(caption)}"><figcaption>{label}</figcaption></figure>'
             shown = True
     if not shown:
         yield "<p>This stop draws none.</p>"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from library_tour import counter_plots, plots, roofline
+from library_tour import plots, roofline
 from library_tour.roofline import Card, Kernel, kernels_of
 from library_tour.stop import Result, Row
 from tests.tour import outcomes
@@ -24,55 +24,64 @@ def figures(monkeypatch):
         drawn.append(figure)
         return [stem.with_suffix(".png")]
 
-    for module in (counter_plots, plots, roofline):
+    for module in (plots, roofline):
         monkeypatch.setattr(module, "save", keep)
     return drawn
 
 
-def counted(name: str, **values: float) -> Row:
-    return Row(name, values, metrics={LOADS: 10, SECTORS: 40, "smsp__inst_executed.sum": 7})
+def counted(name: str, instructions: int = 7, **values: float) -> Row:
+    return Row(name, values, metrics={LOADS: 10, SECTORS: 40, "smsp__inst_executed.sum": instructions})
 
 
 def labels(axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
+PER_LOAD = {"sectors/load": 4.0}
 FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
 
 
 @pytest.mark.parametrize(
-    ("row", "shown"),
+    ("rows", "shown"),
     [
         # First the columns of the table.
-        (counted("a", **{"sectors/load": 4.0}), ["sectors/load", "instructions"]),
-        (Row("a", {"conflicts": 0, "loads": 3}), ["loads"]),
-        # A share of 1 is shown only where the table has it.
-        (Row("a", {"loads": 10}, metrics=FULL), ["loads"]),
-        (Row("a", {"loads": 10, "load efficiency": 1.0}, metrics=FULL), ["loads", "load efficiency"]),
+        ([counted("a", **PER_LOAD), counted("b", 9, **{"sectors/load": 8.0})], ["sectors/load", "instructions"]),
+        # Bars that are all as long say nothing.
+        ([counted("a", **PER_LOAD), counted("b", 9, **PER_LOAD)], ["instructions"]),
+        ([Row("a", {"conflicts": 0, "loads": 3}), Row("b", {"conflicts": 0, "loads": 5})], ["loads"]),
+        ([Row("a", {"loads": 10}, metrics=FULL), Row("b", {"loads": 20}, metrics=FULL)], ["loads"]),
     ],
 )
-def test_what_was_counted_is_drawn_column_by_column_but_no_zeros(figures, tmp_path, row, shown):
-    files = plots.draw("idea", "What it shows", Result([row]), tmp_path)
-    assert [file.name for file in files] == ["idea-counters.png"]
+def test_columns_are_drawn_in_which_rows_differ(figures, tmp_path, rows, shown):
+    [(file, caption)] = plots.draw("idea", "What it shows", Result(rows), tmp_path).items()
+    assert file.name == "idea-counters.png"
     assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == shown
+    assert caption == f"Counted, not timed: the bars show {' and '.join(shown)} for a and b."
+
+
+def test_where_all_rows_are_alike_nothing_is_drawn(tmp_path):
+    alike = [counted("a", **PER_LOAD), counted("b", **PER_LOAD)]
+    assert plots.draw("idea", "", Result(alike), tmp_path) == {}
+    assert plots.draw("idea", "", Result(alike[:1]), tmp_path) == {}
 
 
 def test_nothing_counted_is_no_picture_and_without_kernels_there_is_no_roofline(tmp_path):
-    assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == []
+    assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == {}
     assert roofline.draw_roofline([], tmp_path, CARD) == []
 
 
 def test_every_table_and_what_the_calls_do_have_pictures_of_their_own(figures, tmp_path):
     copies = [Row("copy", work={"bytes": 4096, "calls": 2}), Row("fill", work={"bytes": 0})]
-    tables = {"Others:": [counted("a")], "Words": [Row("b", {"kind": "none"})]}
-    files = plots.draw("idea", "", Result([counted("kernel"), *copies], tables=tables), tmp_path)
+    tables = {"Others:": [counted("a"), counted("b", 9)], "Words": [Row("b", {"kind": "none"})]}
+    rows = [counted("kernel"), counted("other", 8), *copies]
+    files = plots.draw("idea", "", Result(rows, tables=tables), tmp_path)
     assert [file.name for file in files] == ["idea-work.png", "idea-counters.png", "idea-counters-2.png"]
     work, first, second = figures
     assert "What the calls do, not timed" in work.get_suptitle()
-    assert [axes.get_title(loc="left") for axes in work.axes] == ["bytes", "calls"]
+    assert [axes.get_title(loc="left") for axes in work.axes] == ["bytes"]
     assert labels(work.axes[0]) == ["copy", "fill"]
     assert [text.get_text() for text in work.axes[0].texts] == ["4,096", "0"]
-    assert labels(first.axes[0]) == ["kernel"]
+    assert labels(first.axes[0]) == ["kernel", "other"]
     assert "Counted, not timed: Others" in second.get_suptitle()
 
 

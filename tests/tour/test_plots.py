@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from library_tour import plots
+from library_tour import captions, plots
+from library_tour.course import matmul
 from library_tour.stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
@@ -55,8 +56,38 @@ def test_a_legend_lies_below_the_axes_and_a_line_that_another_one_covers_is_wide
 def test_one_thing_alone_has_no_legend_and_is_named_in_the_title(drawn, line):
     figure = drawn(Curve("growth", "x", "GB/s", {"copied": [(1, 1), (2, 2)]}, line=line))
     assert not figure.legends
-    assert "GB/s, copied" in figure.get_suptitle()
-    assert ("(dashed: read, 4.00 GB/s)" in figure.get_suptitle()) == (line is not None)
+    assert "copied" in figure.get_suptitle()
+    assert ("dashed: read, 4.00 GB/s" in figure.get_suptitle()) == (line is not None)
+
+
+def test_axes_name_their_quantities_and_a_page_that_has_the_heading_gets_none(drawn, tmp_path, monkeypatch):
+    axes = drawn(Curve("growth", "size in bytes", "GB/s", {"copied": [(1, 1), (2, 2)]})).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("size in bytes", "rate in GB/s")
+    assert drawn(BARS).axes[0].get_xlabel() == "rate in GB/s"
+    assert "What it shows" in drawn(BARS).get_suptitle()
+    figures = []
+    monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
+    plots.draw("idea", "", result_of(BARS), tmp_path)
+    assert figures[0].get_suptitle() == "dashed: read, 4,000 GB/s"
+
+
+def test_captions_are_sentences():
+    assert captions.caption(BARS) == (
+        "The bars show the rate in GB/s for a; and b, a long name, in the cases few. "
+        "The dashed line is the limit: read, 4,000 GB/s."
+    )
+    assert captions.caption(COINCIDING) == "The lines show y against x, for first and second."
+    many = Curve("many", "bytes", "ms", {str(number): [(1, 1)] for number in range(9)})
+    assert captions.caption(many) == "The lines show the time in ms against bytes, for 9 lines."
+    film = Film("f", [np.zeros((1, 1))] * 3, ["start", "start", "end"])
+    assert captions.caption(film) == "The film shows 2 moments, from “start” to “end”."
+
+
+def test_bars_that_are_all_as_long_are_not_drawn(tmp_path):
+    same = Bars("cases", "GB/s", {"a": {"few": 3.0}, "b": {"few": 3.01}})
+    assert plots.draw("idea", "", result_of(same), tmp_path) == {}
+    rows = [Row(name, {"GB/s": 5.0, "of limit": 0.5}) for name in "ab"]
+    assert plots.draw("idea", "", Result(rows, Limit("link", rate=10.0)), tmp_path) == {}
 
 
 @pytest.mark.parametrize(("places", "base"), [([1, 3, 4, 16], 2), ([19.3, 524.1, 15513.7, 476607.3], 10)])
@@ -73,7 +104,8 @@ def test_a_curve_below_zero_is_drawn_whole_and_a_timeline_names_its_unit(drawn):
 
 
 def test_a_timed_result_is_drawn_as_bars_and_a_rate_of_less_work_says_so_beside_its_name(drawn):
-    rows = [Row(name, {"cells": cells, "GB/s": 5.0, "of limit": 0.5}) for name, cells in (("a", 50), ("b", 4000))]
+    sizes = {"a": 50, "b": 4000}
+    rows = [Row(name, {"cells": cells, "GB/s": cells / 10, "of limit": 0.5}) for name, cells in sizes.items()]
     figure = drawn(Result([*rows, Row("c", {"ms": 1.0})], Limit("link", rate=10.0)))
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a (50 cells)", "b"]
 
@@ -90,7 +122,7 @@ def test_what_has_no_values_is_left_out(drawn):
 @pytest.mark.parametrize("picture", [Curve("two", "x", "y", {"wrong": []}), Bars("cases", "GB/s", {"wrong": {}})])
 def test_without_values_or_rates_nothing_is_drawn(picture, tmp_path):
     for result in (result_of(picture), Result([Row("a")], Limit("link"))):
-        assert plots.draw("idea", "What it shows", result, tmp_path) == []
+        assert plots.draw("idea", "What it shows", result, tmp_path) == {}
 
 
 def test_each_picture_has_files_of_its_own(tmp_path):
@@ -119,3 +151,16 @@ def test_a_film_is_an_animation_that_tells_the_time_of_every_frame_and_what_its_
     assert plate.get_title() == "after 16 steps"
     assert scale.get_ylabel() == "temperature"
     assert scale.get_ylim() == (0, 1)
+
+
+def test_the_film_of_a_matrix_product_has_a_colour_for_each_state_of_an_element():
+    film = matmul.phases(4, 2)
+    levels = film.levels
+    assert len(set(levels.values())) == len(levels) == 5
+    place = slice(5, 7)
+    states = [set(np.unique(frame[place, place])) for frame in film.frames]
+    half, done = {levels["c, being summed"]}, {levels["c, done"]}
+    assert [state for state in states if state not in (half, done)] == [{levels["in memory"]}] * matmul.HOLD
+    assert states[-1] == done
+    assert all(levels["c, being summed"] not in frame[5:, :4] for frame in film.frames)
+    assert set(film.labels) == {"a ↓", "b →", "c ↘"}

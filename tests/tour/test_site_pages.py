@@ -70,6 +70,7 @@ def test_pictures_lie_beside_the_page(tmp_path):
         pytest.skip("matplotlib is not installed (the extra plot)")
     (tmp_path / site.PICTURES).mkdir()
     result = recorded.result(recorded.stop("transpose"))
-    links = list(site._pictures("transpose", "A title", result, tmp_path))
-    assert links == ["![transpose: A title](pictures/transpose.svg)"]
+    link, caption = site._pictures("transpose", result, tmp_path)
+    assert link == f"![{caption.strip('*')}](pictures/transpose.svg)"
+    assert caption.startswith("*The bars show the rate in GB/s for 8 variants.")
     assert (tmp_path / "pictures" / "transpose.svg").stat().st_size > 1000
