@@ -256,9 +256,9 @@ def last_rate(curve: Curve, name: str) -> dict[str, float]:
 def phases(side: int, tile: int) -> Film:
     """Draw the elements that the first block of a tiled product reads and computes, one phase after another.
 
-    A frame has a at the lower left, b at the upper right and c at the lower right. The color of an element is its state:
-    in device memory, in shared memory, or multiplied in the current step. For c it tells whether the sum has begun or is
-    done.
+    A frame has a at the lower left, b at the upper right and c at the lower right. The color of an element is its
+    state: in device memory, in shared memory, or multiplied in the current step. For c it tells whether the sum has
+    begun or is done.
     """
     offset = side + 1
     frames, captions = [], []

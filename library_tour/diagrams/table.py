@@ -256,6 +256,30 @@ def heat() -> Iterator[StepDiagram]:
         "The block loads its tile and a rim of one cell, which its neighbours compute.",
         halo_diagram(loaded, stored, "What one block of heat_tiled reads and computes", "The block"),
     )
+    yield from _timelines(
+        "heat",
+        {
+            "overlap": (
+                "film: overlapped",
+                "Copies and writes of frames overlap the steps of the plate.",
+                "Steps, copies of frames and writes to the file",
+            )
+        },
+    )
+
+
+def managed() -> Iterator[StepDiagram]:
+    """Draw a prefetch beside a kernel."""
+    yield from _timelines(
+        "managed",
+        {
+            "overlap": (
+                "prefetch beside long kernel",
+                "From the second piece on, a prefetch overlaps the kernel that works on the piece before.",
+                "A prefetch and a long kernel in two streams",
+            )
+        },
+    )
 
 
 def halo() -> Iterator[StepDiagram]:
@@ -332,5 +356,6 @@ DIAGRAMS: Mapping[str, Callable[[], Iterator[StepDiagram]]] = {
     "heat": heat,
     "halo": halo,
     "local_memory": local,
+    "managed": managed,
     "streams": streams,
 }

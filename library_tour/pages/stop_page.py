@@ -44,8 +44,9 @@ def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
         parts.append(_section(lesson.LEARN, _list(of.learn, links)))
         if of.idea:
             parts.append(_section(lesson.IDEA, markdown(links.link(of.idea))))
-        steps_of = _steps(done.name, of, diagrams_of(done.name), links)
-        parts.append(_section(lesson.STEPS, "".join(steps_of)))
+        # An error may have lost the device that the diagrams' kernels would run on.
+        diagrams = () if done.state == "error" else diagrams_of(done.name)
+        parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of, diagrams, links))))
     parts.append(_section("Figures", "".join(_figures(done, machine, before))))
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
     if of:

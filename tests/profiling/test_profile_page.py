@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.profiling import LaunchProfile
 from cudart_py.profiling.advice import advise_on
 from cudart_py.profiling.columns import choose
 from cudart_py.profiling.report.page import profile_page
@@ -75,18 +76,23 @@ def test_advice_has_its_rule_and_the_limits_are_said(html):
     assert "No cache is modelled" in html
 
 
-def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(launches, html, tmp_path):
-    path = tmp_path / "slow.cu"
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The launches with the record of a warp each."""
+    path = tmp_path_factory.mktemp("drawn") / "slow.cu"
     path.write_text(KERNELS)
     module = cuda.compile(path)
     data, out = cuda.to_device(np.ones((64, 64), np.float32)), cuda.empty((64, 64), np.float32)
     with cuda.profile(record_warp=0) as p:
         for name in ("transpose", "tiled"):
             module[name][(2, 2), (32, 32)](out, data, 64)
-    drawn = profile_page(p.launches, "drawn")
+    return p
+
+
+def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(drawn, html):
     pattern = r'id="source-1-(\d+)">(?:(?!id=").)*?</div><div class="row drawn">(.*?</details>)</div></div>'
-    rows = {int(number): row for number, row in re.findall(pattern, drawn, re.DOTALL)}
-    captions = {number: re.findall(r"<summary>.*?: (.*?)</summary>", row) for number, row in rows.items()}
+    rows = dict(re.findall(pattern, profile_page(drawn.launches, "drawn"), re.DOTALL))
+    captions = {int(number): re.findall(r"<summary>(.*?)</summary>", row) for number, row in rows.items()}
     assert set(captions) == {4, 9, 13}
     assert captions[4] == [
         "4 sectors, 128 of 128 bytes used (100 %).",
@@ -94,6 +100,18 @@ def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(launches,
     ]
     assert captions[13][0].startswith("32 wavefronts for 32 words")
     assert "row drawn" not in html
+
+
+def test_a_notebook_has_the_diagrams_of_the_lines_with_advice(drawn, launches):
+    assert "32 sectors, 128 of 1,024 bytes written" in drawn._repr_html_()
+    assert "<svg" not in LaunchProfile._repr_html_(launches[0])
+
+
+@pytest.mark.parametrize("width", [320, 760, 1400])
+def test_open_diagrams_do_not_scroll_the_page_sideways(drawn, chromium, width):
+    page = profile_page(drawn.launches, "drawn").replace('class="drawn"', 'class="drawn" open')
+    assert page.count(" open>") > 3
+    assert chromium.look(page, width)["scrolled"] <= width
 
 
 def test_a_source_without_its_text_has_the_figures_by_line():

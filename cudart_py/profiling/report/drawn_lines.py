@@ -39,7 +39,7 @@ def kernel_diagrams(launches: Iterable[LaunchProfile]) -> list[Diagram]:
 def figures(diagrams: Iterable[Diagram]) -> str:
     """Return diagrams as figures of a page, in a box that scrolls where the window is narrow."""
     return "".join(
-        f'<details class="drawn"><summary>{escape(diagram.title)}: {escape(diagram.caption)}</summary>'
-        f'<div class="scroll">{diagram.svg()}</div></details>'
+        f'<details class="drawn"><summary>{escape(diagram.caption)}</summary>'
+        f'<div style="overflow-x:auto">{diagram.svg()}</div></details>'
         for diagram in diagrams
     )

@@ -54,13 +54,21 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
 
 
 def profile_summary(launches: Sequence[LaunchProfile]) -> str:
-    """Return a piece of HTML for notebooks: the launches, the hottest lines and the advice on them."""
+    """Return a piece of HTML for notebooks: the launches, the hottest lines, the advice on them, and their diagrams."""
     if not launches:
         return "<p>no launches</p>"
     wanted = choose(DEFAULT, ())
     ranked = hot_lines(sources_of(launches))
-    advice = _advice(advise_on(ranked), {}) if ranked else ""
-    return f"<div>{_launches(launches, wanted)}{_hot(ranked[:5], wanted, {}) if ranked else ''}{advice}</div>"
+    if not ranked:
+        return f"<div>{_launches(launches, wanted)}</div>"
+    advice = advise_on(ranked)
+    diagrams = line_diagrams(launches)
+    advised = dict.fromkeys((found.line.source.name, found.line.number) for found in advice)
+    drawn = [diagram for place in advised for diagram in diagrams.get(place, ())]
+    return (
+        f"<div>{_launches(launches, wanted)}{_hot(ranked[:5], wanted, {})}{_advice(advice, {})}"
+        f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
+    )
 
 
 def _explained() -> str:
