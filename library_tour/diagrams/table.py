@@ -16,9 +16,11 @@ from cudart_py.profiling import LaunchProfile, access_diagram, divergence_diagra
 from .. import recorded
 from ..course import local_memory, texture
 from ..device_code import load
+from ..printing import printed
 from ..stop import Timeline
 from .drawn import StepDiagram
 from .halos import footprint, halo_diagram
+from .shuffles import shuffle_diagram
 from .tiles import tile_diagram
 from .timelines import timeline_diagram
 from .trees import shared, shuffled, tree_diagram
@@ -268,6 +270,19 @@ def heat() -> Iterator[StepDiagram]:
     )
 
 
+def debug_print() -> Iterator[StepDiagram]:
+    """Draw which lane each lane reads from in shuffles of a whole warp and of its halves."""
+    widths = {32: "Two lanes have no lane above them to read from.", 16: "Each half of the warp is a group of its own."}
+    module = load("debug_print", names=[f"shuffle_down<{width}>" for width in widths])
+    for width, says in widths.items():
+        with cuda.profile(record_warp=0) as profile:
+            printed(module[f"shuffle_down<{width}>"][1, 32].bind(cuda.zeros(32, np.int32)))
+        [launch] = profile.launches
+        assert launch.warp is not None
+        title = f"__shfl_down_sync by 2 lanes, with a width of {width}"
+        yield StepDiagram.of(f"shuffle, width {width}", says, shuffle_diagram(launch.warp.shuffles[0], width, title))
+
+
 def managed() -> Iterator[StepDiagram]:
     """Draw a prefetch beside a kernel."""
     yield from _timelines(
@@ -303,11 +318,12 @@ def local() -> Iterator[StepDiagram]:
     """Draw stores to local memory, with indices that are the same and that differ between lanes."""
     module = load("local_memory")
     groups = 256
-    for case, says in (
-        ("same", "All lanes have the same index, so that their words lie side by side."),
-        ("random", "Lanes with different indices touch sectors of their own."),
+    random = np.random.default_rng(3).integers(0, local_memory.COUNTERS, 4 * groups, np.uint32)
+    for index, says in (
+        (np.zeros_like(random), "All lanes have the same index, so that their words lie side by side."),
+        (random, "Lanes with different indices touch sectors of their own."),
     ):
-        values = cuda.to_device(local_memory.make_values(groups)[case])
+        values = cuda.to_device(index)
         launch = record(module["count_by_value"][1, 256].bind(values, _words(256 * local_memory.COUNTERS), groups))
         loads = access_diagram(launch, operation="load", space="local")
         yield StepDiagram.of("value as the index", says, loads)
@@ -357,5 +373,6 @@ DIAGRAMS: Mapping[str, Callable[[], Iterator[StepDiagram]]] = {
     "halo": halo,
     "local_memory": local,
     "managed": managed,
+    "debug_print": debug_print,
     "streams": streams,
 }

@@ -65,6 +65,15 @@ def test_a_tree_halves_the_lanes_in_each_step(device, stop):
             assert re.findall(r"adds lane i \+ (\d+)", diagram.text) == ["16", "8", "4", "2", "1"]
 
 
+def test_a_shuffle_stays_within_its_width_and_prints_nothing(device, capfd):
+    rows = [re.findall(r"read from (.*)", diagram.text) for diagram in diagrams_of("debug_print")]
+    assert [of_width[1].split() for of_width in rows] == [
+        ["10", "11", "12", "13", "14", "15", "16", "17"],
+        ["10", "11", "12", "13", "14", "15", "14", "15"],
+    ]
+    assert capfd.readouterr().out == ""
+
+
 def test_a_block_reads_a_rim_of_one_cell(device):
     diagram = diagrams_of("heat")[0]
     assert "computes 256 cells and reads 340: the other 84" in diagram.text

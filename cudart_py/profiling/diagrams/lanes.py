@@ -13,9 +13,9 @@ ROOM = WIDTH - LEFT
 LANE_WIDTH, LANE_HEIGHT = ROOM / LANES, 20
 
 
-def lane_cells(colors: Sequence[str | None], y: float) -> list[str]:
+def lane_cells(colors: Sequence[str | None], y: float, name: str = "lanes") -> list[str]:
     """Return the 32 lanes of a warp as numbered cells at a height; a lane without a colour takes no part."""
-    parts = [label_at(0, y + 14, "lanes", size=12)]
+    parts = [label_at(0, y + 14, name, size=12)]
     for lane, color in enumerate(colors):
         x = LEFT + lane * LANE_WIDTH
         parts.append(box(x, y, LANE_WIDTH, LANE_HEIGHT, color or IDLE))

@@ -107,19 +107,27 @@ def _drawing(access: WarpAccess, sectors: _Sectors) -> tuple[float, list[str]]:
     each = min(_WIDEST, (ROOM - gaps * gap) / len(sectors.numbers))
     x = LEFT + (ROOM - gaps * gap - each * len(sectors.numbers)) / 2
     lines, boxes = [], [label_at(0, top + 15, "sectors", size=12)]
+    labelled = _labelled(len(sectors.numbers))
     for at, number in enumerate(sectors.numbers):
         x += gap if sectors.gap_before(at) else 0
-        lines += [stroke(center_of(lane), LANE_HEIGHT, end, top, sectors.color[number], 1.4)
-                  for lane, end in _ends(sectors, access, number, x, each)]  # fmt: skip
+        for lane, end in _ends(sectors, access, number, x, each):
+            lines.append(stroke(center_of(lane), LANE_HEIGHT, end, top, sectors.color[number], 1.4))
         boxes += _sector(access, sectors, number, x, top, each)
-        few = len(sectors.numbers) <= _LABELLED
-        if few or at % (len(sectors.numbers) // 4) == 0 or at == len(sectors.numbers) - 1:
-            text = f"byte {sectors.offset(number):,}"
-            last = not few and at == len(sectors.numbers) - 1
-            anchor, place = ("end", x + each) if last else ("start", x) if not few else ("middle", x + each / 2)
-            boxes.append(label_at(place, top + _SECTOR_HEIGHT + 13, text, anchor=anchor))
+        if at in labelled:
+            anchor = labelled[at]
+            place = {"start": x, "middle": x + each / 2, "end": x + each}[anchor]
+            boxes.append(label_at(place, top + _SECTOR_HEIGHT + 13, f"byte {sectors.offset(number):,}", anchor=anchor))
         x += each
     return top + _SECTOR_HEIGHT + 20, [*lines, *lane_cells(colors, 0), *boxes]
+
+
+def _labelled(count: int) -> dict[int, str]:
+    """Return the places in a row of sectors that have a label, and how it is aligned; not all have room for one."""
+    if count <= _LABELLED:
+        return dict.fromkeys(range(count), "middle")
+    step = count // 4
+    found = dict.fromkeys(range(0, count - step, step), "start")
+    return {**found, count - 1: "end"}
 
 
 def _ends(sectors: _Sectors, access: WarpAccess, number: int, x: float, each: float) -> list[tuple[int, float]]:
