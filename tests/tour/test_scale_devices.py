@@ -24,7 +24,7 @@ def documented(heading: str) -> list[list[float]]:
 
 def test_the_model_is_that_of_the_guide():
     alone = model.halo_seconds(1, 16384, 16384)["computing"]
-    for gpus, *numbers in documented("| GPUs | strong: computing"):
+    for gpus, *numbers in documented("| GPUs | strong: computation"):
         strong, weak = (model.halo_seconds(int(gpus), rows, 16384) for rows in (16384 / gpus, 16384))
         expected = [1e6 * seconds for seconds in strong.values()]
         expected += [alone / gpus / strong["overlapped"], 1e6 * weak["overlapped"]]
