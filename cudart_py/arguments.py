@@ -5,8 +5,8 @@
 The order is always the same: the call, the argument, the rule, what came, and the remedy where there is one. Other
 arguments that the sentence mentions are in quotes too. Each check takes the name of the call, the name of the argument
 and what came. It returns the value as the package works with it, or raises TypeError for what has the wrong type and
-ValueError for what has the right one and cannot be used. What an argument's own methods raise, such as `__index__`, is
-passed on.
+ValueError for what has the right one and cannot be used. Exceptions of an argument's own methods, such as `__index__`,
+are passed on.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     found = measure(lambda: saxpy[grid, 256](2.0, x, y, n), bytes=12 * n, ceiling="copy")
     print(found)                   # 1.03 ms ± 0.1 %, 4,160 GB/s, 98.4 % of copy (...)
 
-How it measures, and what to look out for, is in `docs/measuring.md`.
+`docs/measuring.md` describes the method and its pitfalls.
 """
 
 from __future__ import annotations

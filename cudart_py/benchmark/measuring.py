@@ -62,13 +62,12 @@ def measure(
 ) -> Measurement:
     """Measure the device's time of the work that a call of `fn()` queues on `stream`.
 
-    `fn` is called without arguments, many times; several functions in a sequence take turns, which keeps
-    L2 from holding one's input when each has another. `bytes` and `flops` are what one call moves and
-    computes. `ceiling` names what to compare with, measured once a process ("copy", "read", "write",
-    "fp32", "fp64"; see `ceilings`), or gives it as a number: bytes a second where `bytes` is given, else
-    operations a second. `flush_l2`: overwrite the L2 cache before each sample. `batch`: calls a sample, by
-    default one, and for work below 50 us so many that a sample lasts about a millisecond; within a batch the
-    cache stays warm.
+    `fn` is called without arguments, many times; several functions in a sequence take turns, which keeps L2 from
+    holding one's input when each has another. `bytes` and `flops` are what one call moves and computes. `ceiling` names
+    the rate to compare with, measured once per process ("copy", "read", "write", "fp32", "fp64"; see `ceilings`), or is
+    a number: bytes per second if `bytes` is given, else operations per second. `flush_l2`: overwrite the L2 cache
+    before each sample. `batch`: calls a sample, by default one, and for work below 50 us so many that a sample lasts
+    about a millisecond; within a batch the cache stays warm.
 
     Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: measure in so many
     new streams, 48 or so, or in fewer where too few are found whose launches are fast; `fn(stream)` is called with

@@ -1,4 +1,4 @@
-"""Measure work beside its peers, which do the same: in turns, so that a change of the machine meets all alike."""
+"""Measure work and its peers alternately, so that a change of the machine affects all equally."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """The pytest plugin: fixtures that measure on the GPU and feed pytest-benchmark, and one for tests of faults.
 
-`gpu_benchmark` measures the device's time of a call, `host_benchmark` what it costs the host. Both take what
-`measure` and `measure_host` take, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and
-hand their samples to its `benchmark` fixture: its storage, its comparison and its JSON work as ever. Rates
-and clocks are in `extra_info`, the GPU and its driver in the machine info, and a table of their own comes at
-the end of the run. What a driver counts instead of timing it is in the table, and in the JSON under "counted".
+`gpu_benchmark` measures the device's time of a call, `host_benchmark` what it costs the host. Both take what `measure`
+and `measure_host` take, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and hand their samples
+to its `benchmark` fixture: its storage, its comparison and its JSON work as ever. Rates and clocks are in `extra_info`,
+the GPU and its driver in the machine info, and a table of their own comes at the end of the run. If a driver counts
+instead of timing, its counters are in the table, and in the JSON under "counted".
 
-`gpu_benchmark(fn, beside={"CuPy": other})` measures others' code for the same work in turns with it. The ratios are in
-the table, and in `extra_info` under "beside".
+`gpu_benchmark(fn, beside={"CuPy": other})` measures another package's code for the same work alternately with it. The
+ratios are in the table, and in `extra_info` under "beside".
 
 `--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
 and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
@@ -322,8 +322,8 @@ class GpuBenchmark(_Benchmark):
     ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record.
 
-        `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
-        left out, such as a library's that is not installed.
+        `beside`: functions that do the same work, by name, which are measured alternately with it; one that is None is
+        skipped, for example if its library is not installed.
         """
         return self._measure(measure, fn, beside, dict(options))
 
@@ -336,8 +336,8 @@ class HostBenchmark(_Benchmark):
     ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record.
 
-        `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
-        left out, such as a library's that is not installed.
+        `beside`: functions that do the same work, by name, which are measured alternately with it; one that is None is
+        skipped, for example if its library is not installed.
         """
         return self._measure(measure_host, fn, beside, dict(options))
 

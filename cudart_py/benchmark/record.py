@@ -80,7 +80,7 @@ class Measurement:
     - `ceiling_name`: which of the measured ceilings that is, such as "copy"; None where it was given as a number.
     - `device`: the name of the device.
     - `counters`: what a driver that profiles counted, a mapping for each launch.
-    - `peers`: what was measured beside it in turns, by name, where a fixture was given `beside`.
+    - `peers`: the peers measured alternately with it, by name, if a fixture was given `beside`.
     """
 
     samples: tuple[float, ...]

@@ -74,8 +74,8 @@ def collect(
 ) -> Samples:
     """Take samples until the median is known well enough or the time is up.
 
-    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each. What is dropped is
-    judged by `guard`, which may have seen other samples before.
+    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each. `guard` decides which
+    samples to drop, and may have seen other samples before.
     """
     guard = ClockGuard() if guard is None else guard
     kept: list[float] = []

@@ -1,10 +1,10 @@
 """Compiled images on disk, so that a source is compiled once and not once a process.
 
-The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/cudart_py` or
-`~/.cache/cudart_py`), or what the environment variable CUDART_PY_CACHE names. One file is one entry:
-images, their signatures and their names, behind a checksum. Entries are written beside their place and moved
-there at once, so that readers and many writers never meet a half-written one; a damaged entry is the
-same as none. What a killed writer left is removed after an hour.
+The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/cudart_py` or `~/.cache/cudart_py`), or
+what the environment variable CUDART_PY_CACHE names. One file is one entry: images, their signatures and their names,
+behind a checksum. Entries are written beside their place and moved there at once, so that readers and many writers
+never meet a half-written one; a damaged entry is the same as none. Files left by a killed writer are removed after an
+hour.
 
 The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
 go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder or an entry that belongs to

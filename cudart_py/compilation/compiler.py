@@ -248,7 +248,7 @@ def _text(request: Request) -> str:
 def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
     """Return an image's PTX with its source as a comment, for the reports of a driver that can show lines.
 
-    `origin` is the program's line that compiled a source that is no file, as ``file:line``, "" for a file.
+    `origin` is the program's line that compiled a source that is not a file, as ``file:line``, "" for a file.
     """
     if not image.source:
         return image.ptx

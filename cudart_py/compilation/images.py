@@ -13,9 +13,9 @@ from .signatures import Parameter, Signature
 class KernelAttributes:
     """The resources and limits of one kernel. Sizes are in bytes.
 
-    A compiled image has the assembler's report: registers, shared and local memory, and spills. What is known only on
-    a device is None there. A loaded kernel has the driver's values (cuFuncGetAttribute), and the report's spills;
-    these are None for one that was loaded from an image.
+    A compiled image has the assembler's report: registers, shared and local memory, and spills. Values that are known
+    only on a device are None there. A loaded kernel has the driver's values (cuFuncGetAttribute), and the report's
+    spills; these are None for one that was loaded from an image.
 
     `local_bytes` has a thread's arrays in local memory and its spilled registers. `spill_store_bytes` and
     `spill_load_bytes` are the bytes of the instructions that store and load those, each counted once, however often it

@@ -1,8 +1,8 @@
 """What to change in a source, its options and its name expressions, so that NVRTC compiles what it refused.
 
 Most sources that it refuses are meant for nvcc and a program of the host. NVRTC compiles the code of the device alone.
-It has no headers of the C and C++ libraries, and takes neither functions of the host nor launches between chevrons.
-What it cannot know is in its log and in the source, from which the sentences for the error are chosen here.
+It has no headers of the C and C++ libraries, and takes neither functions of the host nor launches between chevrons. It
+cannot know this itself, so this module chooses the sentences for the error from its log and the source.
 """
 
 from __future__ import annotations

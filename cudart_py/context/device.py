@@ -174,7 +174,7 @@ class Device:
     def reset_persisting_l2(self) -> None:
         """Make all lines of L2 that persist ordinary again (cuCtxResetPersistingL2Cache).
 
-        How much of L2 is set aside for them is `limits.persisting_l2_cache_size`.
+        `limits.persisting_l2_cache_size` is the size of the part of L2 that is set aside for them.
         """
         with activated(self):
             api.cuCtxResetPersistingL2Cache()

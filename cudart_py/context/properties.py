@@ -85,7 +85,7 @@ class DeviceProperties:
 
     @property
     def memory_bandwidth(self) -> float:
-        """Theoretical bytes a second: two transfers a memory clock over the bus's width."""
+        """The theoretical bandwidth in bytes per second: two transfers of the bus's width per memory clock."""
         return 2 * self.memory_clock_rate * 1e3 * self.memory_bus_width / 8
 
 

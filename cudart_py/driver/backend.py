@@ -84,7 +84,7 @@ class Backend(Protocol):
 
 
 class CudaBackend:
-    """NVIDIA's driver, through `cuda.bindings`. What the hardware does not tell is None here."""
+    """NVIDIA's driver, through `cuda.bindings`. Values that the hardware does not report are None here."""
 
     # A driver rejects the PTX of a newer NVRTC, so that a GPU never gets PTX of ours.
     image_kind: Literal["cubin", "ptx"] = "cubin"

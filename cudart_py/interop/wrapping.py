@@ -1,6 +1,7 @@
 """Arrays of other GPU libraries as ours, without copies: CUDA's array interface, version 3, and DLPack.
 
-DLPack itself is left to cuda.core. What other libraries see of our arrays is part of `DeviceArray`.
+DLPack itself is left to cuda.core. The protocols by which other libraries use this package's arrays are part of
+`DeviceArray`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The arguments of a launch, checked one by one against the C++ signature.
 
-What a launch's packer does not take as it is comes here: numbers of other types, arrays of other libraries, structures,
-and every mistake, which is named with the kernel, the argument's position and its C++ type.
+A launch's packer passes on every value that it cannot pack directly: numbers of other types, arrays of other libraries,
+structures, and every mistake, which the error names with the kernel, the argument's index and its C++ type.
 """
 
 from __future__ import annotations

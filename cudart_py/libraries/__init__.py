@@ -6,7 +6,7 @@
     libraries.fft(x, x)
     u = libraries.solve(a, b)
 
-`import cudart_py` does not import this package. What each function takes is in `docs/libraries.md`.
+`import cudart_py` does not import this package. `docs/libraries.md` describes the arguments of each function.
 """
 
 from __future__ import annotations

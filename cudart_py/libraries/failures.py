@@ -57,9 +57,8 @@ _BY_STATUS: dict[str, type[CudaError]] = {
 def failure(call: str, error: Exception) -> Exception:
     """Make the exception to raise for what a call of the bindings raised.
 
-    What the library answered with a status is a CudaError of the class that the status stands for. A library
-    or driver that is not there is a NotSupportedError that names the extra which installs it. Errors of our own
-    come back as they are.
+    An error status of the library becomes the matching subclass of CudaError. A missing library or driver becomes a
+    NotSupportedError that names the extra that installs it. This package's own errors come back unchanged.
     """
     status = getattr(error, "status", None)
     if isinstance(error, CudaError) or (status is None and not isinstance(error, RuntimeError)):

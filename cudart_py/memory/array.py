@@ -308,7 +308,7 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def _side(self) -> Side:
-        """What a copy has to know of the array; ValueError when closed."""
+        """The array as one end of a copy; ValueError when closed."""
         return Side(self.pointer, self.shape, self.strides, self.dtype, True, self)
 
     def _host_side(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> Side:

@@ -70,7 +70,7 @@ class Profile:
 
     `launches` has them in the order they ran, complete when the `with` has ended. `print(profile)` shows a table:
     32-byte sectors that a warp's load and store of global memory touches, bank conflicts of shared memory, and active
-    lanes an instruction. No cache is modelled: what L1 would serve is counted as sectors all the same.
+    lanes per instruction. Caches are not modelled: accesses that would hit in L1 count as sectors too.
     """
 
     def __init__(self, record_warp: int | None = None) -> None:

@@ -379,7 +379,7 @@ class ExecutableGraph(Handle):
         """Leave a node's work out of later launches, or put it back (cuGraphNodeSetEnabled).
 
         The order among the other nodes stays as it is. `node` is of the graph that this one was instantiated from, and
-        a kernel or a copy. Raises NotSupportedError for a graph with a fill, also inside a child graph or the body of a
+        a kernel or a copy. Raises NotSupportedError for a graph with a fill, even inside a child graph or the body of a
         conditional node: in such graphs NVIDIA's driver leaves out kernels that are enabled.
         """
         call, executable = "ExecutableGraph.set_enabled", self.handle

@@ -101,7 +101,7 @@ def kind_of(native: Any) -> str:
 
 
 def has_fill(graph: Graph) -> bool:
-    """Return whether a graph has a fill, also inside a child graph or the body of a conditional node."""
+    """Return whether a graph has a fill, including those inside child graphs and bodies of conditional nodes."""
     # Drivers do not name the bodies of a conditional node; child graphs have no conditional nodes.
     bodies = [body for condition in graph._conditions for body in condition._bodies]
     return any(_fills(handle) for handle in (graph.handle, *bodies))

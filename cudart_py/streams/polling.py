@@ -22,7 +22,7 @@ async def until(done: Callable[[], bool]) -> None:
 
 
 def ask(done: Callable[[], bool]) -> bool:
-    """Return `done()`, also where another task of the thread is in the middle of a capture, which forbids queries."""
+    """Return `done()`, even while another task of the thread is in the middle of a capture, which forbids queries."""
     if not captures:
         return done()
     with relaxed():

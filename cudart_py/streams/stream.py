@@ -67,8 +67,8 @@ class Stream(StreamBase):
 
         `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream or
         cudaStream_t, also as an int. `device` is the stream's device, by default the one that the driver names
-        (cuStreamGetDevice); for handles of the default streams it is the current one. Raises TypeError for what is
-        no stream.
+        (cuStreamGetDevice); for handles of the default streams it is the current one. Raises TypeError for an object
+        that is not a stream.
         """
         if device is not None:
             arguments.instance("Stream.borrow", "device", device, Device, "a Device or None")
@@ -170,10 +170,9 @@ class Stream(StreamBase):
     def launch_host_function(self, function: Callable[[], object]) -> None:
         """Call a function of the host, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
 
-        It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not
-        even a query. What it raises goes to `sys.unraisablehook`. It is kept until it has run, and as long
-        as the graph where the stream is captured. In asyncio, `await stream` is simpler than a future that
-        it sets.
+        It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not even a
+        query. Its exceptions go to `sys.unraisablehook`. It is kept until it has run, and as long as the graph where
+        the stream is captured. In asyncio, `await stream` is simpler than a future that it sets.
         """
         launch_host_function(self, function)
 
@@ -184,11 +183,10 @@ class Stream(StreamBase):
                 kernel[grid, block, 0, stream](x, y)
             executable = graph.instantiate()
 
-        Streams that wait for an event of this one record into the same graph, and this one must wait for
-        them again before the block ends. What cannot be captured raises CaptureError: synchronising, queries,
-        copies of pageable memory, allocations but those of `graphs.empty`. `mode` says whose calls that may be
-        unsafe during a capture fail: those of every thread, of this one, or none. If the block raises, there is
-        no graph.
+        Streams that wait for an event of this one record into the same graph, and this one must wait for them again
+        before the block ends. Calls that cannot be captured raise CaptureError: synchronising, queries, copies of
+        pageable memory, and allocations except those of `graphs.empty`. `mode` says whose calls that may be unsafe
+        during a capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
         However the block is left, the capture ends; to close the stream inside ends it too.
         """
         return Capturing(self, mode)
@@ -200,8 +198,8 @@ class Stream(StreamBase):
                 stream.add_graph(step)
                 stream.add_graph(step)
 
-        The copy is of the graph as it is now. What it uses is kept alive by both. Raises CaptureError where the stream
-        is not being captured: launch the instantiated graph there.
+        The copy is of the graph as it is now. Both keep the objects of its work alive. Raises CaptureError where the
+        stream is not being captured: launch the instantiated graph there.
         """
         add_graph(self, graph)
 

@@ -17,12 +17,12 @@ class Surface(ArrayObject):
 
     Kernels take it as a `cudaSurfaceObject_t`, which C++ sees as an unsigned long long, and read and write elements of
     type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and so on for two and three dimensions and for layers. There x is
-    in bytes, and a multiple of T's size; y, z and the layer count from 0. What lies outside ends the launch with an
-    error, unless the kernel names another boundary mode: with `cudaBoundaryModeClamp` the nearest element stands for
-    it, with `cudaBoundaryModeZero` zeros are read and writes are dropped.
+    in bytes, and a multiple of T's size; y, z and the layer count from 0. An access outside ends the launch with an
+    error, unless the kernel names another boundary mode: with `cudaBoundaryModeClamp` it goes to the nearest element,
+    with `cudaBoundaryModeZero` reads return zeros and writes are dropped.
 
-    `array` is kept alive. What a kernel has written, textures over the array show to later kernels. The end of a
-    surface, by `close` or with its last reference, waits for all work of the device, since kernels may still use it.
+    `array` is kept alive. Later kernels see a kernel's writes through textures of the array. Closing a surface, by
+    `close` or with its last reference, waits for all work of the device, because kernels may still use it.
 
     Raises TypeError for what is not a CudaArray, ValueError for one without `surface=True`.
     """

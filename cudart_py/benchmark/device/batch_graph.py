@@ -16,9 +16,8 @@ from ...streams.stream import Stream
 def capture_calls(works: Iterator[Callable[[], object]], calls: int, stream: Stream) -> ExecutableGraph | None:
     """Return a graph of so many calls, ready to be launched; None where they cannot be captured in the stream.
 
-    That is so in the legacy default stream, of work that synchronises, allocates or copies pageable memory, and
-    of work that is queued elsewhere. What is queued in other streams beside this one is not noticed: it is not in
-    the graph.
+    That is so in the legacy default stream, of work that synchronises, allocates or copies pageable memory, and of work
+    that is queued elsewhere. Work queued in other streams besides this one goes unnoticed: it is not in the graph.
     """
     try:
         with stream.capture() as graph:

@@ -51,7 +51,7 @@ _Way = Callable[[], object]
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The measured peaks of a device: bytes a second (a copy counts what it reads and writes), operations a second.
+    """The measured peaks of a device: bytes per second (a copy counts bytes read and written), operations per second.
 
     A multiply-add counts as two operations. Tensor cores are not in `fp32` and `fp64`.
     """

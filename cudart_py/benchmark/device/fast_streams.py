@@ -1,9 +1,9 @@
 """Streams whose launches take the device the least time.
 
-What lies between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds,
-in groups of twenty or so as they were made: in one, a launch takes 0.13 us longer. Which groups are slow differs from
-process to process, as if by lot, so that what is measured in one stream is 4 % off for a kernel of 3 us as often as
-not. A kernel that does nothing tells the kinds apart.
+The gap between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds, in
+groups of about twenty in order of creation: in one, a launch takes 0.13 us longer. The slow groups differ from process
+to process, as if at random, so a measurement in one stream is 4 % off for a kernel of 3 us as often as not. An empty
+kernel tells the kinds apart.
 """
 
 from __future__ import annotations

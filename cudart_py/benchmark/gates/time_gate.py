@@ -3,10 +3,10 @@
 A benchmark has one figure: the ratio of its time to a peer's in the same run, where both runs have one
 (`gpu_benchmark(fn, beside=...)`), and else its median time. It may ask for the time in any case, since its peer's time
 varies more than its own (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may hold several runs, each of
-another process or machine: its figure is their median. How much they differ is the noise, and so is what one run's
-samples say of the median. Few runs may agree by chance, so that the noise is at least the median of that of its group
-of benchmarks. A benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than
-three times the noise.
+another process or machine: its figure is their median. The differences between them are noise, and so is the
+uncertainty of the median that one run's samples show. Few runs may agree by chance, so that the noise is at least the
+median of that of its group of benchmarks. A benchmark is slower where its figure exceeds the baseline's by more than
+the limit and by more than three times the noise.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _usual_noise(baseline: Json) -> dict[str | None, float]:
 
 
 def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
-    """Compare what both have; `limit` is 0.05 for five percent. What takes no time at all is left out."""
+    """Compare what both have; `limit` is 0.05 for five percent. A benchmark that takes no time at all is left out."""
     before, found = benchmarks(baseline), []
     usual = _usual_noise(baseline)
     for name, now in benchmarks(run).items():

@@ -1,6 +1,6 @@
 """Orthogonal factorizations of dense matrices, and what follows from them: cuSOLVER on DeviceArrays.
 
-What is given is never changed, and what is returned is complete: the host waits for the library's verdict.
+Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
 """
 
 from __future__ import annotations

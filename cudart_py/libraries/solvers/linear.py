@@ -1,6 +1,6 @@
 """Systems of equations with dense matrices: cuSOLVER and cuBLAS on DeviceArrays.
 
-What is given is never changed, and what is returned is complete: the host waits for the library's verdict.
+Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
 """
 
 from __future__ import annotations

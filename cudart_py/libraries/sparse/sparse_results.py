@@ -26,7 +26,7 @@ from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, 
 def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
     """Return alpha a b, of three sparse matrices in the format "csr" (cusparseSpGEMM).
 
-    How many elements the result has is found on the way, so the host waits. Raises TypeError and ValueError
+    The number of elements in the result is computed along the way, so the host waits. Raises TypeError and ValueError
     naming the operand; nothing is queued then.
     """
     call = "spgemm"

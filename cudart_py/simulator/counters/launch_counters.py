@@ -91,8 +91,9 @@ class LaunchCounters(Observer):
 
         Nsight Compute has a counter of its own for the instructions of `ldmatrix`, which its rule on bank conflicts
         adds to the other loads from shared memory, and counts their wavefronts and conflicts with those of the loads.
-        For `stmatrix` the same of the stores is assumed, and its instructions are counted with them. Which loads and
-        stores the assembler makes of `wmma`, which names no rows, isn't known: they aren't counted.
+        For `stmatrix` the same of the stores is assumed, and its instructions are counted with them. The instruction
+        `wmma` names no rows, and the loads and stores that the assembler makes of it are unknown, so they aren't
+        counted.
         """
         if rows is not None:
             tally = self._sites.setdefault(id(site), (site, {}))[1]

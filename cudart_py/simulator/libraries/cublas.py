@@ -71,7 +71,7 @@ def set_pointer_mode(handle: int, mode: int) -> None:
 
 
 def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
-    """Return alpha and its like, which lie on the host."""
+    """Return factors such as alpha, which are on the host."""
     if handle.pointer_mode != PointerMode.HOST:
         raise LibraryError(Status.NOT_SUPPORTED, "factors are read on the host only: set the pointer mode HOST")
     return [from_host(address, dtype) for address in addresses]

@@ -1,4 +1,4 @@
-"""Occupancy: how many blocks a multiprocessor holds, by the toolkit's own calculator."""
+"""Occupancy: the number of resident blocks per multiprocessor, from the toolkit's own calculator."""
 
 from __future__ import annotations
 

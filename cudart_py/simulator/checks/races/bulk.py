@@ -2,7 +2,7 @@
 
 A copy to shared memory is complete for a thread that has waited since at the barrier which counts its bytes, and for
 those threads before whose accesses such a wait happens. A copy from shared memory reads until its own thread has waited
-for its group. What ordinary stores wrote is seen by a copy if a proxy fence came between.
+for its group. A copy sees the values of ordinary stores if a proxy fence came between.
 """
 
 from __future__ import annotations

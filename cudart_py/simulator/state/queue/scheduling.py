@@ -157,7 +157,7 @@ def _only_keeps_account(work: Work) -> bool:
 def complete_context(context: Context, *, freeing: bool = False) -> None:
     """Run all work of a context, the stream used last first.
 
-    What was broken off is told to those who wait for the work, not where something is about to be freed.
+    Callers that wait for the work are told of an interrupted launch, but not callers that are about to free something.
     """
     if not freeing:
         context.tell()

@@ -65,7 +65,7 @@ class Work:
         """Do the work; a fault ends what its context still has.
 
         Anything else that is raised (Ctrl-C, an exception of a signal's handler, a mistake of the simulator's own)
-        breaks the work off and goes to the caller as itself. What comes after this work doesn't happen then.
+        breaks the work off and goes to the caller as itself. The work after it doesn't run then.
         """
         context = self.context
         context.pending -= 1
