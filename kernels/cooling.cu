@@ -1,25 +1,25 @@
-// Generic algorithms and the iterators of CCCL (CUDA's C++ core libraries): an algorithm is written once, for whatever
-// can be indexed, and iterators compute its inputs while it reads them, or change its results while it writes them.
+// Generic algorithms and the iterators of CCCL (CUDA's C++ core libraries). An algorithm is written once, for anything
+// that can be indexed. Iterators compute its inputs while it reads them, or change its results while it writes them.
 //
-// Newton's law of cooling, a step of temp + k (ambient - temp) for each number:
+// Newton's law of cooling, a step of temp + k (ambient - temp) for each element:
 //
 //   step_by_hand     a kernel for this one step
-//   step_transform   the generic algorithm `transform`, which is given the step as a function object
-//   step_span        a kernel for cuda::std::span, an array that knows its length; cuda::ceil_div shares it out
+//   step_transform   the generic algorithm `transform`, which gets the step as a function object
+//   step_span        a kernel for cuda::std::span, an array that knows its length; cuda::ceil_div divides it up
 //   step_mdspan      the same for cuda::std::mdspan, which gives the array rows and columns
 //
 // The largest |a - b| of two arrays, by the generic algorithm `fold_maximum`:
 //
-//   difference_temporary, then maximum   the differences go to an array of their own, which is read again
-//   maximum_counted      counting_iterator and transform_iterator: i becomes |a[i] - b[i]|, no array between
+//   difference_temporary, then maximum   the differences go to a temporary array, which is read again
+//   maximum_counted      counting_iterator and transform_iterator: i becomes |a[i] - b[i]|, no temporary array
 //   maximum_zipped       zip_iterator and transform_iterator: the pair (a[i], b[i]) becomes |a[i] - b[i]|
-//   maximum_by_four      one pass by hand with loads of 16 bytes, which no iterator over single numbers makes
+//   maximum_by_four      one pass by hand with loads of 16 bytes, which an iterator over single elements does not make
 //
-// Small ones show what each iterator does: doubled (transform_iterator), halved (transform_output_iterator), counted
+// Small kernels show what each iterator does: doubled (transform_iterator), halved (transform_output_iterator), counted
 // (counting_iterator), paired (zip_iterator).
 //
-// NVRTC compiles these headers as nvcc does. The iterators are Thrust's; from CCCL 3.1 on the same ones are in
-// <cuda/iterator>, under cuda::. Where the headers are not installed, only the kernels written by hand are there.
+// NVRTC compiles these headers as nvcc does. The iterators are Thrust's; since CCCL 3.1 the same ones are in
+// <cuda/iterator>, under cuda::. Where the headers are not installed, only the kernels written by hand are compiled.
 
 // As in Thrust and CUB: any input, any output, any function.
 template <class Input, class Output, class Function>
@@ -49,8 +49,8 @@ extern "C" __global__ void step_transform(float* temperatures, float ambient, fl
     transform(temperatures, temperatures, n, Cooling{ambient, part});
 }
 
-// The total becomes the largest of its value and a warp's numbers, of which none is negative. The bits of such floats are
-// in the order of the floats, so that the atomic of unsigned integers serves. The total starts at zero.
+// Replace the total by the largest value of the warp, if that is larger. No value is negative, and the bits of such
+// floats have the same order as the floats, so an atomic on unsigned integers will do. The total starts at zero.
 __device__ void keep_largest(float largest, unsigned* total)
 {
     unsigned most = __reduce_max_sync(0xffffffff, __float_as_uint(largest));
@@ -58,7 +58,7 @@ __device__ void keep_largest(float largest, unsigned* total)
         atomicMax(total, most);
 }
 
-// The largest of n numbers, none negative, from whatever can be indexed. Threads stride over them and have four loads in
+// The largest of n elements, none negative, of anything that can be indexed: a grid-stride loop with four loads in
 // flight.
 template <class Input>
 __device__ void fold_maximum(Input in, unsigned* total, int n)
@@ -92,7 +92,7 @@ __device__ float largest_of(float4 a, float4 b)
 
 extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsigned* total, int n)
 {
-    constexpr int loads = 4;  // of each array, all in flight before the first number is used
+    constexpr int loads = 4;  // per array, all in flight before the first element is used
     const float4* fours_a = reinterpret_cast<const float4*>(a);
     const float4* fours_b = reinterpret_cast<const float4*>(b);
     int threads = gridDim.x * blockDim.x;
@@ -128,7 +128,7 @@ extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsig
 #include <thrust/iterator/zip_iterator.h>
 #include <thrust/tuple.h>
 
-// Threads stride over the span. `ceil_div` says how many numbers a thread takes.
+// A grid-stride loop over the span. `ceil_div` computes how many elements a thread takes.
 extern "C" __global__ void step_span(float* temperatures, float ambient, float part, int n)
 {
     cuda::std::span<float> all{temperatures, cuda::std::size_t(n)};
@@ -142,7 +142,7 @@ extern "C" __global__ void step_span(float* temperatures, float ambient, float p
     }
 }
 
-// Blocks stride over the rows, threads over the columns: no index into the whole array is computed by hand.
+// Blocks loop over the rows and threads over the columns. No index into the whole array is computed by hand.
 extern "C" __global__ void step_mdspan(float* temperatures, float ambient, float part, int rows, int columns)
 {
     cuda::std::mdspan<float, cuda::std::dextents<int, 2>> plate(temperatures, rows, columns);

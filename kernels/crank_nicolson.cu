@@ -1,26 +1,26 @@
 // The price of a put option by finite differences. In x = ln S, u = e^{r (T - t)} F solves the heat equation with drift
-// sigma^2 / 2 u_xx + mu u_x = -u_t, from the payoff at T back to today. Crank and Nicolson's scheme takes the mean of
-// the space derivatives at both ends of a step, A u_new = B u_old, with tridiagonal matrices A and B = 2 - A. So a step
-// solves A v = u_old, and u_new = 2 v - u_old: v is the value in the middle of the step. Every kernel does that, for
-// many independent systems (volatilities); they differ in how they solve A v = u.
+// sigma^2 / 2 u_xx + mu u_x = -u_t, from the payoff at T back to today. The Crank-Nicolson scheme takes the mean of the
+// space derivatives at both ends of a step, A u_new = B u_old, with tridiagonal matrices A and B = 2 - A. So a step
+// solves A v = u_old, and u_new = 2 v - u_old: v is the value in the middle of the step. Every kernel does that for
+// many independent systems (volatilities). The kernels differ in how they solve A v = u.
 //
-//   thomas                 one thread a system: Gaussian elimination, row after row, then back
-//   cyclic_reduction       one block a system: every other row eliminates its unknown from both neighbours, until one
-//                          is left, then back. The strides 2, 4, 8, ... of the rows that are left give bank conflicts
-//   parallel_reduction     parallel cyclic reduction: every row eliminates its neighbours' unknowns. There is no way
-//                          back, so half as many levels, but n log n operations
+//   thomas                 one thread per system: Gaussian elimination row by row, then back substitution
+//   cyclic_reduction       one block per system: every other row eliminates the unknowns of both neighbours, until one
+//                          row remains, then back substitution. The strides 2, 4, 8, ... give bank conflicts
+//   parallel_reduction     parallel cyclic reduction: every row eliminates the unknowns of its neighbours. There is no
+//                          back substitution, so half as many levels, but n log n operations
 //   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the
-//                          second, so that each is a tridiagonal system of neighbours again (Abbas-Turki and Graillat,
-//                          2017)
-//   warp_eliminating       one warp a system: a lane eliminates seven of its eight unknowns in registers, and shuffles
-//                          reduce the 32 rows that are left. No barriers
-//   warp_factored          the same; what depends on the matrix alone is computed once, before the first step
-//   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right side
+//                          second, so that each half is a tridiagonal system of neighbours again (Abbas-Turki and
+//                          Graillat, 2017)
+//   warp_eliminating       one warp per system: a lane eliminates seven of its eight unknowns in registers, and shuffles
+//                          reduce the remaining 32 rows. No barriers
+//   warp_factored          the same, but everything that depends on the matrix alone is computed before the first step
+//   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right-hand side
 //
-// A system has `cells` cells, so cells + 1 nodes, of which the first and the last are the boundary's. A matrix has the
-// same three coefficients in each row, since the grid and the volatility are the same everywhere, but only
-// warp_factored makes use of the fact that it is the same in each step. The boundary's values in the middle of the
-// steps are `edges`, of shape (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
+// A system has `cells` cells, so cells + 1 nodes. The first and the last node are the boundary. A matrix has the same
+// three coefficients in each row, because the grid and the volatility are the same everywhere, but only warp_factored
+// uses the fact that it is the same in each step. `edges` are the boundary values in the middle of the steps, of shape
+// (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
 
 #include "warp_tridiagonal.cuh"
 
@@ -29,7 +29,7 @@ struct Matrix {
     Number down, middle, up;
 };
 
-// A block is 32 threads, each with a column in shared memory: 3 * (cells + 1) * 32 numbers.
+// A block has 32 threads, each with a column in shared memory: 3 * (cells + 1) * 32 elements.
 template <class Number>
 __global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
                        int edge_steps, int systems, int cells, int steps)
@@ -65,12 +65,12 @@ __global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matr
         out[size_t(system) * (cells + 1) + i] = u[i * 32];
 }
 
-// A row of the system that a block has in shared memory.
+// The rows of the system that a block has in shared memory.
 template <class Number>
 struct Rows {
-    Number *down, *middle, *up, *right;  // the row's coefficients and its right side, which becomes the solution
+    Number *down, *middle, *up, *right;  // coefficients and right-hand side, which becomes the solution
 
-    // Of n rows, in dynamic shared memory.
+    // Returns n rows in dynamic shared memory.
     __device__ static Rows shared(int n)
     {
         extern __shared__ char memory[];
@@ -79,7 +79,7 @@ struct Rows {
     }
 };
 
-// One thread a row; all threads of the block come here. Row i belongs to node i + 1.
+// One thread per row; all threads of the block must call this. Row i belongs to node i + 1.
 template <class Number, class Solve>
 __device__ void steps_of_block(Solve solve, const Number* in, Number* out, const Matrix<Number>* matrices,
                                const Number* edges, int edge_steps, int cells, int steps)
@@ -124,7 +124,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
 {
     auto solve = [](Rows<Number> rows, int n) {
         int stride = 1;
-        // Down: of the rows that are left, every second one takes its neighbours' unknowns out of itself.
+        // Down: every second of the remaining rows eliminates the unknowns of its neighbours.
         for (; 2 * stride <= n; stride *= 2) {
             int i = 2 * stride * (threadIdx.x + 1) - 1;
             if (i < n) {
@@ -145,7 +145,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
             }
             __syncthreads();
         }
-        // Up: with the neighbours' solutions, each of the other rows has one unknown.
+        // Up: with the solutions of its neighbours, each of the other rows has one unknown.
         for (; stride > 0; stride /= 2) {
             int i = 2 * stride * threadIdx.x + stride - 1;
             if (i < n) {
@@ -162,7 +162,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// Take the unknowns of rows j and k, the neighbours of row i, out of it. A neighbour outside has a coefficient of zero.
+// Eliminate from row i the unknowns of its neighbours j and k. A neighbour outside has a coefficient of zero.
 template <class Number>
 __device__ void reduce(const Rows<Number>& rows, int i, int j, int k, Number& down, Number& middle, Number& up,
                        Number& right)
@@ -205,7 +205,7 @@ __global__ void permuted_reduction(const Number* in, Number* out, const Matrix<N
                                    int edge_steps, int systems, int cells, int steps)
 {
     auto solve = [](Rows<Number> rows, int n) {
-        int* row_at = reinterpret_cast<int*>(rows.right + n);  // whose row is in this place
+        int* row_at = reinterpret_cast<int*>(rows.right + n);  // the row that is at this place
         int i = threadIdx.x;
         int place = i / 2 + i % 2 * ((n + 1) / 2);
         Number down, middle, up, right;
@@ -234,8 +234,8 @@ __global__ void permuted_reduction(const Number* in, Number* out, const Matrix<N
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// The rows of a warp in shared memory, four coefficients of a lane side by side, so that they are read at once. The
-// rows of the upper boundary and of what lies beyond it say that the unknown equals the right side.
+// The rows of a warp in shared memory. Four coefficients of a lane are contiguous, so that one load reads them. The rows
+// of the upper boundary and beyond it say that the unknown equals the right-hand side.
 template <class Number>
 struct WarpRows {
     struct alignas(4 * sizeof(Number)) Four {
@@ -254,7 +254,7 @@ struct WarpRows {
         }
     }
 
-    // The barrier lets other lanes write the rows: the compiler may not take them to be the same in each step.
+    // After the barrier other lanes may have written the rows, so the compiler must read them anew in each step.
     __device__ LaneRows<Number> of_lane() const
     {
         __syncwarp();
@@ -275,7 +275,7 @@ struct WarpRows {
     }
 };
 
-// One warp a block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16
+// One warp per block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16
 // to 256, so that the upper boundary is the last node of a lane other than the first.
 template <class Number, bool anew>
 __device__ void steps_of_warp(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
@@ -286,7 +286,7 @@ __device__ void steps_of_warp(const Number* in, Number* out, const Matrix<Number
     int lanes = cells / CELLS;
     in += size_t(blockIdx.x) * (cells + 1);
     out += size_t(blockIdx.x) * (cells + 1);
-    // Lane 0 reads the lower boundary's values and the others the upper one's, of which only the last lane has a use.
+    // Lane 0 reads the lower boundary values and the others the upper ones, which only the last lane uses.
     edges += size_t(2 * blockIdx.x + (lane > 0)) * edge_steps;
 
     Number u[CELLS + 1], v[CELLS + 1];
@@ -332,8 +332,9 @@ __global__ void warp_factored(const Number* in, Number* out, const Matrix<Number
     steps_of_warp<Number, false>(in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// After so many steps, which a library solved: a thread takes v of the last one for its node of u, if there was one,
-// and makes the right side of the next one in its place. A row of blocks is a system; v has no boundary nodes.
+// Called after a library has solved `steps` steps, with one thread per node. If there was a step, u is updated from its
+// solution v. Then v is overwritten by the right-hand side of the next step. blockIdx.y is the system; v has no boundary
+// nodes.
 template <class Number>
 __global__ void advance(Number* u, Number* v, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
                         int cells, int steps)

@@ -1,12 +1,12 @@
-// A transform of many numbers, whose launches are timed by events and by the host's clock.
+// A transform of many elements, whose launches are timed by events and by the host clock.
 //
-//   cool   a step of Newton's law of cooling: each number comes nearer to the ambient temperature by a part of its
-//          distance from it
+//   cool   one step of Newton's law of cooling: each temperature moves toward the ambient one by a fraction of the
+//          difference
 //
-// A launch only queues the kernel, as CUB's device-wide functions queue theirs (cub::DeviceTransform::Transform would
-// do the same step), and as Thrust's algorithms do with the policy thrust::cuda::par_nosync. With any other policy a
-// call of Thrust returns when the device has finished. Before the host reads a clock to time work, or reads a result,
-// it has to wait: cudaEventSynchronize, cudaStreamSynchronize or cudaDeviceSynchronize.
+// A launch only queues the kernel. So do CUB's device-wide functions (cub::DeviceTransform::Transform could do the same
+// step) and, with the policy thrust::cuda::par_nosync, Thrust's algorithms. With any other policy a call of Thrust
+// returns when the device has finished. Before the host reads a result, or a clock to time the work, it must wait with
+// cudaEventSynchronize, cudaStreamSynchronize or cudaDeviceSynchronize.
 
 extern "C" __global__ void cool(float* temperatures, float ambient, float part, int n)
 {

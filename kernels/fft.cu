@@ -1,9 +1,9 @@
-// Poisson's equation in Fourier space, between a transform and its inverse: it is a division there.
+// Poisson's equation between a transform and its inverse: a division in Fourier space.
 //
-//   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, which neither
+//   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, because neither
 //             transform does. The mean, which the equation leaves undetermined, becomes zero
 //
-// The spectrum is that of real numbers on a square of length 2 pi: it has the first n / 2 + 1 of n columns.
+// The spectrum belongs to real elements on a square with sides of length 2 pi. It has the first n / 2 + 1 of n columns.
 
 extern "C" __global__ void poisson(double2* spectrum, int n)
 {

@@ -1,10 +1,10 @@
-// The operations that follow a matrix product in a neural network, as separate kernels: each reads and writes the
+// The operations that follow a matrix product in a neural network, as separate kernels. Each reads and writes the whole
 // matrix.
 //
-//   add_bias   adds a number for each column
+//   add_bias   adds one bias per column
 //   gelu       x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 //
-// cuBLASLt can do both in the epilogue of the product, where the numbers are still in registers.
+// cuBLASLt can do both in the epilogue of the product, while its results are still in registers.
 
 extern "C" __global__ void add_bias(float* matrix, const float* bias, int rows, int columns)
 {

@@ -2,19 +2,19 @@
 // the plate and writes the other. The cells at the edge keep their temperature. A step needs every cell five times; at
 // best, memory reads it once and writes it once.
 //
-//   heat_strided     threads stride over the cells; launched with one thread, with one block, and with many
-//   heat_cells       one thread a cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
-//   heat_unbounded   the same without the test. Wrong on purpose: it reads and writes outside of the plate
-//   heat_tiled       a block first loads its tile, and a rim of one cell, into shared memory. Where the caches hold the
-//                    neighbours anyway, the tile costs more instructions than it saves loads
-//   heat_rows<n>     a thread updates four cells of a row, 16 bytes at once, and goes down n rows: the row below stays
+//   heat_strided     a grid-stride loop over the cells; launched with one thread, with one block, and with many
+//   heat_cells       one thread per cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
+//   heat_unbounded   the same without the test. WRONG on purpose: it reads and writes outside the plate
+//   heat_tiled       a block first loads its tile and a halo one cell wide into shared memory. Where the caches hold the
+//                    neighbours anyway, the tile adds more instructions than it saves loads
+//   heat_rows<n>     a thread updates four cells of a row, 16 bytes at a time, and goes down n rows: the row below stays
 //                    in registers, where it becomes the middle row and then the row above
 //
-// The sum is symmetric: a plate that equals its mirror image stays so, to the last bit. Two kernels check that:
+// The sum is symmetric: a plate that equals its mirror image stays that way to the last bit. Two kernels check that:
 //
-//   asymmetry            compares the first row with the last one, a thread a column, and prints where they differ
+//   asymmetry            compares the first row with the last, one thread per column, and prints where they differ
 //   asymmetry_unbounded  the same without a bounds test: the threads beyond the last column compare cells of the second
-//                        row with memory behind the plate. Wrong on purpose
+//                        row with memory beyond the plate. WRONG on purpose
 
 #ifndef __CUDACC_RTC__  // NVRTC has printf() built in
 #include <cstdio>
@@ -55,7 +55,7 @@ extern "C" __global__ void heat_unbounded(const float* in, float* out, int rows,
 constexpr int TILE_X = 32;
 constexpr int TILE_Y = 8;
 
-// A block is 32 x 8 threads.
+// A block has 32 x 8 threads.
 extern "C" __global__ void heat_tiled(const float* in, float* out, int rows, int columns, float rate)
 {
     __shared__ float tile[TILE_Y + 2][TILE_X + 2];
@@ -81,7 +81,7 @@ extern "C" __global__ void heat_tiled(const float* in, float* out, int rows, int
     out[size_t(row) * columns + column] = cell;
 }
 
-// With more rows a thread, fewer rows are read twice; with fewer, more threads have loads in flight.
+// With more rows per thread, fewer rows are read twice; with fewer, more threads have loads in flight.
 template <int height>
 __global__ void heat_rows(const float* in, float* out, int rows, int columns, float rate)
 {

@@ -1,4 +1,4 @@
-// What the heat plate's kernels share: the next value of a cell, and a thread that goes down some rows.
+// Shared by the kernels of the heat plate: the next value of a cell, and a thread that goes down several rows.
 
 #pragma once
 
@@ -8,9 +8,9 @@ __device__ inline float heated(float cell, float left, float right, float above,
     return cell + rate * ((left + right) + (above + below) - 4.0f * cell);
 }
 
-// Update four cells of each of the rows from `top` on, `height` of them at most, and none from `end` on. The row below
-// stays in registers, where it becomes the middle row and then the row above. The number of columns is a multiple of
-// four. The plate's edge stays as it is.
+// Update four cells in each row from `top` on: at most `height` rows, and none from `end` on. The row below stays in
+// registers, where it becomes the middle row and then the row above. The number of columns is a multiple of four. The
+// edge of the plate stays as it is.
 template <int height>
 __device__ void heat_down(const float* in, float* out, int rows, int columns, float rate, int column, int top, int end)
 {
@@ -35,7 +35,7 @@ __device__ void heat_down(const float* in, float* out, int rows, int columns, fl
             if (column + 4 < columns)
                 next.w = heated(cells.w, cells.z, here[4], above.w, below.w, rate);
         }
-        // A streaming store, since the cells are not read again in this step.
+        // A streaming store, because the cells are not read again in this step.
         __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);
         above = cells;
         cells = below;

@@ -1,13 +1,14 @@
 // The price of a call option from simulated paths of its share: ds = s (r dt + sigma sqrt(dt) z), with z standard
 // normal.
 //
-//   price<Euler>      Euler's step, s *= 1 + r dt + sigma sqrt(dt) z: biased, since the step is finite
-//   price<LogSteps>   the step of the logarithm, exact for any dt: a sum, and one exponential at the end
+//   price<Euler>      Euler's step, s *= 1 + r dt + sigma sqrt(dt) z: biased, because the step is finite
+//   price<LogSteps>   a step of the logarithm, exact for any dt: a sum, and one exponential at the end
 //
-// The random numbers are computed in registers, from a path's index (option_path.cuh).
+// The random numbers are computed in registers, from the index of the path (option_path.cuh).
 //
-// Each thread simulates every so many paths and adds up their payoffs in registers; then a warp adds them by shuffles
-// and a block in shared memory, in double precision. A block stores its sum and its sum of squares, for the interval.
+// In a grid-stride loop each thread simulates paths and adds up their payoffs in registers. A warp then adds them by
+// shuffles and a block in shared memory, in double precision. A block stores its sum and, for the interval, its sum of
+// squares.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"

@@ -1,27 +1,27 @@
 // The prices of a call option for many prices of its share today, each from simulated paths of its own: the start
-// values are the outer stage, the paths from each of them the inner one. All are computed by one launch. Its threads
-// can be given to the two stages in several ways:
+// values are the outer stage, and the paths from each of them are the inner stage. One launch computes all of them. The
+// threads can be assigned to the two stages in several ways:
 //
-//   nested_threads   one thread a start value, which simulates all paths from it, one after the other
-//   nested_warps     one warp a start value, whose lanes share the paths
-//   nested_blocks    blocks of their own for each start value: x counts the start values, y the blocks of each.
-//                    Launched for one start value after the other, it is the way without nesting
+//   nested_threads   one thread per start value, which simulates all paths from it, one after another
+//   nested_warps     one warp per start value; its lanes share the paths
+//   nested_blocks    several blocks per start value: x is the start value, and y the block among those of a start value.
+//                    Launched for one start value after another, it is the way without nesting
 //
-// The most even way wins: each thread has the same number of paths, and there are threads enough for all
-// multiprocessors. A path's random numbers follow from its index, outer * inner + i, so each way simulates the same
-// paths. A way stores the sum of the payoffs and of their squares for each start value, nested_blocks for each block.
+// The most even way wins: each thread has the same number of paths, and there are enough threads for all
+// multiprocessors. The random numbers of a path follow from its index, outer * inner + i, so each way simulates the same
+// paths. The kernels store the sum of the payoffs and of their squares: nested_blocks per block, the others per start
+// value.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"
 
-// The start values low + step * j, of which a launch prices `count`, the one with the index `first` and those behind
-// it, by `inner` paths each.
+// The start values low + step * j. A launch prices `count` of them, beginning with index `first`, by `inner` paths each.
 struct Stages {
     float low, step;
     unsigned first, count, inner;
 };
 
-// Sum every so many payoffs from a start value on: in x the payoffs, in y their squares.
+// Sum the payoffs of the paths begin, begin + every, ... from a start value: x is their sum, y that of their squares.
 template <class Scheme>
 __device__ float2 sum_of_payoffs(Option option, const Stages& stages, unsigned outer, unsigned begin, unsigned every,
                                  unsigned long long seed)

@@ -1,15 +1,16 @@
-// Paths of a share's price, ds = s (r dt + sigma sqrt(dt) z) with z standard normal, and the payoff of a call option.
+// Paths of the price of a share, ds = s (r dt + sigma sqrt(dt) z) with z standard normal, and the payoff of a call
+// option.
 //
 // The random numbers come from Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011), a function of a counter and a key:
 // it has no state in memory, and the numbers of a path follow from its index. Ten rounds give four integers, and the
-// Box-Muller transform makes four normal numbers of them, which are used for four steps.
+// Box-Muller transform turns them into four normal numbers, one for each of four steps.
 
 #pragma once
 
 // The constants of all steps.
 struct Option {
     float start, strike;
-    float drift, scale;  // of one step: Euler 1 + r dt, LogSteps (r - sigma^2 / 2) dt; both sigma sqrt(dt)
+    float drift, scale;  // per step: Euler 1 + r dt, LogSteps (r - sigma^2 / 2) dt; both sigma sqrt(dt)
     int steps;           // a multiple of four
 };
 
@@ -61,7 +62,7 @@ struct LogSteps {
     static __device__ float end(float x, const Option& option) { return option.start * expf(x); }
 };
 
-// The payoff at the end of the path of this index.
+// The payoff at the end of the path with this index.
 template <class Scheme>
 __device__ float payoff(const Option& option, unsigned path, unsigned long long seed)
 {

@@ -1,13 +1,13 @@
 // Tridiagonal systems of up to 256 unknowns, solved by one warp each, in registers and by shuffles.
 //
-// A lane owns CELLS cells of the grid, and of each the upper node: nodes 1 to CELLS of the arrays below. Node 0 is the
-// last one of the lane before, or the lower boundary. First a lane eliminates all of its unknowns but the last; that
-// needs nothing of other lanes. The 32 rows that are left are solved by parallel cyclic reduction, and then each lane
-// solves for its own unknowns.
+// A lane owns CELLS cells of the grid and the upper node of each: nodes 1 to CELLS of the arrays below. Node 0 is the
+// last node of the lane before, or the lower boundary. First a lane eliminates all of its unknowns but the last, which
+// needs no other lane. The remaining 32 rows are solved by parallel cyclic reduction, and then each lane solves for its
+// own unknowns.
 
 #pragma once
 
-// The hardware's approximation, off by one unit in the last place at most.
+// The hardware's approximation, with an error of at most one unit in the last place.
 __device__ float reciprocal(float x)
 {
     float result;
@@ -23,15 +23,15 @@ __device__ double reciprocal(double x)
 constexpr int CELLS = 8;
 constexpr int LEVELS = 5;  // until the 32 rows of a warp are independent
 
-// The rows of the nodes 0 to 8; of node 0 only `up` is used. What is eliminated changes them.
+// The rows of nodes 0 to 8; node 0 uses only `up`. The elimination changes them.
 template <class Number>
 struct LaneRows {
     Number down[CELLS + 1], middle[CELLS + 1], up[CELLS + 1];
 };
 
-// What the elimination needs to know of the matrix. Nodes 1 to 7: multiples of a row that are subtracted from the rows
-// before and behind it, and the row divided by its middle. Node 8: multiples of the rows 1, 2, 4, 8 and 16 lanes away
-// that are subtracted, the coefficient of the lower boundary, and the reciprocal of the middle in the end.
+// The results of the elimination that depend on the matrix alone. Nodes 1 to 7: multiples of a row that are subtracted
+// from the rows before and after it, and the row divided by its middle. Node 8: multiples of the rows 1, 2, 4, 8 and 16
+// lanes away that are subtracted, the coefficient of the lower boundary, and the reciprocal of the last middle.
 template <class Number>
 struct Factors {
     Number to_lower[CELLS], to_upper[CELLS];
@@ -40,7 +40,7 @@ struct Factors {
     Number boundary, last;
 };
 
-// Take unknown i out of the rows j and k before and behind it, the matrix's part.
+// Eliminate unknown i from the rows j and k before and after it, in the matrix.
 template <class Number>
 __device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int i, int j, int k)
 {
@@ -58,15 +58,15 @@ __device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int 
     rows.down[k] *= -down;
 }
 
-// Solve for the nodes 1 to 8; v is the right side before and the solution after, and `edge` the lower boundary's value.
-// With `anew` the factors are computed from the rows on the way; without, they are those of a call before.
+// Solve for nodes 1 to 8. v is the right-hand side on entry and the solution on return; `edge` is the lower boundary
+// value. With `anew` the factors are computed from the rows; otherwise those of an earlier call are used.
 template <bool anew, class Number>
 __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (&v)[CELLS + 1], Number edge)
 {
     constexpr unsigned ALL = 0xffffffff;
     int lane = threadIdx.x;
 
-    // Unknowns 1, 3, 5, 7, then 2, 6, then 4. What that adds to the row of node 0 is kept for the lane before.
+    // Unknowns 1, 3, 5, 7, then 2, 6, then 4. The contribution to the row of node 0 is kept for the lane before.
     v[0] = 0;
     if (anew)
         rows.middle[0] = 0;
@@ -80,8 +80,8 @@ __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (
             v[i + stride] -= factors.to_upper[i] * v[i];
         }
 
-    // Parallel cyclic reduction of the rows of node 8. A lane at the end gets its own values from a shuffle: the last
-    // one may not add them, and later the coefficient is zero where there is no neighbour.
+    // Parallel cyclic reduction of the rows of node 8. A lane at either end gets its own values from a shuffle. The
+    // last lane must not add them here; later the coefficient is zero where there is no neighbour.
     Number added = __shfl_down_sync(ALL, v[0], 1);
     Number a, b, c;
     if (anew) {
@@ -100,7 +100,7 @@ __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (
         Number below = __shfl_up_sync(ALL, right, away);
         Number above = __shfl_down_sync(ALL, right, away);
         if (anew) {
-            // All shuffles but those of the reciprocal come first, since they need not wait for it.
+            // All shuffles but those of the reciprocal come first, because they need not wait for it.
             Number a_below = __shfl_up_sync(ALL, a, away);
             Number c_above = __shfl_down_sync(ALL, c, away);
             Number c_below = __shfl_up_sync(ALL, c, away);

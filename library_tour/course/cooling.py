@@ -1,17 +1,17 @@
-"""CCCL's iterators compute an algorithm's input while it reads it, so that no temporary array is needed.
+"""Compute the input of an algorithm while it is read, with CCCL's iterators instead of a temporary array.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators
-    size 65,539: numbers to compare and to cool
+    size 65,539: elements to compare and to cool
                              loads  stores  atomics  check
     ──────────────────────────────────────────────────────
     temporary array          6,150   2,049      528  right
     counting and transform   4,104       0      528  right
     zip and transform        4,104       0      528  right
     by hand, four at a time  1,026       0      512  right
-    A step of all temperatures
+    One step for all temperatures
                               loads  stores  check
     ──────────────────────────────────────────────
     a kernel for the step     2,049   2,049  right
@@ -28,22 +28,21 @@ On the simulator, which checks, counts and does not time:
     zip_iterator, a[i] + b[i]             42, 24, 50; 1, 2, 3  43, 26, 53   right
     An iterator is an object that is indexed like a pointer. A transform_iterator
     applies a function to what it reads, a zip_iterator reads from two arrays at
-    once, a counting_iterator reads its own index, and a transform_output_iterator
-    applies a function to what is written. The compiler puts all of that into the
-    algorithm's loop.
-    With a temporary array, the differences are written and read again, so that the
-    device's memory moves twice as many bytes as in one pass. The rate counts the
-    two arrays alone. A warp's load of single numbers takes 128 bytes; loads by four
-    need a quarter as many instructions for the same bytes, which saves no time
-    where memory is the limit.
-    An algorithm that is given its step as a function object makes the same loads
-    and stores as a kernel that is written for the step. span and mdspan add an
-    array's length, and its rows and columns. They make the same loads and stores
-    too, but for the ends of mdspan's rows; the loops around these take an H200 a
-    fifth more time.
-    The iterators are in Thrust's headers, which NVRTC compiles too. Thrust's
-    algorithms and vectors are not for NVRTC, because they are functions of the
-    host: scripts/thrust_cooling.cu is a program with them, for nvcc.
+    once, a counting_iterator returns its own index, and a transform_output_iterator
+    applies a function to what is written. The compiler inlines all of this into the
+    loop of the algorithm.
+    With a temporary array, the differences are written and read again, so memory
+    moves twice as many bytes as in one pass. The rate counts only the two arrays. A
+    warp that loads single elements takes 128 bytes per load. Loads of four elements
+    need a quarter of the instructions for the same bytes, which saves no time where
+    memory is the limit.
+    An algorithm that gets its step as a function object makes the same loads and
+    stores as a kernel written for the step. span adds the length of an array, and
+    mdspan its rows and columns. They make the same loads and stores too, except at
+    the ends of mdspan's rows. The loops around them take an H200 a fifth more time.
+    The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot
+    compile Thrust's algorithms and vectors, because they are host functions. The
+    program scripts/thrust_cooling.cu uses them and is built by nvcc.
 """
 
 from __future__ import annotations
@@ -64,11 +63,11 @@ from ..stop import Check, Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "Newton's law of cooling with CCCL's iterators"
-SIZE = Size("numbers to compare and to cool", full=2**29 + 3, small=2**16 + 3)
+SIZE = Size("elements to compare and to cool", full=2**29 + 3, small=2**16 + 3)
 AMBIENT, PART = 20.0, 0.5
 TOLERANCE = 1e-5  # degrees
 BLOCK, CHECKED = 512, 2**16 + 3
-# Of the array as a plate: its columns, and the most blocks that stride over its rows.
+# The columns of the array as a plate, and the largest grid for the loop over its rows.
 COLUMNS, MOST_BLOCKS = 1000, 2**14
 TEMPORARY, ZIPPED = "temporary array", "zip and transform"
 
@@ -110,7 +109,7 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, ("loads", "stores", "atomics"))
     tables = {
-        step_limit.heading("A step of all temperatures"): measure(
+        step_limit.heading("One step for all temperatures"): measure(
             step_variants(module, a, many.a), step_limit, ("loads", "stores")
         ),
         "What each iterator does:": examples(module),
@@ -125,7 +124,7 @@ class Ways:
         self.a, self.b = a, b
         self.total = cuda.zeros(1, np.float32)
         bits = self.total.view(np.uint32)
-        # Some times as many blocks as the device holds at once, but no more than have something to do.
+        # Several times as many blocks as the device holds at once, but no more than have work to do.
         most = WAVES * device.sm_count * device.properties.max_threads_per_sm // BLOCK
         fixed = min(most, blocks_for(a.size, 4 * BLOCK))
         differences = cuda.empty_like(a)
@@ -151,7 +150,7 @@ class Ways:
 
 
 def planted(ways: Ways, rows: list[Row]) -> list[Check]:
-    """Put the largest difference at the ends of the arrays, and check that each way that runs here finds it."""
+    """Put the largest difference at the ends of the arrays, and check that each way that ran finds it."""
     places = sorted({0, ways.a.size // 4 * 4 - 1, ways.a.size - 1} - {-1})
     equal = np.zeros(ways.a.size, np.float32)
     ways.a.copy_from(equal)
@@ -163,7 +162,7 @@ def planted(ways: Ways, rows: list[Row]) -> list[Check]:
         for row in rows:
             if row.check:
                 ways.works[row.name]()
-                fact = f"{row.name}: the difference in place {place}"
+                fact = f"{row.name}: the difference at index {place}"
                 checks.append(compare(fact, ways.total.to_host(), largest_difference(equal, other)))
     return checks
 
@@ -176,7 +175,7 @@ def step_variants(module: cuda.Module, temperatures: Floats, many: cuda.DeviceAr
         return lambda: module[kernel][blocks_for(array.size, BLOCK), BLOCK](array, AMBIENT, PART, array.size)
 
     def rows_of(array: cuda.DeviceArray) -> Work:
-        # What fills no row of columns is a second launch, with one row.
+        # Elements that do not fill a row get a second launch, with one row.
         rows, rest = divmod(array.size, COLUMNS)
         shapes = [(array[: rows * COLUMNS], rows, COLUMNS), (array[rows * COLUMNS :], 1, rest)]
 
@@ -209,7 +208,7 @@ def step_variants(module: cuda.Module, temperatures: Floats, many: cuda.DeviceAr
 
 
 def examples(module: cuda.Module) -> list[Row]:
-    """Return a row for each iterator, with what it was given and what came of it."""
+    """Return a row for each iterator, with its input and its result."""
     temperatures, halves, more = (np.array(values, np.float32) for values in ([42, 24, 50], [10, 20], [1, 2, 3]))
     cases: list[tuple[str, str, tuple[Floats, ...], Floats]] = [
         ("transform_iterator, 2 a[i]", "doubled", (temperatures,), 2 * temperatures),
@@ -235,7 +234,7 @@ def examples(module: cuda.Module) -> list[Row]:
 
 
 def in_words(numbers: Floats) -> str:
-    """Return whole numbers as a text."""
+    """Return the elements as text."""
     return ", ".join(f"{number:g}" for number in numbers)
 
 
@@ -243,17 +242,17 @@ def notes() -> list[str]:
     """Return what the tables show."""
     return [
         "An iterator is an object that is indexed like a pointer. A transform_iterator applies a function to what it "
-        "reads, a zip_iterator reads from two arrays at once, a counting_iterator reads its own index, and a "
-        "transform_output_iterator applies a function to what is written. The compiler puts all of that into the "
-        "algorithm's loop.",
-        "With a temporary array, the differences are written and read again, so that the device's memory moves twice "
-        "as many bytes as in one pass. The rate counts the two arrays alone. A warp's load of single numbers takes 128 "
-        "bytes; loads by four need a quarter as many instructions for the same bytes, which saves no time where memory "
-        "is the limit.",
-        "An algorithm that is given its step as a function object makes the same loads and stores as a kernel that is "
-        "written for the step. span and mdspan add an array's length, and its rows and columns. They make the same "
-        "loads and stores too, but for the ends of mdspan's rows; the loops around these take an H200 a fifth more "
-        "time.",
-        "The iterators are in Thrust's headers, which NVRTC compiles too. Thrust's algorithms and vectors are not for "
-        "NVRTC, because they are functions of the host: scripts/thrust_cooling.cu is a program with them, for nvcc.",
+        "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns its own index, and a "
+        "transform_output_iterator applies a function to what is written. The compiler inlines all of this into the "
+        "loop of the algorithm.",
+        "With a temporary array, the differences are written and read again, so memory moves twice as many bytes as "
+        "in one pass. The rate counts only the two arrays. A warp that loads single elements takes 128 bytes per "
+        "load. Loads of four elements need a quarter of the instructions for the same bytes, which saves no time "
+        "where memory is the limit.",
+        "An algorithm that gets its step as a function object makes the same loads and stores as a kernel written for "
+        "the step. span adds the length of an array, and mdspan its rows and columns. They make the same loads and "
+        "stores too, except at the ends of mdspan's rows. The loops around them take an H200 a fifth more time.",
+        "The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot compile Thrust's algorithms "
+        "and vectors, because they are host functions. The program scripts/thrust_cooling.cu uses them and is built "
+        "by nvcc.",
     ]

@@ -1,4 +1,4 @@
-"""Events are marks in a stream: they measure time on the device and order work across streams.
+"""Measure time on the device with events, and order work across streams.
 
 On the simulator, which checks and does not time:
 
@@ -13,20 +13,21 @@ On the simulator, which checks and does not time:
     time of timing=False    right
     time before record()    right
     result read too early   caught
-    result read too early: the host reads 0.00 after the calls, and 24.51 after a
+    result read too early: the host reads 0.00 after the calls and 24.51 after a
     wait.
-    10 launches of a kernel, by each clock
-                      done  check
-    ─────────────────────────────
-    host, no wait     no    right
-    host, one wait    yes   right
-    host, each waits  yes   right
-    An asynchronous call returns when its work is queued. A clock of the host that
-    is read without a wait therefore shows the time of the calls. In the course it
-    said 0.043 ms for 10 steps of CUB's transform on a card that is not known here,
-    which is less than one kernel takes.
+    10 kernel launches, timed by each clock
+                           done  check
+    ──────────────────────────────────
+    host, no wait          no    right
+    host, one wait         yes   right
+    host, wait after each  yes   right
+    An asynchronous call returns when its work is queued. A host clock that is read
+    without a wait therefore shows the time of the calls. The course read 0.043 ms
+    for 10 steps of CUB's transform that way, on a card that it does not name. That
+    is less than one kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
-    wait before they return, unless their policy is thrust::cuda::par_nosync.
+    wait before they return, unless their execution policy is
+    thrust::cuda::par_nosync.
 """
 
 from __future__ import annotations
@@ -48,23 +49,23 @@ from ..wrong import shown_wrong
 
 TITLE = "Timing on the device and ordering across streams"
 SIZE = Size("bytes to copy", full=2**28, small=2**22, least=4)
-# A kernel is launched so many times in a row; the result is checked for a number of temperatures that no block divides.
+# The number of launches in a row, and of temperatures that are checked: not a multiple of the block.
 STEPS, BLOCK, CHECKED = 10, 256, 2**12 + 5
 AMBIENT, PART = 20.0, 0.25
-# What the course's host clock said for ten steps of CUB's transform, for which nothing had waited.
+# What the course's host clock said for ten steps of CUB's transform, without a wait.
 COURSE_MS = 0.043
 
 Floats = NDArray[np.float32]
 
 
 def reference(temperatures: Floats, steps: int) -> Floats:
-    """Return the temperatures after so many steps, computed in double precision."""
+    """Return the temperatures after `steps` steps, computed in double precision."""
     now = temperatures.astype(np.float64)
     return (AMBIENT + (now - AMBIENT) * (1 - PART) ** steps).astype(np.float32)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Show the order that events make, the times they refuse to give, and what the host's clock measures instead."""
+    """Show the order that events enforce, the times they cannot give, and what a host clock measures instead."""
     data = cuda.pinned_empty(size, np.uint8)
     data[:] = np.random.default_rng().integers(0, 256, size, np.uint8)
     on_device, back = cuda.zeros(size, np.uint8), cuda.pinned_empty(size, np.uint8)
@@ -79,7 +80,7 @@ def run(device: cuda.Device, size: int) -> Result:
     second.wait(arrived)
     cuda.memcpy(back, on_device, stream=second)
     second.synchronize()
-    ordered = compare("the second stream's copy has the first one's data", back, data)
+    ordered = compare("the copy in the second stream has the data of the first", back, data)
 
     untimed, unrecorded = cuda.Event(timing=False).record(), cuda.Event()
     untimed.synchronize()
@@ -93,20 +94,20 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]
     rows.append(shown_wrong("result read too early", read_early))
-    heading = copy_limit(device).heading(f"{STEPS} launches of a kernel, by each clock")
+    heading = copy_limit(device).heading(f"{STEPS} kernel launches, timed by each clock")
     notes = [
-        "An asynchronous call returns when its work is queued. A clock of the host that is read without a wait "
-        f"therefore shows the time of the calls. In the course it said {COURSE_MS} ms for {STEPS} steps of CUB's "
-        "transform on a card that is not known here, which is less than one kernel takes.",
+        "An asynchronous call returns when its work is queued. A host clock that is read without a wait therefore "
+        f"shows the time of the calls. The course read {COURSE_MS} ms for {STEPS} steps of CUB's transform that way, "
+        "on a card that it does not name. That is less than one kernel takes.",
         "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
-        "unless their policy is thrust::cuda::par_nosync.",
+        "unless their execution policy is thrust::cuda::par_nosync.",
     ]
     tables = {heading: waits(device, size // 4)}
     return Result(rows + clocks(on_device, data, limit), limit, notes=notes, tables=tables)
 
 
 def cooling(temperatures: cuda.DeviceArray, *, wait: bool) -> Callable[[], cuda.Event]:
-    """Return a function that launches all steps, with a wait after each or none, and returns the last one's event."""
+    """Return a function that launches all steps, waits after each or not at all, and returns the last event."""
     launch = load("events")["cool"][blocks_for(temperatures.size, BLOCK), BLOCK].bind(
         temperatures, AMBIENT, PART, temperatures.size
     )
@@ -123,7 +124,7 @@ def cooling(temperatures: cuda.DeviceArray, *, wait: bool) -> Callable[[], cuda.
 
 
 def waits(device: cuda.Device, count: int) -> list[Row]:
-    """Launch the steps without a wait, with one at the end, and with one in each call; time them by each clock."""
+    """Launch the steps without a wait, with one at the end, and with one after each; time them by each clock."""
     host = np.random.default_rng().uniform(0, 100, min(count, CHECKED)).astype(np.float32)
     expected = reference(host, STEPS)
     few = cuda.empty_like(host)
@@ -136,7 +137,7 @@ def waits(device: cuda.Device, count: int) -> list[Row]:
     for name, wait, at_end in (
         ("host, no wait", False, False),
         ("host, one wait", False, True),
-        ("host, each waits", True, False),
+        ("host, wait after each", True, False),
     ):
         few.copy_from(host)
         metrics = {} if timing.available() else counted(cooling(few, wait=wait))
@@ -158,20 +159,20 @@ def waits(device: cuda.Device, count: int) -> list[Row]:
 
 
 def read_early() -> str:
-    """Read a result in pinned memory before and after the wait, and return a sentence on the difference."""
+    """Read a result in pinned memory before and after the wait, and return a sentence about the difference."""
     temperatures = cuda.full(CHECKED, 100.0, np.float32)
-    found = cuda.pinned_empty(CHECKED, np.float32)
-    found.fill(0)
+    result = cuda.pinned_empty(CHECKED, np.float32)
+    result.fill(0)
     cooling(temperatures, wait=False)()
-    cuda.memcpy(found, temperatures, stream=cuda.legacy_default)
-    early = float(found[0])
+    cuda.memcpy(result, temperatures, stream=cuda.legacy_default)
+    early = float(result[0])
     cuda.legacy_default.synchronize()
-    late = float(found[0])
-    return f"the host reads {early:.2f} after the calls, and {late:.2f} after a wait." if early != late else ""
+    late = float(result[0])
+    return f"the host reads {early:.2f} after the calls and {late:.2f} after a wait." if early != late else ""
 
 
 def clocks(target: cuda.DeviceArray, source: NDArray[np.uint8], limit: Limit) -> list[Row]:
-    """Time one copy in a stream by events, and by the host's clock without and with a wait."""
+    """Time one copy by events, and by the host clock without and with a wait."""
     if not timing.available():
         return []
 
@@ -181,7 +182,7 @@ def clocks(target: cuda.DeviceArray, source: NDArray[np.uint8], limit: Limit) ->
     nbytes = source.nbytes
     return [
         Row("events", timing.rates(timing.median_ms(copy), nbytes, limit)),
-        # No rate is shown, since this is the time of queueing the copy.
-        Row("host's clock, call alone", timing.rates(timing.host_ms(copy, wait=False)), note="it only queues the copy"),
-        Row("host's clock, with wait", timing.rates(timing.host_ms(copy, wait=True), nbytes, limit)),
+        # No rate, because this is only the time to queue the copy.
+        Row("host clock, call alone", timing.rates(timing.host_ms(copy, wait=False)), note="it only queues the copy"),
+        Row("host clock, with a wait", timing.rates(timing.host_ms(copy, wait=True), nbytes, limit)),
     ]

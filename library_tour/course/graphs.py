@@ -1,9 +1,9 @@
-"""A graph starts a hundred launches by one call of the host, and saves the device no work.
+"""Start a hundred launches with one call, as a graph, which saves the host work but not the device.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run graphs
-    graphs: Graphs: many launches by one call
+    graphs: Graphs: many launches with one call
     size 1,003: temperatures to cool
                                  calls  check
     ─────────────────────────────────────────
@@ -18,7 +18,7 @@ On the simulator, which checks, counts and does not time:
     launches, arguments bound    3,200   3,200  right
     one graph                    3,200   3,200  right
     one launch, loop inside         32      32  right
-    What a graph records, and what it refuses:
+    What a graph records, and what a capture or update refuses:
                                 nodes  check
     ──────────────────────────────────────────
     capture                       100  right
@@ -28,24 +28,24 @@ On the simulator, which checks, counts and does not time:
     update to another shape            refused
     wait in a capture                  refused
     pageable copy in a capture         refused
-    A step is a pass over all temperatures, and 100 steps are the work of each row.
-    'us queued' are the host's microseconds until its calls have returned, and 'us
-    done' those until the steps are done.
-    A graph is recorded once and started by one call, so the host no longer needs
-    the time of 100 launches. That helps where a kernel takes less time than its
-    launch, as with few temperatures. The loads and stores of a graph are those of
-    its launches, so that over a large array it takes as long as they do.
-    The loop inside the kernel reads and writes each number once instead of 100
-    times. It is possible here because a number needs no other one; where steps need
-    their neighbours' results, a launch is the barrier. Over a large array its limit
-    is not memory, but the arithmetic of 100 steps.
+    Each row takes 100 steps, and each step is a pass over all temperatures. 'us
+    queued' is the time on the host clock, in microseconds, until the calls have
+    returned, and 'us done' until the steps are done.
+    A graph is recorded once and launched with one call, so the host no longer
+    spends the time of 100 launches. That helps where a kernel takes less time than
+    its launch, as with few temperatures. A graph loads and stores as much as its
+    launches do, so over a large array it takes as long as they do.
+    The loop inside the kernel reads and writes each element once instead of 100
+    times. It works here because no element needs another. Where a step needs the
+    neighbours' results, the end of a launch is the barrier. Over a large array the
+    loop is limited by the arithmetic of 100 steps, not by memory.
     Course: 256 launches took 4.61 s, and one launch with the loop inside 1.4 s, on
-    a T1000. The lecture takes the difference, 12.5 ms a launch, for the cost of a
-    launch. But each launch reads two arrays of 1 GiB and writes one, 18 ms at 179
-    GB/s, and the loop inside does so once: a launch itself takes the host a few
-    microseconds, as the first table shows on a GPU.
-    An array's address and a scalar's value are part of the graph, and an update
-    replaces them. The content of the array is read at each launch.
+    a T1000. The lecture attributes the difference, 12.5 ms per launch, to the cost
+    of a launch. But each launch reads two arrays of 1 GiB and writes one, which
+    takes 18 ms at 179 GB/s, and the loop inside does so only once. A launch itself
+    takes the host a few microseconds, as the first table shows on a GPU.
+    The address of an array and the value of a scalar belong to the graph, and an
+    update replaces them. The contents of the array are read at each launch.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ from ..limits import copy_limit
 from ..stop import Check, Curve, Picture, Result, Row, Size, Value
 from ..variants import Variant, measure
 
-TITLE = "Graphs: many launches by one call"
-# So many steps are one unit of work. FEW temperatures take a kernel less time than its launch takes.
+TITLE = "Graphs: many launches with one call"
+# STEPS steps are one unit of work. A kernel over FEW temperatures takes less time than its launch.
 STEPS, FEW, BLOCK = 100, 1003, 256
 SIZE = Size("temperatures to cool", full=2**28 + 3, small=FEW)
 AMBIENT, PART = 20.0, 1 / 64
 GRAPH, LOOP, RATE = "one graph", "one launch, loop inside", "Msteps/s"
 OTHER_PART = 1 / 32  # of a graph that is updated
-TOLERANCE = 1e-3  # degrees: a rounding of up to 4e-6 in each step
-# How often the host's clock takes the time of one unit of work, within so many seconds; fewer for a point of a curve.
+TOLERANCE = 1e-3  # degrees: each step rounds by up to 4e-6
+# A unit of work is timed up to ROUNDS times within SECONDS; a point of a curve gets less time.
 ROUNDS, SECONDS, CURVE_SECONDS = 300, 0.2, 0.03
 CURVE_SIZES = tuple(2**power for power in range(10, 29, 2))
 # The course took 256 launches of its function in seconds, then one launch with the loop inside, on a T1000.
@@ -140,13 +140,13 @@ def run(device: cuda.Device, size: int) -> Result:
         limit.heading(f"Over {many.temperatures.size:,} temperatures"): measure(
             variants(few, many), limit, ("loads", "stores")
         ),
-        "What a graph records, and what it refuses:": facts(),
+        "What a graph records, and what a capture or update refuses:": facts(),
     }
     return Result(few_rows(few), pictures=curves(size), notes=notes(), tables=tables)
 
 
 def variants(few: Cooling, many: Cooling) -> list[Variant]:
-    """Return the ways, checked on few random temperatures and timed on many."""
+    """Return the ways, checked on a few random temperatures and timed on many."""
     host = random_temperatures(few)
     made = []
     for (name, work), timed in zip(few.ways().items(), many.ways().values(), strict=True):
@@ -167,12 +167,12 @@ def variants(few: Cooling, many: Cooling) -> list[Variant]:
 
 
 def random_temperatures(cooling: Cooling) -> Floats:
-    """Return as many temperatures as are cooled, from 0 to 100."""
+    """Return random temperatures from 0 to 100, one per element that is cooled."""
     return np.random.default_rng().uniform(0, 100, cooling.temperatures.size).astype(np.float32)
 
 
 def clocked(work: Work, stream: cuda.Stream, seconds: float = SECONDS) -> tuple[float, float]:
-    """Return the microseconds of the host's clock until `work` is queued in a stream, and until it is done: medians."""
+    """Return the median microseconds on the host clock until `work` is queued in a stream, and until it is done."""
     queued: list[float] = []
     done: list[float] = []
     begin = time.perf_counter()
@@ -187,7 +187,7 @@ def clocked(work: Work, stream: cuda.Stream, seconds: float = SECONDS) -> tuple[
 
 
 def few_rows(few: Cooling) -> list[Row]:
-    """Return what the host's clock says for steps that take the device less time than the launches take the host."""
+    """Time steps by the host clock that take the device less time than their launches take the host."""
     rows = []
     for name, work in few.ways().items():
         host = random_temperatures(few)
@@ -205,17 +205,17 @@ def few_rows(few: Cooling) -> list[Row]:
 
 
 def facts() -> list[Row]:
-    """Capture, launch, update and refuse small graphs; return what was found."""
+    """Capture, launch and update small graphs, and try what a capture refuses."""
     cooling, other = Cooling(FEW), Cooling(FEW, OTHER_PART)
     host = random_temperatures(cooling)
-    found = cooling.temperatures
+    temperatures = cooling.temperatures
 
     def after(*launches: Work) -> Floats:
-        found.copy_from(host)
+        temperatures.copy_from(host)
         for launch in launches:
             launch()
         cooling.stream.synchronize()
-        return found.to_host()
+        return temperatures.to_host()
 
     def capture_steps() -> None:
         with cooling.stream.capture():
@@ -230,7 +230,7 @@ def facts() -> list[Row]:
             TOLERANCE,
         ),
     }
-    # The other graph has the same shape, and another array, which the update takes over too.
+    # The other graph has the same shape and a different array, and the update takes over its array too.
     other.temperatures.copy_from(host)
     cooling.graph.update(other.captured)
     cooling.as_graph()
@@ -298,25 +298,26 @@ def curves(size: int) -> list[Picture]:
         for name, work in cooling.ways().items():
             _, done = clocked(work, cooling.stream, CURVE_SECONDS)
             lines.setdefault(name, []).append((count, done / STEPS))
-    return [Curve("steps", "temperatures", "µs a step", lines, logarithmic="xy")]
+    return [Curve("steps", "temperatures", "µs per step", lines, logarithmic="xy")]
 
 
 def notes() -> list[str]:
     """Return what the tables show."""
     saved = 1e3 * (COURSE_SECONDS - COURSE_LOOP_SECONDS) / COURSE_LAUNCHES
     return [
-        f"A step is a pass over all temperatures, and {STEPS} steps are the work of each row. 'us queued' are the "
-        "host's microseconds until its calls have returned, and 'us done' those until the steps are done.",
-        f"A graph is recorded once and started by one call, so the host no longer needs the time of {STEPS} launches. "
-        "That helps where a kernel takes less time than its launch, as with few temperatures. The loads and stores of "
-        "a graph are those of its launches, so that over a large array it takes as long as they do.",
-        f"The loop inside the kernel reads and writes each number once instead of {STEPS} times. It is possible here "
-        "because a number needs no other one; where steps need their neighbours' results, a launch is the barrier. "
-        f"Over a large array its limit is not memory, but the arithmetic of {STEPS} steps.",
+        f"Each row takes {STEPS} steps, and each step is a pass over all temperatures. 'us queued' is the time on the "
+        "host clock, in microseconds, until the calls have returned, and 'us done' until the steps are done.",
+        f"A graph is recorded once and launched with one call, so the host no longer spends the time of {STEPS} "
+        "launches. That helps where a kernel takes less time than its launch, as with few temperatures. A graph loads "
+        "and stores as much as its launches do, so over a large array it takes as long as they do.",
+        f"The loop inside the kernel reads and writes each element once instead of {STEPS} times. It works here "
+        "because no element needs another. Where a step needs the neighbours' results, the end of a launch is the "
+        f"barrier. Over a large array the loop is limited by the arithmetic of {STEPS} steps, not by memory.",
         f"Course: {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s, and one launch with the loop inside "
-        f"{COURSE_LOOP_SECONDS} s, on a T1000. The lecture takes the difference, {saved:.1f} ms a launch, for the cost "
-        "of a launch. But each launch reads two arrays of 1 GiB and writes one, 18 ms at 179 GB/s, and the loop inside "
-        "does so once: a launch itself takes the host a few microseconds, as the first table shows on a GPU.",
-        "An array's address and a scalar's value are part of the graph, and an update replaces them. The content of "
-        "the array is read at each launch.",
+        f"{COURSE_LOOP_SECONDS} s, on a T1000. The lecture attributes the difference, {saved:.1f} ms per launch, to "
+        "the cost of a launch. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 "
+        "GB/s, and the loop inside does so only once. A launch itself takes the host a few microseconds, as the first "
+        "table shows on a GPU.",
+        "The address of an array and the value of a scalar belong to the graph, and an update replaces them. The "
+        "contents of the array are read at each launch.",
     ]

@@ -6,20 +6,20 @@ On the simulator, which checks, counts and does not time:
     heat: Heat diffusion, overlapped with writing frames
     size 256: rows and columns of the plate
                             cells   loads  load efficiency  instructions  check
-    ──────────────────────────────────────────────────────────────────────────
-    one thread                176   2,720         12.5 %        30,092  right
-    one block               4,284   2,616         81.8 %        25,328  right
-    many blocks            66,300  41,184         82.9 %     2,691,584  right
-    a thread a cell        66,300  45,612         83.7 %       486,180  right
-    through a tile         66,300  12,436         65.1 %     1,060,572  right
-    four cells, down rows  66,300  11,168         60.3 %       218,172  right
-    asymmetry check                                                     right
-    no bounds test                                                      caught
-    check, no bounds test                                               caught
+    ────────────────────────────────────────────────────────────────────────────
+    one thread                176   2,720           12.5 %        30,092  right
+    one block               4,284   2,616           81.8 %        25,328  right
+    many blocks            66,300  41,184           82.9 %     2,691,584  right
+    one thread per cell    66,300  45,612           83.7 %       486,180  right
+    shared-memory tile     66,300  12,436           65.1 %     1,060,572  right
+    four cells, down rows  66,300  11,168           60.3 %       218,172  right
+    asymmetry check                                                       right
+    no bounds test                                                        caught
+    check, no bounds test                                                 caught
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:216;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:215;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
         28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
     1)
@@ -27,16 +27,15 @@ On the simulator, which checks, counts and does not time:
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:203;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:202;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
         97 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *
     columns + column]);
     The asymmetry check prints the columns in which the first and the last row
     differ by more than 0.1. A plate that equals its mirror image has none. Without
-    its bounds test the kernel compares memory behind the plate.
-    One thread and one block are given smaller plates, as the column 'cells' says:
-    compare their rates, and the counters for each cell, with those of the other
-    rows.
+    its bounds test the kernel compares memory beyond the plate.
+    One thread and one block get smaller plates, as the column 'cells' shows.
+    Compare their rates and their counters per cell with those of the other rows.
 """
 
 from __future__ import annotations
@@ -65,20 +64,20 @@ from ..wrong import all_shown_wrong
 TITLE = "Heat diffusion, overlapped with writing frames"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 RATE = 0.2
-STEPS = 4  # of a check; even, so that the result is in the first copy
+STEPS = 4  # in a check; even, so that the result is in the first copy
 CHECKED = 1000
 ROWS = "heat_rows<2>"
 ENDS_BLOCK = 256
 EXPLAINED_BY = ("loads", "load efficiency", "instructions")
-# FRAME_STEPS is the number of steps between two frames where nothing is timed.
+# Where nothing is timed, FRAME_STEPS steps lie between two frames.
 FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 256
-CARPETS = 4  # sizes of hot squares, each a third of the one before
+CARPETS = 4  # sizes of hot squares, each a third of the previous one
 
 Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel, a block's threads and cells in x and y, the grid where it is fixed, and the largest plates for it."""
+    """A kernel, the threads and cells of a block in x and y, its grid where that is fixed, and its largest plates."""
 
     kernel: str
     block: tuple[int, int]
@@ -92,8 +91,8 @@ WAYS = {
     "one thread": Way("heat_strided", (1, 1), blocks=1, checked=12, timed=256),
     "one block": Way("heat_strided", (256, 1), blocks=1, checked=64, timed=2048),
     "many blocks": Way("heat_strided", (256, 1), blocks=4096),
-    "a thread a cell": Way("heat_cells", (32, 8), (32, 8)),
-    "through a tile": Way("heat_tiled", (32, 8), (32, 8)),
+    "one thread per cell": Way("heat_cells", (32, 8), (32, 8)),
+    "shared-memory tile": Way("heat_tiled", (32, 8), (32, 8)),
     "four cells, down rows": Way(ROWS, (64, 4), (256, 8)),
 }
 
@@ -110,7 +109,7 @@ def make_plate(rows: int, columns: int) -> Floats:
 
 
 def reference(plate: Floats, steps: int) -> Floats:
-    """Return the plate after so many steps, computed in double precision."""
+    """Return the plate after `steps` steps, computed in double precision."""
     now = plate.astype(np.float64)
     for _ in range(steps):
         inside = now[1:-1, 1:-1]
@@ -148,15 +147,15 @@ def run(device: cuda.Device, size: int) -> Result:
     more, checks, pictures = film(device, module, max(16, size // 4))
     notes = [
         "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1. A plate "
-        "that equals its mirror image has none. Without its bounds test the kernel compares memory behind the plate.",
-        "One thread and one block are given smaller plates, as the column 'cells' says: compare their rates, and the "
-        "counters for each cell, with those of the other rows.",
+        "that equals its mirror image has none. Without its bounds test the kernel compares memory beyond the plate.",
+        "One thread and one block get smaller plates, as the column 'cells' shows. Compare their rates and their "
+        "counters per cell with those of the other rows.",
     ]
     return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
 
 
 def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: list[cuda.DeviceArray]) -> Variant:
-    """Return a variant that is checked on plates of its own, which are no whole blocks, and timed on large ones."""
+    """Return a variant that is checked on small plates, not made of whole blocks, and timed on large ones."""
     few, many = min(size, way.checked), min(size, way.timed) // 4 * 4
     plate = make_plate(few - 1, few // 4 * 4 + 4)
     plates = [cuda.to_device(plate), cuda.to_device(plate)]
@@ -181,31 +180,31 @@ def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: lis
 
 
 def asymmetry(variant: Variant) -> Check:
-    """Check that the plate which the variant computed equals its mirror image, bit for bit."""
+    """Check that the plate that the variant computed equals its mirror image, bit for bit."""
     cooled = on_host(variant.output)
     return compare(f"{variant.name}: the plate equals its mirror image", cooled, cooled[::-1, ::-1])
 
 
 def asymmetry_row(module: cuda.Module, plate: Floats) -> Row:
-    """Check that the kernel finds no difference in a plate, and each of three cells that are made hot."""
+    """Check that the kernel finds no difference in a symmetric plate, and finds three cells that are made hot."""
     spoiled = plate.copy()
     columns = sorted({0, plate.shape[1] // 3, plate.shape[1] - 1})
     spoiled[0, columns] += 1
     lines = [printed(partial(check_asymmetry, module["asymmetry"], each)) for each in (plate, spoiled)]
     found = np.array([int(line.split()[1].rstrip(":")) for line in lines[1]])
     check = compare("the kernel names the columns that differ, and no others", np.sort(found), np.array(columns))
-    quiet = Check("the kernel finds no difference in a plate that has none", not lines[0], "; ".join(lines[0][:3]))
+    quiet = Check("the kernel finds no difference where there is none", not lines[0], "; ".join(lines[0][:3]))
     return Row("asymmetry check", check=check if quiet.holds else quiet)
 
 
 def check_asymmetry(kernel: cuda.Kernel, plate: Floats) -> None:
-    """Let a kernel print the columns in which the first row of a plate differs from the last one."""
+    """Let a kernel print the columns in which the first and the last row of a plate differ."""
     array = cuda.to_device(plate)
     kernel[blocks_for(array.shape[1], ENDS_BLOCK), ENDS_BLOCK](array, *array.shape)
 
 
 def check_without_bounds() -> str:
-    """Check a plate whose columns are no whole blocks by the kernel without a bounds test."""
+    """Check a plate that is not made of whole blocks by the kernel without a bounds test."""
     check_asymmetry(load("heat", names=[ROWS])["asymmetry_unbounded"], make_plate(100, 100))
     cuda.legacy_default.synchronize()
     return ""
@@ -221,7 +220,7 @@ def without_bounds() -> str:
 
 @dataclass
 class Camera:
-    """A plate that takes steps in one stream, while its last frame is copied out in another one, then written.
+    """A plate that takes steps in one stream while its last frame is copied out in another one and written.
 
     A frame goes to a staging copy on the device first, so that the plate can go on, then to pinned memory.
     """
@@ -237,7 +236,7 @@ class Camera:
         self.compute, self.copies = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
         self.plates = [cuda.to_device(self.plate), cuda.to_device(self.plate)]
         self.staging, self.pinned = cuda.empty_like(self.plate), cuda.pinned_empty(self.plate.shape, np.float32)
-        # The steps are one graph, since a stream's queue holds fewer launches than there are steps between frames.
+        # The steps are one graph, because a stream queues fewer launches than there are steps between frames.
         step = stepper(self.module, WAYS["four cells, down rows"], self.plates, self.compute)
         with self.compute.capture() as graph:
             step(self.steps)
@@ -245,7 +244,7 @@ class Camera:
         cuda.current_device().synchronize()
 
     def take_steps(self, after: cuda.Event | None = None) -> cuda.Event:
-        """Queue the steps to the next frame and its copy to the staging plate, the latter after an event."""
+        """Queue the steps to the next frame, and its copy to the staging plate after an event."""
         start = self.compute.record()
         self.advance.launch(self.compute)
         if after is not None:
@@ -254,7 +253,7 @@ class Camera:
         return self._spanned("compute", start, self.compute)
 
     def copy_out(self, after: cuda.Event | None = None) -> cuda.Event:
-        """Queue the frame's copy from the staging plate to pinned memory, after an event."""
+        """Queue the copy of the frame from the staging plate to pinned memory, after an event."""
         if after is not None:
             self.copies.wait(after)
         start = self.copies.record()
@@ -276,12 +275,12 @@ class Camera:
         self.film.append(self.pinned[::coarse, ::coarse].copy())
 
     def write_again(self, file: IO[bytes], frames: int) -> None:
-        """Write the same frame several times, with no steps between."""
+        """Write the same frame several times, with no steps in between."""
         for _ in range(frames):
             self.write(file, self.copy_out())
 
     def one_after_the_other(self, file: IO[bytes], frames: int) -> None:
-        """Write frames with no overlap: compute, copy and write in turn."""
+        """Write frames without overlap: compute, copy and write one after another."""
         for _ in range(frames):
             self.write(file, self.copy_out(self.take_steps()))
 
@@ -304,7 +303,7 @@ class Camera:
 
 
 def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row], list[Check], list[Picture]]:
-    """Write a film of a plate, step by step and overlapped; return rows, checks and pictures."""
+    """Write a film of a plate, one step after another and overlapped; return rows, checks and pictures."""
     plate = make_plate(size // 4 * 4, size // 4 * 4)
     steps = FRAME_STEPS
     with tempfile.TemporaryFile() as file:
@@ -325,7 +324,7 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
         ms = {
             "steps": host_ms(lambda: [busy.take_steps() for _ in range(FRAMES)]),
             "writing": host_ms(lambda: busy.write_again(file, FRAMES)),
-            "in turn": host_ms(lambda: waiting.one_after_the_other(file, FRAMES)),
+            "one after another": host_ms(lambda: waiting.one_after_the_other(file, FRAMES)),
         }
         begin, begin_seconds = overlapping.compute.record(), time.perf_counter()
         ms["overlapped"] = host_ms(lambda: overlapping.overlapped(file, FRAMES))
@@ -333,10 +332,12 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
         shape = (FRAMES, *plate.shape)
         last = np.fromfile(file, np.float32, offset=4 * (FRAMES - 1) * plate.size).reshape(shape[1:])
     captions = [f"after {steps * (frame + 1):,} steps" for frame in range(FRAMES)]
-    pictures: list[Picture] = [Film("frames", overlapping.film, captions, "temperature; the hot squares begin at 1")]
+    pictures: list[Picture] = [Film("frames", overlapping.film, captions, "temperature; the hot squares start at 1")]
     checks = [
         compare(
-            "overlapped frames are those of one after the other", np.array(overlapping.film), np.array(waiting.film)
+            "overlapped frames equal those written one after another",
+            np.array(overlapping.film),
+            np.array(waiting.film),
         ),
         compare("the file ends with the last frame", last, overlapping.pinned),
     ]
@@ -344,7 +345,7 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
         return [], checks, pictures
     longer = max(ms["steps"], ms["writing"])
     rows = [Row(f"film: {name}", {"ms": value}) for name, value in ms.items()]
-    note = f"takes {ms['overlapped'] / longer:.3f} times what the longer of steps and writing takes alone"
+    note = f"takes {ms['overlapped'] / longer:.3f} times as long as the longer of steps and writing alone"
     rows[-1] = Row(
         rows[-1].name, rows[-1].values, note=f"{note} ({FRAMES} frames of side {plate.shape[0]}, {steps} steps each)"
     )
@@ -352,7 +353,7 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
 
 
 def steps_to_fill(camera: Camera, file: IO[bytes]) -> int:
-    """Return how many steps take half as long again as a frame takes to be copied and written; an even number."""
+    """Return an even number of steps that takes 1.5 times as long as copying and writing a frame."""
     for _ in range(2):
         start = time.perf_counter()
         camera.write(file, camera.copy_out())

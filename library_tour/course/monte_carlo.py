@@ -1,4 +1,4 @@
-"""Price a call option by simulated paths, whose random numbers are computed in registers.
+"""Price a call option from simulated paths, computing the random numbers in registers.
 
 On the simulator, which checks, counts and does not time:
 
@@ -7,13 +7,13 @@ On the simulator, which checks, counts and does not time:
     size 4,096: paths
                       registers  price   ±       check
     ──────────────────────────────────────────────────
-    Euler                    45  6.4679  0.2430  right
-    Euler, fast math         40  6.4679  0.2430  right
-    exact steps              45  6.4709  0.2435  right
-    exact, fast math         40  6.4709  0.2435  right
-    The exact price is 6.6348. With 100 steps, Euler's scheme converges to 6.63202:
-    its bias of -0.0028 shows once the 95 % interval is narrower. Of 100 seeds'
-    intervals with 1,024 paths 96 cover Euler's mean.
+    Euler                    45  6.6814  0.2485  right
+    Euler, fast math         40  6.6814  0.2485  right
+    exact steps              45  6.6839  0.2490  right
+    exact, fast math         40  6.6839  0.2490  right
+    The exact price is 6.6348. With 100 steps, Euler's scheme converges to 6.63202.
+    Its bias of -0.0028 shows once the 95 % interval is narrower. With 1,024 paths,
+    the intervals of 96 out of 100 seeds cover Euler's mean.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ TITLE = "Monte Carlo pricing with random numbers in registers"
 SIZE = Size("paths", full=2**24, small=2**12)
 START = STRIKE = 50.0
 RATE, SIGMA, YEARS, STEPS = 0.1, 0.2, 1.0, 100
-# The mean to which Euler's scheme converges with 100 steps; the exact price is 6.6348.
+# The mean to which Euler's scheme with 100 steps converges; the exact price is 6.6348.
 EULER_MEAN = 6.63202
 BLOCK = 1024
-# Instructions of one step: with fast math the machine code has 75 for four steps.
+# Instructions per step: with fast math the machine code has 75 for four steps.
 INSTRUCTIONS = 19
 CHECKED = 2**12
 SEEDS, CURVE_SEEDS = 100, 8
-SEED_PATHS = 2**10  # of each seed where nothing is timed
+SEED_PATHS = 2**10  # per seed, where nothing is timed
 
 OPTION = np.dtype([("start", "f4"), ("strike", "f4"), ("drift", "f4"), ("scale", "f4"), ("steps", "i4")])
 Array = NDArray[Any]
 
 
 class Scheme(NamedTuple):
-    """A kernel, whether its step is Euler's or the logarithm's, and how it is compiled."""
+    """A kernel, its kind of step (Euler's or logarithmic), and how it is compiled."""
 
     kernel: str
     euler: bool
@@ -76,24 +76,24 @@ class Price(NamedTuple):
     half_width: float
 
     def covers(self, value: float) -> bool:
-        """Tell whether a value is in the interval."""
+        """Tell whether a value lies in the interval."""
         return bool(abs(self.value - value) <= self.half_width)
 
 
 def closed_form() -> float:
-    """Return the price of Black and Scholes' formula."""
+    """Return the price by the Black-Scholes formula."""
     return float(call_price(START, STRIKE, RATE, SIGMA, YEARS))
 
 
 def option(scheme: Scheme) -> Any:
-    """Return the structure that a scheme's kernel takes."""
+    """Return the structure that the kernel of a scheme takes."""
     dt = YEARS / STEPS
     drift = 1 + RATE * dt if scheme.euler else (RATE - SIGMA**2 / 2) * dt
     return np.array((START, STRIKE, drift, SIGMA * math.sqrt(dt), STEPS), OPTION)[()]
 
 
 def reference(scheme: Scheme, paths: int, seed: int) -> Array:
-    """Return each block's sum of payoffs and of their squares, one path a thread."""
+    """Return the sum of payoffs and of their squares for each block, with one path per thread."""
     terms = option(scheme)
     increments = terms["drift"] + terms["scale"] * normals(paths, STEPS, seed)
     end = START * increments.prod(axis=1) if scheme.euler else START * np.exp(increments.sum(axis=1))
@@ -103,7 +103,7 @@ def reference(scheme: Scheme, paths: int, seed: int) -> Array:
 
 
 class Pricer:
-    """One scheme on a device, ready for any number of paths."""
+    """A scheme on a device, ready for any number of paths."""
 
     def __init__(self, device: cuda.Device, scheme: Scheme, modules: dict[bool, cuda.Module]) -> None:
         self.kernel = modules[scheme.fast_math][scheme.kernel]
@@ -112,12 +112,12 @@ class Pricer:
         self.sums = cuda.empty((max(self.most, blocks_for(CHECKED, BLOCK)), 2), np.float64)
 
     def launch(self, paths: int, seed: int, most: int | None = None) -> Callable[[], object]:
-        """Return a launch with `most` blocks at most, as many as the device holds unless given."""
+        """Return a launch of at most `most` blocks, by default as many as the device holds."""
         grid = min(most or self.most, blocks_for(paths, BLOCK))
         return self.kernel[grid, BLOCK].bind(self.option, paths, seed, self.sums)
 
     def total(self, paths: int) -> Array:
-        """Return the sum of the payoffs and that of their squares, after a launch for so many paths."""
+        """Return the sum of the payoffs and the sum of their squares after a launch for `paths` paths."""
         sums: Array = self.sums[: min(self.most, blocks_for(paths, BLOCK))].to_host().sum(axis=0)
         return sums
 
@@ -132,7 +132,7 @@ class Pricer:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every scheme's sums path by path, time it, and measure the errors of the estimates."""
+    """Check the sums of every scheme path by path, time it, and measure the errors of the estimates."""
     names = sorted({scheme.kernel for scheme in SCHEMES.values()})
     modules = {fast: load("monte_carlo", names=names, fast_math=fast) for fast in (False, True)}
     pricers = {name: Pricer(device, scheme, modules) for name, scheme in SCHEMES.items()}
@@ -146,7 +146,7 @@ def run(device: cuda.Device, size: int) -> Result:
             launch=pricer.launch(checked, seed, len(expected)),
             output=pricer.sums[: len(expected)],
             expected=expected,
-            # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
+            # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
             tolerance=1e-4 * max(START, float(expected.max())),
             timed=pricer.launch(size, seed),
             amount=size * STEPS,
@@ -160,7 +160,7 @@ def run(device: cuda.Device, size: int) -> Result:
     checks = [coverage(pricers["Euler, fast math"], seed_paths)]
     exact = closed_form()
     note = (
-        f"The exact price is {exact:.4f}. With {STEPS} steps, Euler's scheme converges to {EULER_MEAN}: its bias of "
+        f"The exact price is {exact:.4f}. With {STEPS} steps, Euler's scheme converges to {EULER_MEAN}. Its bias of "
         f"{EULER_MEAN - exact:.4f} shows once the 95 % interval is narrower. {checks[0].detail}"
     )
     return Result(rows, limit, checks, [errors(pricers, size)], [note])
@@ -172,31 +172,31 @@ def with_price(row: Row, price: Price) -> Row:
 
 
 def coverage(pricer: Pricer, paths: int) -> Check:
-    """Check that about 95 of 100 intervals cover the scheme's own mean."""
+    """Check that about 95 of 100 intervals cover the mean of the scheme."""
     covered = sum(pricer.price(paths, seed).covers(EULER_MEAN) for seed in range(SEEDS))
-    detail = f"Of {SEEDS} seeds' intervals with {paths:,} paths {covered} cover Euler's mean."
+    detail = f"With {paths:,} paths, the intervals of {covered} out of {SEEDS} seeds cover Euler's mean."
     # With few paths the mean of the payoffs is far from normally distributed, and the intervals are too narrow.
     return Check("95 ± 5 of 100 intervals cover Euler's mean", covered >= 90 or paths < SEED_PATHS, detail)
 
 
 def errors(pricers: dict[str, Pricer], size: int) -> Curve:
-    """Return a curve of the error against the number of paths: the root mean square over several seeds."""
+    """Return a curve of the error against the number of paths, as the root mean square over several seeds."""
     exact = closed_form()
     most = 16 * size if timing.available() else size
     paths = [2**power for power in range(6, 29, 2) if 2**power <= max(most, 64)]
-    found = {
+    prices_of = {
         name: {count: [pricers[name].price(count, seed) for seed in range(CURVE_SEEDS)] for count in paths}
         for name in ("Euler, fast math", "exact, fast math")
     }
     lines = {
         name: [(count, root_mean_square(price.value - exact for price in prices)) for count, prices in by_count.items()]
-        for name, by_count in found.items()
+        for name, by_count in prices_of.items()
     }
-    widths = [(count, prices[0].half_width) for count, prices in found["exact, fast math"].items()]
+    widths = [(count, prices[0].half_width) for count, prices in prices_of["exact, fast math"].items()]
     lines["half of the 95 % interval, slope -1/2"] = widths
     return Curve("error", "paths", "error of the price", lines, logarithmic="xy")
 
 
 def root_mean_square(errors: Iterable[float]) -> float:
-    """Return the root of the mean of the squares."""
+    """Return the root mean square."""
     return math.sqrt(np.mean(np.square(list(errors))))

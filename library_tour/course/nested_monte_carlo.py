@@ -1,25 +1,25 @@
-"""Price a call option from many prices of its share: paths from each start value, all in one launch.
+"""Price a call option for many prices of its share: paths from each start value, all in one launch.
 
 On the simulator, which checks, counts and does not time:
 
     $ library-tour run nested_monte_carlo
     nested_monte_carlo: Nested Monte Carlo: paths from many start values
     size 4,096: paths in all
-                   active lanes  at 40  check
-    ─────────────────────────────────────────
-    a launch each          28.2         right
-    a thread each          5.00   20.0  right
-    a warp each            28.0   7.83  right
-    blocks each            28.2   11.0  right
-    The active lanes, of 32, are those of 5 start values with 140 paths from each;
-    the column 'at' has those of 40 start values with 7 paths from each.
+                         active lanes  at 40  check
+    ───────────────────────────────────────────────
+    one launch each              28.2         right
+    one thread each              5.00   20.0  right
+    one warp each                28.0   7.83  right
+    several blocks each          28.2   11.0  right
+    The active lanes, of 32, are for 5 start values with 140 paths from each. The
+    column 'at 40' is for 40 start values with 7 paths from each.
     The outer stage takes the start values, and the inner stage simulates paths from
-    each. A start value has a launch, a thread, a warp or blocks of its own. With a
-    thread or a warp, most of the device has nothing to do where there are few start
-    values; with blocks, lanes have nothing to do where there are fewer paths than
-    lanes. A launch for each start value has only its paths to fill the device with.
-    All ways simulate the same paths, since random numbers follow from a path's
-    index.
+    each. A start value has a launch, a thread, a warp or several blocks of its own.
+    With one thread or one warp each, most of the device is idle where there are few
+    start values. With several blocks each, lanes are idle where there are fewer
+    paths than lanes. With one launch each, only the paths of one start value can
+    fill the device. All ways simulate the same paths, because the random numbers
+    follow from the index of a path.
     With 1,024 paths each, 30 of 30 intervals cover the exact price.
 """
 
@@ -48,14 +48,14 @@ TITLE = "Nested Monte Carlo: paths from many start values"
 SIZE = Size("paths in all", full=2**22, small=2**12)
 LOW, SPAN = 20.0, 80.0  # start value j of m is 20 + 80 j / m
 BLOCK = 128
-# So many start values are timed, with as many paths from each as make the size.
+# The numbers of start values that are timed; the paths from each of them make up the size.
 OUTER, MORE_OUTER = 64, (2048, 16384)
 STAGES = np.dtype([("low", "f4"), ("step", "f4"), ("first", "u4"), ("count", "u4"), ("inner", "u4")])
 Array = NDArray[Any]
 
 
 class Way(NamedTuple):
-    """A kernel, and how many threads have a start value to themselves; 0 stands for blocks, some waves of them."""
+    """A kernel, and how many threads a start value gets; 0 stands for several waves of blocks."""
 
     kernel: str
     threads: int
@@ -63,12 +63,12 @@ class Way(NamedTuple):
 
 
 WAYS = {
-    "a launch each": Way("nested_blocks<Euler>", 0, one_launch=False),
-    "a thread each": Way("nested_threads<Euler>", 1),
-    "a warp each": Way("nested_warps<Euler>", 32),
-    "blocks each": Way("nested_blocks<Euler>", 0),
+    "one launch each": Way("nested_blocks<Euler>", 0, one_launch=False),
+    "one thread each": Way("nested_threads<Euler>", 1),
+    "one warp each": Way("nested_warps<Euler>", 32),
+    "several blocks each": Way("nested_blocks<Euler>", 0),
 }
-BLOCKS_EACH = WAYS["blocks each"]
+BLOCKS_EACH = WAYS["several blocks each"]
 LANES = "active lanes"
 
 
@@ -82,41 +82,41 @@ class Stages:
 
     @property
     def starts(self) -> Array:
-        """The start values."""
+        """The start values, shape (outer,)."""
         return LOW + SPAN * np.arange(self.outer) / self.outer
 
     @property
     def exact(self) -> Array:
-        """The prices of the closed form."""
+        """The prices by the closed form, shape (outer,)."""
         return call_price(self.starts, self.strike, RATE, SIGMA, YEARS)
 
     def option(self) -> Any:
-        """Return the structure of the option and of a step, whose start value the kernels replace."""
+        """Return the structure of the option and of a step. The kernels replace its start value."""
         dt = YEARS / STEPS
         return np.array((0, self.strike, 1 + RATE * dt, SIGMA * math.sqrt(dt), STEPS), OPTION)[()]
 
     def part(self, first: int, count: int) -> Any:
-        """Return the structure of the start values from one on."""
+        """Return the structure of `count` start values, beginning with the index `first`."""
         return np.array((LOW, SPAN / self.outer, first, count, self.inner), STAGES)[()]
 
 
-# Checked are few start values with many paths, and the other way round.
+# Checked with few start values and many paths, and the other way round.
 FEW, MANY = Stages(5, 140), Stages(40, 7)
-COVERED, COVERED_SEED = Stages(40, 1024), 1  # whose intervals are checked
-STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # of the prices that are drawn; start values
-ERRORS_OUTER, SEEDS = (16, 64), 4  # start values and seeds of the errors that are drawn
-FANS, FAN_PATHS = 4, 5  # start values whose paths are drawn, and how many
+COVERED, COVERED_SEED = Stages(40, 1024), 1  # the intervals of these are checked
+STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # drawn: strikes, and the number of start values
+ERRORS_OUTER, SEEDS = (16, 64), 4  # drawn: numbers of start values, and the number of seeds
+FANS, FAN_PATHS = 4, 5  # drawn: start values, and paths from each
 WHY = (
     "The outer stage takes the start values, and the inner stage simulates paths from each. A start value has a "
-    "launch, a thread, a warp or blocks of its own. With a thread or a warp, most of the device has nothing to do "
-    "where there are few start values; with blocks, lanes have nothing to do where there are fewer paths than lanes. A "
-    "launch for each start value has only its paths to fill the device with. All ways simulate the same paths, since "
-    "random numbers follow from a path's index."
+    "launch, a thread, a warp or several blocks of its own. With one thread or one warp each, most of the device is "
+    "idle where there are few start values. With several blocks each, lanes are idle where there are fewer paths than "
+    "lanes. With one launch each, only the paths of one start value can fill the device. All ways simulate the same "
+    "paths, because the random numbers follow from the index of a path."
 )
 
 
 def paths(stages: Stages, seed: int) -> Array:
-    """Return the share's prices in each step of each path, shape (outer, inner, STEPS + 1)."""
+    """Return the price of the share at each step of each path, shape (outer, inner, STEPS + 1)."""
     option = stages.option()
     factors = option["drift"] + option["scale"] * normals(stages.outer * stages.inner, STEPS, seed)
     grown = np.cumprod(np.concatenate([np.ones((len(factors), 1)), factors], axis=1), axis=1)
@@ -124,7 +124,7 @@ def paths(stages: Stages, seed: int) -> Array:
 
 
 def reference(stages: Stages, seed: int, parts: int) -> Array:
-    """Return the sums of the payoffs and of their squares, shape (outer, parts, 2), of the blocks of a start value."""
+    """Return the sums of the payoffs and of their squares for each block, shape (outer, parts, 2)."""
     payoff = np.zeros((stages.outer, blocks_for(stages.inner, parts * BLOCK) * parts * BLOCK))
     payoff[:, : stages.inner] = np.maximum(paths(stages, seed)[:, :, -1] - stages.strike, 0)
     by_part = payoff.reshape(stages.outer, -1, parts, BLOCK)
@@ -132,28 +132,28 @@ def reference(stages: Stages, seed: int, parts: int) -> Array:
 
 
 class Prices(NamedTuple):
-    """Estimates and half the widths of their 95 % intervals, by start value."""
+    """Estimates and half the widths of their 95 % intervals, each of shape (outer,)."""
 
     values: Array
     half_widths: Array
 
 
 class Pricer:
-    """The ways on a device, ready for any stages."""
+    """All ways on a device, ready for any stages."""
 
     def __init__(self, device: cuda.Device) -> None:
         self.module = load("nested_monte_carlo", names=sorted({way.kernel for way in WAYS.values()}), fast_math=True)
-        # The blocks of a launch: one wave alone would leave multiprocessors idle until the slowest of them has ended.
+        # The blocks of a launch: a single wave would leave multiprocessors idle until its slowest block has ended.
         self.most = WAVES * device.sm_count * self.module[BLOCKS_EACH.kernel].occupancy(BLOCK).blocks
 
     def sums(self, way: Way, stages: Stages) -> cuda.DeviceArray:
-        """Return an array for the sums of a way: of each start value, and of each of its blocks where it has some."""
+        """Return an array for the sums of a way, shape (outer, blocks of a start value, 2)."""
         most = self.most // (stages.outer if way.one_launch else 1)
         blocks = 1 if way.threads else max(1, min(most, blocks_for(stages.inner, BLOCK)))
         return cuda.empty((stages.outer, blocks, 2), np.float64)
 
     def launch(self, way: Way, stages: Stages, seed: int, sums: cuda.DeviceArray) -> Callable[[], object]:
-        """Return a function that queues all start values, in one launch or one after the other."""
+        """Return a function that queues all start values, in one launch or one after another."""
         at_once = stages.outer if way.one_launch else 1
         grid = blocks_for(at_once * way.threads, BLOCK) if way.threads else (at_once, sums.shape[1])
         kernel, option = self.module[way.kernel][grid, BLOCK], stages.option()
@@ -186,7 +186,7 @@ class Pricer:
             launch=self.launch(way, checked, seed, sums),
             output=sums,
             expected=expected,
-            # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
+            # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
             tolerance=1e-4 * max(STRIKE, float(expected.max())),
             timed=self.launch(way, timed, seed, timed_sums),
             amount=timed.outer * timed.inner * STEPS,
@@ -194,7 +194,7 @@ class Pricer:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way with few and with many start values, time it with several numbers, and draw what comes out."""
+    """Check every way with few and with many start values, time it for several numbers, and draw the prices."""
     pricer, seed = Pricer(device), int(np.random.default_rng().integers(2**63))
     limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
 
@@ -210,14 +210,14 @@ def run(device: cuda.Device, size: int) -> Result:
             {f"at {shape.outer:,}": rows_of(MANY, shape, in_one_launch) for shape in shapes[1:]},
         )
         note = (
-            f"There are {OUTER} start values. The columns 'at' are {limit.unit} at so many start values, with fewer "
-            "paths from each, so that there are as many paths in all."
+            f"There are {OUTER} start values. The columns 'at' are {limit.unit} with more start values and fewer paths "
+            "from each, so that there are as many paths in all."
         )
     else:
         column, others = LANES, {f"at {MANY.outer}": rows_of(MANY, shapes[0], in_one_launch)}
         note = (
-            f"The active lanes, of 32, are those of {FEW.outer} start values with {FEW.inner} paths from each; the "
-            f"column 'at' has those of {MANY.outer} start values with {MANY.inner} paths from each."
+            f"The active lanes, of 32, are for {FEW.outer} start values with {FEW.inner} paths from each. The column "
+            f"'at {MANY.outer}' is for {MANY.outer} start values with {MANY.inner} paths from each."
         )
     for case, found in others.items():
         values = {row.name: {case: row.values[column]} for row in found if column in row.values}
@@ -229,7 +229,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def coverage(pricer: Pricer) -> Check:
-    """Check that about 95 of 100 intervals cover the price, of start values whose payoff is often above zero."""
+    """Check that about 95 % of the intervals cover the price, for start values whose payoff is often above zero."""
     found, exact = pricer.price(COVERED, COVERED_SEED), COVERED.exact
     inside = (np.abs(found.values - exact) <= found.half_widths)[exact > 1]
     detail = f"With {COVERED.inner:,} paths each, {inside.sum()} of {inside.size} intervals cover the exact price."
@@ -237,7 +237,7 @@ def coverage(pricer: Pricer) -> Check:
 
 
 def prices(pricer: Pricer, size: int, seed: int) -> Curve:
-    """Return the estimated prices against the start value, beside the closed form, for several strikes."""
+    """Return a curve of the estimated prices and the closed form against the start value, for several strikes."""
     lines: dict[str, Points] = {}
     for strike in STRIKES:
         stages = Stages(PRICED, max(1, size // PRICED), strike)
@@ -248,7 +248,7 @@ def prices(pricer: Pricer, size: int, seed: int) -> Curve:
 
 
 def errors(pricer: Pricer, size: int) -> Curve:
-    """Return the error against the paths from each start value: the root mean square over the start values."""
+    """Return a curve of the error, the root mean square over start values, against the paths from each of them."""
     most = max(size // max(ERRORS_OUTER), 256)
     inners = [4**power for power in range(2, 12) if 4**power <= most]
     lines: dict[str, Points] = {}
@@ -263,10 +263,10 @@ def errors(pricer: Pricer, size: int) -> Curve:
 
 
 def two_stages(seed: int) -> Curve:
-    """Return the paths of the inner stage that begin at a few start values of the outer one."""
+    """Return a picture of inner paths that begin at a few outer start values."""
     stages = Stages(FANS, FAN_PATHS)
     shown = paths(stages, seed)
-    times = [*np.linspace(0, YEARS, STEPS + 1).tolist(), math.nan]  # a gap behind each path
+    times = [*np.linspace(0, YEARS, STEPS + 1).tolist(), math.nan]  # a gap after each path
     gap = (math.nan, math.nan)
     starts = [point for start in stages.starts.tolist() for point in ((0.0, start), gap)]
     lines: dict[str, Points] = {"outer stage: start values": starts}

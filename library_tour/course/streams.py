@@ -1,10 +1,10 @@
-"""Streams let copies and kernels overlap; the order in which work is queued, and the default streams, say when.
+"""Overlap copies and kernels with streams; see what the order of queueing and the default streams allow.
 
 On the simulator, which checks and does not time:
 
     $ library-tour run streams
     streams: Overlap of copies and kernels, default streams, priorities
-    size 16,387: numbers to copy in, compute and copy out
+    size 16,387: elements to copy in, compute and copy out
                               check
     ───────────────────────────────
     1 stream                  right
@@ -12,7 +12,7 @@ On the simulator, which checks and does not time:
     2 streams, breadth-first  right
     4 streams, depth-first    right
     4 streams, breadth-first  right
-    A model of 8 pieces, where each copy and each kernel takes one unit:
+    A model of 8 pieces, in which each copy and each kernel takes one unit:
                               1 engine  2 engines
     ─────────────────────────────────────────────
     1 stream                        24         24
@@ -20,7 +20,7 @@ On the simulator, which checks and does not time:
     2 streams, breadth-first        16         13
     4 streams, depth-first          24         10
     4 streams, breadth-first        16         10
-    The order of two kernels in two streams; the second reads what the first writes:
+    Two kernels in two streams; the second reads what the first writes:
                                      check
     ───────────────────────────────────────
     stream, then legacy default      right
@@ -49,36 +49,36 @@ On the simulator, which checks and does not time:
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
-    Kernels of 4 blocks, which leave room for one another:
+    Kernels of 4 blocks, small enough to run side by side:
                           kernels  check
     ────────────────────────────────────
     8 kernels, 1 stream         8  right
     8 kernels, 8 streams        8  right
-    A short kernel, queued behind one that fills the device:
+    A short kernel, queued after one that fills the device:
                       priority  check
     ─────────────────────────────────
     lowest priority          0  right
     highest priority        -5  right
-    The model has one engine for copies, or one for each direction. An engine takes
-    its work in the order in which it was queued. With one engine, depth-first
-    queues a piece's copy out before the next piece's copy in, which then waits for
-    the kernel; breadth-first does not. With two engines, as GPUs for computing
-    have, both orders take the same time. Three stages need three streams at least:
-    with two, each stage is idle for more than a third of the model's time. In the
-    model's picture every operation takes as long as every other.
-    Work in a stream and work in the legacy default stream waits for what was queued
-    before it in the other, and so does work in the per-thread default stream and in
-    the legacy one. Work in a non-blocking stream waits for no other stream, and the
-    per-thread default stream for the legacy one alone. nvcc
-    --default-stream=per-thread gives a launch without a stream to the per-thread
-    one.
-    The blocks of a kernel of higher priority go first as soon as blocks of others
-    end; no block is interrupted.
+    The model has one copy engine, or one per direction. An engine takes its work in
+    the order in which it was queued. With one engine, depth-first queues the copy
+    out of a piece before the copy in of the next piece. That copy must then wait
+    for the kernel. Breadth-first avoids this wait. With two engines, as data-centre
+    GPUs have, both orders take the same time. Three stages need at least three
+    streams: with two, each stage is idle for more than a third of the model's time.
+    The picture of the model gives every operation the same length.
+    Work in an ordinary stream and work in the legacy default stream each wait for
+    what was queued earlier in the other. So do work in the per-thread default
+    stream and work in the legacy one. Work in a non-blocking stream waits for no
+    other stream, and the per-thread default stream waits for the legacy one alone.
+    nvcc --default-stream=per-thread gives launches without a stream to the
+    per-thread one.
+    Blocks of a kernel in a stream of higher priority start first when running
+    blocks end. No block is interrupted.
     Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems
-    shows them above the copies and kernels: nsys profile -t cuda,nvtx -o streams
-    library-tour run streams, then nsys-ui streams.nsys-rep. Nsight Compute profiles
-    the kernels of one range: ncu --nvtx --nvtx-include "kernel/" library-tour run
-    streams.
+    shows the ranges above the copies and kernels: nsys profile -t cuda,nvtx -o
+    streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight Compute
+    profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/"
+    library-tour run streams.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ from ..variants import Variant, measure
 from ..wrong import all_shown_wrong
 
 TITLE = "Overlap of copies and kernels, default streams, priorities"
-SIZE = Size("numbers to copy in, compute and copy out", full=2**28, small=2**14 + 3)
-# The generator's constants (Numerical Recipes), and its steps in a check.
+SIZE = Size("elements to copy in, compute and copy out", full=2**28, small=2**14 + 3)
+# The constants of the generator (Numerical Recipes), and its steps in a check.
 A, C, STEPS = 1664525, 1013904223, 4
 BLOCK, CHECKED, PIECES, MODEL_PIECES = 256, 2**14 + 3, 64, 8
 WAYS = {
@@ -110,12 +110,12 @@ WAYS = {
 }
 ENGINES = {1: "1 engine", 2: "2 engines"}
 LONGEST = "the longest of the three stages alone"
-TRIED_STEPS = 256  # from whose time the steps of a GPU's kernels are taken
-# The kernels take so many times as long as the copies in one direction, so that the copies can hide behind them.
+TRIED_STEPS = 256  # timed on a GPU to choose the steps of its kernels
+# The kernels take this many times as long as the copies in one direction, so that they can hide the copies.
 LONGER = 1.5
-# Of kernels that leave room: blocks, streams, and the milliseconds that each takes on a GPU.
+# Kernels that run side by side: blocks, streams, elements, and the milliseconds that each takes on a GPU.
 BLOCKS, SIDE_BY_SIDE, SPIN_NUMBERS, SPIN_MS = 4, 8, 1024, 1.0
-# Clocks of a dependent multiply-add, from which the steps of such a kernel are taken.
+# Clock cycles of a dependent multiply-add, to choose the steps of such a kernel.
 CLOCKS = 4
 
 Numbers = NDArray[np.uint32]
@@ -123,7 +123,7 @@ Work = Callable[[], object]
 
 
 def reference(numbers: Numbers, steps: int) -> Numbers:
-    """Return the numbers after so many steps of the generator, in arithmetic of 64 bits, modulo 2^32."""
+    """Return the elements after `steps` steps of the generator, in 64-bit arithmetic modulo 2^32."""
     now = numbers.astype(np.uint64)
     for _ in range(steps):
         now = (A * now + C) % 2**32
@@ -156,7 +156,7 @@ class Pieces:
             cuda.memcpy(self.target[piece], part, stream=stream)
 
     def run(self, order: str, streams: int, pieces: int) -> None:
-        """Queue all pieces in an order, as an NVTX range of its name."""
+        """Queue all pieces in an order, in an NVTX range with its name."""
         with cuda.nvtx_range(f"{order}, {streams} streams"):
             for operation in issued(order, streams, pieces):
                 self.queue(operation, pieces)
@@ -168,9 +168,9 @@ class Pieces:
                 self.queue(Operation(name, piece, 0), pieces)
 
     def timeline(self, order: str, streams: int, pieces: int) -> dict[str, list[tuple[float, float]]]:
-        """Queue all pieces between events; return when each stage was at work, in milliseconds.
+        """Queue all pieces between events; return the spans in which each stage was at work, in milliseconds.
 
-        An operation begins when its stream reaches it, but no earlier than the stage's one before has ended.
+        An operation begins when its stream reaches it, but not before the previous one of its stage has ended.
         """
         cuda.current_device().synchronize()
         begin = cuda.legacy_default.record()
@@ -183,7 +183,7 @@ class Pieces:
         return spans((operation, start - begin, end - begin) for operation, start, end in marks)
 
     def clear(self) -> None:
-        """Set the numbers on the device to zero."""
+        """Set the elements on the device to zero."""
         cuda.memset(self.on_device, 0)
 
 
@@ -197,10 +197,10 @@ def run(device: cuda.Device, size: int) -> Result:
         limit = fit_steps(many)
     rows = measure(overlapping(few, many, host), limit)
     tables = {
-        f"A model of {MODEL_PIECES} pieces, where each copy and each kernel takes one unit:": model_rows(),
-        "The order of two kernels in two streams; the second reads what the first writes:": ordered_rows(),
-        f"Kernels of {BLOCKS} blocks, which leave room for one another:": measure(side_by_side(device, host), None),
-        "A short kernel, queued behind one that fills the device:": priority_rows(few, many, host),
+        f"A model of {MODEL_PIECES} pieces, in which each copy and each kernel takes one unit:": model_rows(),
+        "Two kernels in two streams; the second reads what the first writes:": ordered_rows(),
+        f"Kernels of {BLOCKS} blocks, small enough to run side by side:": measure(side_by_side(device, host), None),
+        "A short kernel, queued after one that fills the device:": priority_rows(few, many, host),
     }
     return Result(rows, limit, pictures=pictures(many), notes=notes(), tables=tables)
 
@@ -242,7 +242,7 @@ def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
 
 
 def model_rows() -> list[Row]:
-    """Return how long each order takes by the model with one engine for copies, and with two."""
+    """Return how long each order takes in the model with one copy engine, and with two."""
     return [
         Row(name, {ENGINES[engines]: whole(order, streams, engines) for engines in ENGINES})
         for name, (streams, order) in WAYS.items()
@@ -250,12 +250,12 @@ def model_rows() -> list[Row]:
 
 
 def whole(order: str, streams: int, engines: int) -> int:
-    """Return when the last piece is copied out by the model, in units of one operation."""
+    """Return when the model has copied out the last piece, in units of one operation."""
     return round(modelled(issued(order, streams, MODEL_PIECES), engines)["copy out"][-1][1])
 
 
 def pictures(many: Pieces) -> list[Picture]:
-    """Draw the model with one engine, in which each operation takes as long, and what a GPU did, of both orders."""
+    """Draw both orders in the model with one engine, where each operation takes one unit, and as a GPU ran them."""
 
     def lanes(work: Callable[[str], Mapping[str, Points]]) -> dict[str, Points]:
         return {f"{order}: {stage}": points for order in ORDERS for stage, points in work(order).items()}
@@ -270,7 +270,7 @@ def pictures(many: Pieces) -> list[Picture]:
 
 
 class Chain:
-    """A long kernel that writes numbers in one stream, and a short one that reads them in another."""
+    """A long kernel that writes an array in one stream, and a short one that reads it in another."""
 
     def __init__(self) -> None:
         self.host = np.random.default_rng().integers(0, 2**32, SPIN_NUMBERS, np.uint32)
@@ -281,28 +281,28 @@ class Chain:
         cuda.current_device().synchronize()
 
     def queue(self, writer: cuda.Stream, reader: cuda.Stream, *, wait: bool = False) -> None:
-        """Queue both kernels, with a wait of the second stream for the first one, or none."""
+        """Queue both kernels; the second stream waits for the first one, or does not."""
         grid = (BLOCKS, BLOCK, 0)
         self.kernel[*grid, writer](self.first, self.middle, A, C, self.steps, SPIN_NUMBERS)
         if wait:
             reader.wait(writer)
         self.kernel[*grid, reader](self.middle, self.last, A, C, 1, SPIN_NUMBERS)
 
-    def found(self) -> Numbers:
-        """Return what the second kernel wrote, once all work is done."""
+    def result(self) -> Numbers:
+        """Wait for all work, and return what the second kernel wrote."""
         cuda.current_device().synchronize()
         return self.last.to_host()
 
 
 def spin_steps(device: cuda.Device) -> int:
-    """Return the steps that take a kernel about a millisecond; few of them where nothing is timed."""
+    """Return the steps that take a kernel about a millisecond, or a few where nothing is timed."""
     if not timing.available():
         return STEPS
     return round(1e-3 * SPIN_MS * 1e3 * device.properties.clock_rate / CLOCKS)
 
 
 def ahead(host: Numbers, steps: int) -> Numbers:
-    """Return the numbers after any number of steps, which are one step with other constants."""
+    """Return the elements after any number of steps, computed as one step with other constants."""
     factor, term = 1, 0
     for _ in range(steps):
         factor, term = factor * A % 2**32, (term * A + C) % 2**32
@@ -310,7 +310,7 @@ def ahead(host: Numbers, steps: int) -> Numbers:
 
 
 def ordered_rows() -> list[Row]:
-    """Check the pairs of streams that CUDA orders, and let the simulator report those that it does not."""
+    """Check the pairs of streams that CUDA puts in order, and let the simulator report those that it does not."""
     legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
     pairs = {
         "stream, then legacy default": (cuda.Stream(), legacy, False),
@@ -322,7 +322,7 @@ def ordered_rows() -> list[Row]:
     for name, (writer, reader, wait) in pairs.items():
         chain = Chain()
         chain.queue(writer, reader, wait=wait)
-        rows.append(Row(name, check=compare(f"{name}: in order", chain.found(), ahead(chain.host, chain.steps + 1))))
+        rows.append(Row(name, check=compare(f"{name}: in order", chain.result(), ahead(chain.host, chain.steps + 1))))
     wrong = {"non-blocking, then legacy": non_blocking, "stream, then per-thread default": per_thread_default}
     return rows + all_shown_wrong(wrong)
 
@@ -333,20 +333,20 @@ def non_blocking() -> str:
 
 
 def per_thread_default() -> str:
-    """Read in the per-thread default stream, which is like any other one, what a stream writes."""
+    """Read in the per-thread default stream, which is like any other stream, what a stream writes."""
     return unordered(cuda.Stream(), cuda.per_thread_default)
 
 
 def unordered(writer: cuda.Stream, reader: cuda.Stream) -> str:
-    """Queue both kernels without a wait; the driver warns of the race, and here it may end well."""
+    """Queue both kernels without a wait; the driver warns of the race even where the result is right by luck."""
     chain = Chain()
     chain.queue(writer, reader)
-    right = np.array_equal(chain.found(), ahead(chain.host, chain.steps + 1))
+    right = np.array_equal(chain.result(), ahead(chain.host, chain.steps + 1))
     return "" if right else "the second kernel read what was there before the first one."
 
 
 def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
-    """Return several kernels that leave room for one another, in one stream and in a stream each."""
+    """Return several small kernels, all in one stream and each in a stream of its own."""
     kernel, steps = load("streams")["spin"], spin_steps(device)
     numbers = np.resize(host, SPIN_NUMBERS)
     given, out = cuda.to_device(numbers), cuda.empty((SIDE_BY_SIDE, SPIN_NUMBERS), np.uint32)
@@ -372,7 +372,7 @@ def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
 
 
 def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
-    """Queue a short kernel behind a long one that fills the device, in streams of two priorities."""
+    """Queue a short kernel after a long one that fills the device, in streams of two priorities."""
     least, greatest = cuda.check(cuda.raw.cuCtxGetStreamPriorityRange())
     rows = []
     for name, priority in {"lowest priority": least, "highest priority": greatest}.items():
@@ -386,12 +386,12 @@ def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
         few.kernel.module["spin"][BLOCKS, BLOCK, 0, other](given, out, A, C, STEPS, SPIN_NUMBERS)
         short, long = other.record(), low.record()
         cuda.current_device().synchronize()
-        check = compare(f"{name}: the short kernel's numbers", out.to_host(), reference(numbers, STEPS))
+        check = compare(f"{name}: the result of the short kernel", out.to_host(), reference(numbers, STEPS))
         if check.holds:
-            check = Check("a stream has the priority that it was given", other.priority == priority)
+            check = Check("the stream has the priority that it was created with", other.priority == priority)
         values: dict[str, Value] = {"priority": other.priority}
         if timing.available() and check.holds:
-            values = {**values, "ms": short - start, "ms of the long one": long - start}
+            values = {**values, "ms": short - start, "ms, long kernel": long - start}
         rows.append(Row(name, values, check))
     return rows
 
@@ -399,17 +399,20 @@ def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
 def notes() -> list[str]:
     """Return what the tables show."""
     return [
-        "The model has one engine for copies, or one for each direction. An engine takes its work in the order in "
-        "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy "
-        "in, which then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, "
-        "both orders take the same time. Three stages need three streams at least: with two, each stage is idle for "
-        "more than a third of the model's time. In the model's picture every operation takes as long as every other.",
-        "Work in a stream and work in the legacy default stream waits for what was queued before it in the other, and "
-        "so does work in the per-thread default stream and in the legacy one. Work in a non-blocking stream waits for "
-        "no other stream, and the per-thread default stream for the legacy one alone. nvcc --default-stream=per-thread "
-        "gives a launch without a stream to the per-thread one.",
-        "The blocks of a kernel of higher priority go first as soon as blocks of others end; no block is interrupted.",
-        "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows them above the copies and "
-        "kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight "
-        'Compute profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/" library-tour run streams.',
+        "The model has one copy engine, or one per direction. An engine takes its work in the order in which it was "
+        "queued. With one engine, depth-first queues the copy out of a piece before the copy in of the next piece. "
+        "That copy must then wait for the kernel. Breadth-first avoids this wait. With two engines, as data-centre "
+        "GPUs have, both orders take the same time. Three stages need at least three streams: with two, each stage is "
+        "idle for more than a third of the model's time. The picture of the model gives every operation the same "
+        "length.",
+        "Work in an ordinary stream and work in the legacy default stream each wait for what was queued earlier in "
+        "the other. So do work in the per-thread default stream and work in the legacy one. Work in a non-blocking "
+        "stream waits for no other stream, and the per-thread default stream waits for the legacy one alone. nvcc "
+        "--default-stream=per-thread gives launches without a stream to the per-thread one.",
+        "Blocks of a kernel in a stream of higher priority start first when running blocks end. No block is "
+        "interrupted.",
+        "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows the ranges above the "
+        "copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui "
+        'streams.nsys-rep. Nsight Compute profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/" '
+        "library-tour run streams.",
     ]

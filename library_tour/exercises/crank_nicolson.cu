@@ -1,12 +1,12 @@
-// Solve tridiagonal systems whose ends are joined: a warp solves a ring of 32 unknowns, a lane a row.
+// Solve tridiagonal systems whose ends are joined: one warp per ring of 32 unknowns, one lane per row.
 //
-// So far, each lane computes its unknown from those of its neighbours again and again, which comes closer to the
+// The start lets each lane compute its unknown from those of its neighbours again and again. That approaches the
 // solution so slowly that 40 passes are not enough.
 
 constexpr unsigned ALL = 0xffffffff;
 
 // Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are the
-// rows 31 and 1, and those of row 31 the rows 30 and 0. A block is a warp, and solves the system of its number.
+// rows 31 and 1, and those of row 31 are the rows 30 and 0. A block is one warp and solves system blockIdx.x.
 extern "C" __global__ void solve_ring(const float* down, const float* middle, const float* up, const float* right,
                                       float* x)
 {
@@ -19,8 +19,8 @@ extern "C" __global__ void solve_ring(const float* down, const float* middle, co
     float solution = 0.0f;
     for (int pass = 0; pass < 40; pass++) {
         float before = __shfl_sync(ALL, solution, (lane + 31) % 32);
-        float behind = __shfl_sync(ALL, solution, (lane + 1) % 32);
-        solution = (r - a * before - c * behind) / b;
+        float after = __shfl_sync(ALL, solution, (lane + 1) % 32);
+        solution = (r - a * before - c * after) / b;
     }
     x[i] = solution;
 }

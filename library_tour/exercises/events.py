@@ -1,6 +1,6 @@
-"""Tell how many milliseconds the device takes for each of several steps that are queued in a stream.
+"""Return the milliseconds that the device takes for each of several steps in a stream.
 
-The times are those of a clock of the host, which is read as soon as a step is queued.
+The start reads a host clock as soon as a step is queued.
 """
 
 from __future__ import annotations

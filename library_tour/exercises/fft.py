@@ -1,6 +1,6 @@
 """Differentiate a periodic function by Fourier transforms.
 
-So far the result is too large, and has the wrong length where the number of points is odd.
+The start returns a result that is too large, and has the wrong length if the number of points is odd.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ extern "C" __global__ void differentiate(double2* spectrum, int columns)
 
 
 def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the derivative at the points where `u` has the values of a function with the period 2 pi."""
+    """Return the derivative of a function with period 2 pi, whose values at n equidistant points are `u`."""
     spectrum = libraries.rfft(u)
     columns = spectrum.size
     cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns)

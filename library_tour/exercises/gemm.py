@@ -1,6 +1,6 @@
-"""Multiply many pairs of matrices, of which the first is transposed.
+"""Multiply many pairs of matrices, the first of each transposed.
 
-So far each pair is a call of its own, and each first matrix is transposed by a copy.
+The start makes one call per pair, and transposes each first matrix by a copy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cudart_py import libraries
 
 
 def products(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return for each i the transposed a[i] times b[i]: (count, depth, rows) and (count, depth, columns)."""
+    """Return transposed a[i] times b[i] for each i; shapes are (count, depth, rows) and (count, depth, columns)."""
     count, _, rows = a.shape
     out = cuda.empty((count, rows, b.shape[2]), np.float32)
     for i in range(count):

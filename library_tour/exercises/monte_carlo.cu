@@ -1,11 +1,11 @@
-// Count how many random points of a square lie in its quarter circle, those with x x + y y below the square of the
-// side. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch takes the points from
-// `first` on, so many as `points` says, and adds its count to the total.
+// Count how many random points of a square lie in its quarter circle: those for which x x + y y is less than the side
+// squared. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch takes `points` points,
+// beginning with point `first`, and adds its count to the total.
 //
-// So far each thread has a sequence of random numbers. Which points are tried depends on the number of threads, and a
-// second launch tries the same ones again.
+// The start gives each thread its own sequence of random numbers. The points therefore depend on the number of threads,
+// and a second launch tries the same ones again.
 
-// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+// Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)
 {
     x = (x ^ x >> 16) * 0x85ebca6b;

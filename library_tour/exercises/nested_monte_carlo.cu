@@ -1,10 +1,9 @@
-// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values, which are
-// the integers from zero on. Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
+// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values. The start
+// values are 0, 1, 2, ... Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
 //
-// The result is right, but a thread has a whole start value. Where there are few of these, most lanes have nothing to
-// do.
+// The result is right, but a thread has a whole start value. Where there are few start values, most lanes are idle.
 
-// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+// Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)
 {
     x = (x ^ x >> 16) * 0x85ebca6b;
@@ -12,7 +11,7 @@ __device__ unsigned mix(unsigned x)
     return x ^ x >> 16;
 }
 
-// The end of a walk if it is above zero, or zero. Each bit of eight random numbers is a step up or down.
+// The end of a walk, or zero if that is negative. Each bit of eight random numbers is a step up or down.
 __device__ int payoff(int start, unsigned walk)
 {
     int end = start;

@@ -14,7 +14,7 @@ import cudart_py as cuda
 from library_tour.device_code import blocks_for
 
 PIECES, BLOCK = 8, 256
-# Of the kernel: x = A x + C, so many times.
+# The kernel computes x = A x + C, STEPS times.
 A, C, STEPS = 1664525, 1013904223, 4
 
 
@@ -25,7 +25,7 @@ def transform(
     on_device: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array; the other streams begin after the first one, which ends after them."""
+    """Queue the pieces of a pinned array, between the earlier and the later work of the first stream."""
     length = blocks_for(source.size, PIECES)
     for start in range(0, source.size, length):
         stream, piece = streams[0], slice(start, start + length)

@@ -1,48 +1,48 @@
 """Fourier transforms with cuFFT: all kinds, batches and lengths, and Poisson's equation solved in Fourier space.
 
-On the simulator, whose libraries are in software and which times nothing:
+On the simulator, whose libraries run in software and which does not time:
 
     $ library-tour run fft
     fft: Fourier transforms with cuFFT, and Poisson's equation
-    size 60: points of the batch's transforms, and of a side of the square
+    size 60: points per transform of the batch, and per side of the square
                           by             error    bound  check
     ──────────────────────────────────────────────────────────
     C2C single            cuFFT        9.2e-08  5.6e-06  right
     C2C single, back      cuFFT        1.3e-07  1.1e-05  right
-    C2C double            cuFFT        1.7e-16  1.0e-14  right
+    C2C double            cuFFT        1.8e-16  1.0e-14  right
     C2C double, back      cuFFT        2.6e-16  2.1e-14  right
-    R2C single            cuFFT        8.7e-08  5.6e-06  right
+    R2C single            cuFFT        8.8e-08  5.6e-06  right
     C2R single, back      cuFFT        1.3e-07  1.1e-05  right
-    R2C double            cuFFT        1.6e-16  1.0e-14  right
+    R2C double            cuFFT        1.7e-16  1.0e-14  right
     C2R double, back      cuFFT        2.5e-16  2.1e-14  right
-    C2C half              cuFFT        2.1e-04   0.0469  right
+    C2C half              cuFFT        2.0e-04   0.0469  right
     R2C half              cuFFT        2.1e-04   0.0469  right
     C2R half, back        cuFFT        2.0e-04   0.0938  right
     1-D of 3,600          cuFFT        2.8e-16  2.1e-14  right
     2-D of 3,600          cuFFT        2.5e-16  2.1e-14  right
-    3-D of 3,375          cuFFT        2.6e-16  2.1e-14  right
-    columns               cuFFT        1.5e-16  1.2e-14  right
-    strided window        cuFFT        1.8e-16  1.2e-14  right
+    3-D of 3,375          cuFFT        2.7e-16  2.1e-14  right
+    columns               cuFFT        1.6e-16  1.2e-14  right
+    strided window        cuFFT        1.9e-16  1.2e-14  right
     in place              cuFFT        1.8e-16  1.2e-14  right
     R2C in place, padded  cuFFT        2.4e-16  2.1e-14  right
-    length 2^8            cuFFT        9.6e-08  7.6e-06  right
+    length 2^8            cuFFT        1.0e-07  7.6e-06  right
     length 3^5            cuFFT        1.2e-07  7.6e-06  right
-    length 5^3            cuFFT        1.0e-07  6.6e-06  right
-    length 7^3            cuFFT        1.1e-07  8.0e-06  right
-    length 251, prime     cuFFT        2.2e-07  1.7e-05  right
+    length 5^3            cuFFT        1.1e-07  6.6e-06  right
+    length 7^3            cuFFT        1.2e-07  8.0e-06  right
+    length 251, prime     cuFFT        2.1e-07  1.7e-05  right
     nvmath C2C double     nvmath, CPU  1.9e-16  1.0e-14  right
     nvmath C2C single     nvmath, CPU  1.0e-07  5.6e-06  right
     nvmath, planned       nvmath, CPU  1.0e-07  5.6e-06  right
     Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
     Poisson's equation: a kernel divides the spectrum by minus the squared wave
-    numbers; the right-hand side is one wave, which the grid represents exactly, so
-    that the whole error is rounding
-    Errors are in the 2-norm, relative to that of the result; the bound is 16
-    roundings for each factor of two of the length. GB/s count each number read once
-    and written once, as a copy would do.
-    The transform of n real numbers has n/2 + 1 complex elements, which take the
-    room of n + 2 real ones (n + 1 where n is odd). So each row of a transform in
-    place is padded by two numbers, as in FFTW.
+    numbers; the grid represents the right-hand side, a single wave, exactly, so the
+    whole error is rounding
+    Errors are in the 2-norm, relative to that of the result. The bound is 16
+    roundings per factor of two in the length. GB/s count each element as read once
+    and written once, as in a copy.
+    The transform of n real elements has n/2 + 1 complex elements, which take the
+    space of n + 2 real ones (n + 1 where n is odd). So each row of a transform in
+    place is padded by two elements, as in FFTW.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from .judgement import judged, relative_error, work_of
 from .precisions import numbers, on_device, unit_roundoff
 
 TITLE = "Fourier transforms with cuFFT, and Poisson's equation"
-SIZE = Size("points of the batch's transforms, and of a side of the square", full=4096, small=60, least=4)
+SIZE = Size("points per transform of the batch, and per side of the square", full=4096, small=60, least=4)
 CHECKED = 180
 BATCH = 24
 BLOCK = (32, 8)
@@ -84,12 +84,12 @@ Array = NDArray[Any]
 
 
 def exact(x: Array) -> Array:
-    """Return numbers in the longest precision that NumPy has, in which SciPy transforms too."""
+    """Return the elements in the longest precision that NumPy has, which SciPy transforms too."""
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
 def bound_of(dtype: Any, points: int) -> float:
-    """Return how far a transform may be off in the 2-norm, relative to the result: some roundings for each level.
+    """Return the largest allowed relative error of a transform in the 2-norm: several roundings per level.
 
     A prime length needs three transforms of at least twice the length.
     """
@@ -109,18 +109,18 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(poisson_row(n - n % 2))
     pictures = length_curves(limit) if timing.available() else []
     notes = [
-        "Errors are in the 2-norm, relative to that of the result; the bound is 16 roundings for each factor of two "
-        "of the length. GB/s count each number read once and written once, as a copy would do.",
-        "The transform of n real numbers has n/2 + 1 complex elements, which take the room of n + 2 real ones (n + 1 "
-        "where n is odd). So each row of a transform in place is padded by two numbers, as in FFTW.",
+        "Errors are in the 2-norm, relative to that of the result. The bound is 16 roundings per factor of two in the "
+        "length. GB/s count each element as read once and written once, as in a copy.",
+        "The transform of n real elements has n/2 + 1 complex elements, which take the space of n + 2 real ones (n + "
+        "1 where n is odd). So each row of a transform in place is padded by two elements, as in FFTW.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 
 def transform_work(x: Array, spectrum: Array | cuda.DeviceArray, points: int) -> dict[str, float]:
-    """Return what transforms of so many points do: 5 n log2 n operations each, half as many of real numbers.
+    """Return the work of transforms of `points` points: 5 n log2 n operations each, half as many for real elements.
 
-    So those who compare libraries count them, whatever the algorithm.
+    This is the usual count in comparisons of libraries, whatever the algorithm.
     """
     large, small = max(x.size, spectrum.size), min(x.size, spectrum.size)
     half = 1.0 if large == small else 0.5
@@ -128,7 +128,7 @@ def transform_work(x: Array, spectrum: Array | cuda.DeviceArray, points: int) ->
 
 
 def kind_rows(n: int) -> list[Row]:
-    """Transform complex and real numbers of single and double precision there and back, and halves."""
+    """Transform complex and real elements of single and double precision there and back, and halves."""
     from scipy import fft as reference
 
     rows = []
@@ -156,7 +156,7 @@ def kind_rows(n: int) -> list[Row]:
 
 
 def half_rows() -> list[Row]:
-    """Transform halves and pairs of halves, of a length that is a power of two, as cuFFT asks for."""
+    """Transform halves and pairs of halves, with a length that is a power of two, as cuFFT requires."""
     length, bound = 64, bound_of(np.float16, 64)
     pairs = np.zeros((BATCH, length), libraries.complex32)
     pairs["real"], pairs["imag"] = np.random.default_rng().standard_normal((2, BATCH, length))
@@ -179,7 +179,7 @@ def half_rows() -> list[Row]:
 
 
 def of_pairs(pairs: Array) -> Array:
-    """Return pairs of halves as complex numbers of the longest precision."""
+    """Return pairs of halves as complex elements of the longest precision."""
     values: Array = pairs["real"].astype(np.longdouble) + 1j * pairs["imag"].astype(np.longdouble)
     return values
 
@@ -200,7 +200,7 @@ def dimension_rows(n: int) -> list[Row]:
 
 
 def layout_rows(n: int) -> list[Row]:
-    """Transform columns, every other element of windows, and in place, also real numbers in padded rows."""
+    """Transform columns, every other element of a window, and in place, also real elements in padded rows."""
     from scipy import fft as reference
 
     rows = []
@@ -222,7 +222,7 @@ def layout_rows(n: int) -> list[Row]:
 
 
 def padded_row(n: int) -> Row:
-    """Transform real numbers in place: two numbers behind each row give room for its spectrum."""
+    """Transform real elements in place: two more elements per row make room for its spectrum."""
     from scipy import fft as reference
 
     real = numbers((BATCH, n, n), np.float64)
@@ -325,7 +325,7 @@ def poisson_row(n: int) -> Row:
     """Solve the equation Δu = f on a periodic square: transform, divide in a kernel, transform back."""
     grid = 2 * np.pi * np.arange(n) / n
     x, y = np.meshgrid(grid, grid)
-    # A wave that the grid represents exactly, so that the whole error is rounding.
+    # The grid represents this wave exactly, so the whole error is rounding.
     u = np.sin(x) * np.cos(y)
     f = -2 * u
     spectrum = libraries.rfft(cuda.to_device(f), axes=(0, 1))
@@ -334,36 +334,36 @@ def poisson_row(n: int) -> Row:
     metrics = counted(load("fft")["poisson"][blocks, BLOCK].bind(spectrum, n))
     got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
     note = (
-        "a kernel divides the spectrum by minus the squared wave numbers; the right-hand side is one wave, which the "
-        "grid represents exactly, so that the whole error is rounding"
+        "a kernel divides the spectrum by minus the squared wave numbers; the grid represents the right-hand side, a "
+        "single wave, exactly, so the whole error is rounding"
     )
     error = relative_error(got, u)
     return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note, metrics=metrics)
 
 
 def length_curves(limit: Limit) -> list[Curve]:
-    """Measure transforms against their length, with small factors and prime, in batches of 2^24 points."""
+    """Measure transforms against their length, for small factors and for primes, in batches of 2^24 points."""
     times = {"factors 2, 3, 5, 7": times_of(SMOOTH), "primes": times_of(PRIMES)}
     length, first = times["factors 2, 3, 5, 7"][0]
     times["n log n"] = [(float(n), first * n * np.log(n) / (length * np.log(length))) for n in SMOOTH]
     points = {name: [(n, 1e3 * nanoseconds / n) for n, nanoseconds in line] for name, line in times.items()}
     if limit.rate:
-        # A point is read and written once, 16 bytes; a nanosecond moves as many bytes as a second does gigabytes.
+        # Each point is read and written once: 16 bytes. GB/s are bytes per nanosecond.
         points["memory, one read and one write"] = [(float(n), 16e3 / limit.rate) for n in SMOOTH]
     return [
-        Curve("times", "points of a transform", "ns a transform, in a batch", times, logarithmic="xy"),
-        Curve("lengths", "points of a transform", "ps a point, in a batch", points, logarithmic="xy"),
+        Curve("times", "points of a transform", "ns per transform, in a batch", times, logarithmic="xy"),
+        Curve("lengths", "points of a transform", "ps per point, in a batch", points, logarithmic="xy"),
     ]
 
 
 def times_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
-    """Measure the nanoseconds of a transform of some lengths, each in a batch."""
-    found = []
+    """Measure the nanoseconds per transform for some lengths, each in a batch."""
+    times = []
     for length in lengths:
         count = max(1, POINTS // length)
         x, out = (cuda.zeros((count, length), np.complex64) for _ in range(2))
-        found.append((float(length), 1e6 * timing.median_ms(transform(x, out), quick=True) / count))
-    return found
+        times.append((float(length), 1e6 * timing.median_ms(transform(x, out), quick=True) / count))
+    return times
 
 
 def transform(x: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:

@@ -1,51 +1,51 @@
 """Multiply matrices with cuBLAS in every precision, layout and epilogue, beside nvmath's high-level functions.
 
-On the simulator, whose libraries are in software and which times nothing:
+On the simulator, whose libraries run in software and which does not time:
 
     $ library-tour run gemm
     gemm: Matrix products with cuBLAS: precisions, layouts, epilogues
     size 96: rows and columns of the matrices
-                        by             error    bound  check
-    ────────────────────────────────────────────────────────
-    float32             cuBLAS       1.8e-08  5.9e-06  right
-    float64             cuBLAS       3.3e-17  1.1e-14  right
-    complex64           cuBLAS       1.8e-08  2.3e-05  right
-    complex128          cuBLAS       3.4e-17  4.3e-14  right
-    float16             cuBLAS       2.1e-05  9.8e-04  right
-    bfloat16            cuBLAS       1.7e-04  0.00782  right
-    TF32                cuBLAS       3.0e-05  9.8e-04  right
-    nvmath float32      nvmath, CPU  1.8e-08  5.8e-06  right
-    nvmath float64      nvmath, CPU  3.3e-17  1.1e-14  right
-    nvmath complex64    nvmath, CPU  1.8e-08  2.3e-05  right
-    nvmath complex128   nvmath, CPU  3.4e-17  4.3e-14  right
-    nvmath, planned     nvmath, CPU  1.7e-08  5.8e-06  right
+                          by             error    bound  check
+    ──────────────────────────────────────────────────────────
+    float32               cuBLAS       1.8e-08  5.9e-06  right
+    float64               cuBLAS       3.3e-17  1.1e-14  right
+    complex64             cuBLAS       1.8e-08  2.3e-05  right
+    complex128            cuBLAS       3.4e-17  4.3e-14  right
+    float16               cuBLAS       2.1e-05  9.8e-04  right
+    bfloat16              cuBLAS       1.7e-04  0.00782  right
+    TF32                  cuBLAS       3.0e-05  9.8e-04  right
+    nvmath float32        nvmath, CPU  1.8e-08  5.8e-06  right
+    nvmath float64        nvmath, CPU  3.4e-17  1.1e-14  right
+    nvmath complex64      nvmath, CPU  1.8e-08  2.3e-05  right
+    nvmath complex128     nvmath, CPU  3.4e-17  4.3e-14  right
+    nvmath, planned       nvmath, CPU  1.8e-08  5.8e-06  right
     nvmath, bias, GELU
     nvmath, tensors
-    op N x op T         cuBLAS       1.8e-08  2.3e-05  right
-    op N x op C         cuBLAS       1.8e-08  2.3e-05  right
-    op T x op N         cuBLAS       1.8e-08  2.3e-05  right
-    op T x op T         cuBLAS       1.8e-08  2.3e-05  right
-    op T x op C         cuBLAS       1.8e-08  2.3e-05  right
-    op C x op N         cuBLAS       1.8e-08  2.3e-05  right
-    op C x op T         cuBLAS       1.8e-08  2.3e-05  right
-    op C x op C         cuBLAS       1.8e-08  2.3e-05  right
-    windows             cuBLAS       3.3e-17  1.1e-14  right
-    0.5 a b - 2 c       cuBLAS       3.3e-17  1.1e-14  right
-    16 of 12 x 12       cuBLAS       2.4e-08  8.3e-07  right
-    bias, ReLU: fused   cuBLASLt     1.3e-08  7.6e-06  right
-    bias, GELU: fused   cuBLASLt     1.3e-08  7.6e-06  right
-    bias, GELU: apart   cuBLAS       1.3e-08  7.6e-06  right
-    gemv float64        cuBLAS       2.2e-17  1.1e-14  right
-    axpy float64        cuBLAS       6.8e-17  4.4e-16  right
-    scal float64        cuBLAS       4.9e-17  4.4e-16  right
+    op N x op T           cuBLAS       1.8e-08  2.3e-05  right
+    op N x op C           cuBLAS       1.8e-08  2.3e-05  right
+    op T x op N           cuBLAS       1.8e-08  2.3e-05  right
+    op T x op T           cuBLAS       1.8e-08  2.3e-05  right
+    op T x op C           cuBLAS       1.8e-08  2.3e-05  right
+    op C x op N           cuBLAS       1.8e-08  2.3e-05  right
+    op C x op T           cuBLAS       1.8e-08  2.3e-05  right
+    op C x op C           cuBLAS       1.8e-08  2.3e-05  right
+    windows               cuBLAS       3.4e-17  1.1e-14  right
+    0.5 a b - 2 c         cuBLAS       3.2e-17  1.1e-14  right
+    16 of 12 x 12         cuBLAS       2.1e-08  8.3e-07  right
+    bias, ReLU: fused     cuBLASLt     1.2e-08  7.6e-06  right
+    bias, GELU: fused     cuBLASLt     1.2e-08  7.6e-06  right
+    bias, GELU: separate  cuBLAS       1.2e-08  7.6e-06  right
+    gemv float64          cuBLAS       1.8e-17  1.1e-14  right
+    axpy float64          cuBLAS       6.8e-17  4.4e-16  right
+    scal float64          cuBLAS       4.8e-17  4.4e-16  right
     nvmath, bias, GELU: not run here: nvmath has this function on a GPU only
     nvmath, tensors: not run here: nvmath has this function on a GPU only
     Errors are in the Frobenius norm, relative to the product of the operands'
-    norms. Matrices are stored row by row: cuBLAS, which expects columns, is asked
-    for the transposed product, so that nothing is copied.
-    A product of two n x n matrices does about n operations for each number that it
-    reads, so arithmetic limits it. gemv, axpy and scal do one or two operations for
-    each number, so memory limits them, at a small fraction of the arithmetic rate.
+    norms. Matrices are row-major. cuBLAS expects column-major ones and is asked for
+    the transposed product, so nothing is copied.
+    A product of two n x n matrices does about n operations per element that it
+    reads, so arithmetic limits it. gemv, axpy and scal do one or two operations per
+    element. Memory limits them to a small fraction of the arithmetic rate.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_devi
 
 TITLE = "Matrix products with cuBLAS: precisions, layouts, epilogues"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
-# The largest size that is checked, against products in extended precision.
+# The largest size that is checked against products in extended precision.
 CHECKED = 160
 CURVE_SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 BLOCK = (32, 8)
@@ -82,7 +82,7 @@ Array = NDArray[Any]
 
 
 def turned(x: Array, op: str) -> Array:
-    """Return op(x)."""
+    """Return x, its transpose, or its conjugate transpose, as `op` says."""
     return x if op == "N" else x.T if op == "T" else x.conj().T
 
 
@@ -94,8 +94,8 @@ def run(device: cuda.Device, size: int) -> Result:
         unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
         for unit in ("fp32", "fp64", "tf32", "halves")
     }
-    # Operations a byte: gemv does two for each element of 8 bytes that it reads. axpy does two, and reads two numbers
-    # and writes one; scal does one, and reads and writes a number.
+    # Operations per byte. gemv does two for each element of 8 bytes that it reads. axpy does two, reads two elements
+    # and writes one. scal does one, reads one element and writes one.
     memory = {"gemv": ("read", 2 / 8), "axpy": ("copy", 2 / 24), "scal": ("copy", 1 / 16)}
     for name, (kind, intensity) in memory.items():
         rate = 1e-12 * intensity * measured_ceiling(device, kind) if timed else None
@@ -107,11 +107,11 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += epilogue_rows(n, size, limits["fp32"])
     rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits)]
     notes = [
-        "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are stored row by "
-        "row: cuBLAS, which expects columns, is asked for the transposed product, so that nothing is copied.",
-        "A product of two n x n matrices does about n operations for each number that it reads, so arithmetic limits "
-        "it. gemv, axpy and scal do one or two operations for each number, so memory limits them, at a small fraction "
-        "of the arithmetic rate.",
+        "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are row-major. "
+        "cuBLAS expects column-major ones and is asked for the transposed product, so nothing is copied.",
+        "A product of two n x n matrices does about n operations per element that it reads, so arithmetic limits it. "
+        "gemv, axpy and scal do one or two operations per element. Memory limits them to a small fraction of the "
+        "arithmetic rate.",
     ]
     pictures = []
     if timed:
@@ -129,7 +129,7 @@ def product_error(got: Array, a: Array, b: Array) -> float:
 
 
 def product_work(a: Array, b: Array, out: Array | cuda.DeviceArray, count: int = 1) -> dict[str, float]:
-    """Return what a product of matrices does, or of `count` pairs: 2 m n k operations, 8 m n k of complex numbers."""
+    """Return the work of one product or of `count` products: 2 m n k operations, or 8 m n k for complex elements."""
     operations = (8 if a.dtype.kind == "c" else 2) * count * math.prod(out.shape[-2:]) * a.shape[-1]
     return work_of(operations, a, b, out)
 
@@ -223,12 +223,12 @@ def matmul_row(name: str, n: int, size: int, limit: Limit) -> Row:
 
 
 def execution() -> str:
-    """Return the place where nvmath computes: "cuda" or "cpu"."""
+    """Return where nvmath computes: "cuda" or "cpu"."""
     return "cuda" if runs_on_gpu() else "cpu"
 
 
 def lent_pair(size: int, dtype: Any) -> tuple[Any, Any]:
-    """Return two matrices on the device that nvmath takes."""
+    """Return two matrices on the device in a form that nvmath accepts."""
     return lent(on_device((size, size), dtype)), lent(on_device((size, size), dtype))
 
 
@@ -244,7 +244,7 @@ def operation_row(op_a: str, op_b: str, n: int) -> Row:
 
 
 def window_row(n: int) -> Row:
-    """Multiply windows of a larger matrix, whose leading dimension is larger than the length of a row."""
+    """Multiply windows of a larger matrix, whose leading dimension exceeds the length of their rows."""
     whole = numbers((2 * n, 2 * n), np.float64)
     place = cuda.to_device(whole)
     a, b = (slice(1, n + 1), slice(0, n)), (slice(n, 2 * n), slice(1, n))
@@ -276,7 +276,7 @@ def batch_row(n: int) -> Row:
 
 
 def gelu(x: Array) -> Array:
-    """Return the activation of numbers, in their precision."""
+    """Return the activation of each element, in its own precision."""
     result: Array = x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     return result
 
@@ -285,12 +285,12 @@ def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
     """Return the activation of a b + bias in extended precision, a scale for its error, and a bound relative to it."""
     n = len(a)
     scale = float(np.linalg.norm(a) * np.linalg.norm(b) + np.sqrt(n) * np.linalg.norm(bias))
-    # The activations' slopes are at most 1.13; their own rounding is some units.
+    # The slope of the activation is at most 1.13; its own rounding is a few units.
     return gelu(exact(a) @ exact(b) + exact(bias)), scale, 1.13 * bound_of(np.float32, n) + 16 * 2.0**-24
 
 
 def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Add a bias and apply an activation: in the product's epilogue, and by kernels of their own."""
+    """Add a bias and apply an activation, in the epilogue of the product and by separate kernels."""
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n,), np.float32)
     activated, scale, bound = gelu_of(a, b, bias)
     expected = {"ReLU": np.maximum(exact(a) @ exact(b) + exact(bias), 0), "GELU": activated}
@@ -318,19 +318,19 @@ def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
     error = relative_error(exact(out.to_host()), activated, scale)
     # Each of the two kernels reads and writes the product again.
     does = work_of(2 * n**3, a, b, bias, *[out] * 5)
-    rows.append(judged("bias, GELU: apart", "cuBLAS", error, bound, work=work,
+    rows.append(judged("bias, GELU: separate", "cuBLAS", error, bound, work=work,
                        amount=2 * size**3, limit=limit, host=True, does=does))  # fmt: skip  # grouped by meaning
     return rows
 
 
 def in_three_calls(module: cuda.Module, a: Any, b: Any, bias: Any, out: cuda.DeviceArray) -> None:
-    """Multiply, add the bias and apply the activation, each in a call of its own."""
+    """Multiply, add the bias and apply the activation, in three separate calls."""
     libraries.gemm(a, b, out)
     follow(module, out, bias)
 
 
 def follow(module: cuda.Module, matrix: cuda.DeviceArray, bias: cuda.DeviceArray) -> None:
-    """Add the bias and apply the activation with a kernel each."""
+    """Add the bias and apply the activation, with one kernel each."""
     rows, columns = matrix.shape
     grid = (blocks_for(columns, BLOCK[0]), blocks_for(rows, BLOCK[1]))
     module["add_bias"][grid, BLOCK](matrix, bias, rows, columns)
@@ -351,7 +351,7 @@ def gemv_row(n: int, size: int, limit: Limit) -> Row:
 
 
 def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
-    """Add a multiple of a vector (axpy) and scale a vector (scal), with one operation or two for each number."""
+    """Add a multiple of a vector (axpy) and scale a vector (scal), with one or two operations per element."""
     x, y = numbers((n * n,), np.float64), numbers((n * n,), np.float64)
     place = cuda.to_device(x)
     added = libraries.axpy(2.5, place, cuda.to_device(y)).to_host()
@@ -368,7 +368,7 @@ def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
             "scal": functools.partial(libraries.scal, -1.0, first),
         }
     operations = {"axpy": 2, "scal": 1}
-    # What each reads and writes.
+    # The arrays that each reads and writes.
     moved = {"axpy": (x, y, y), "scal": (x, x)}
     return [
         judged(f"{name} float64", "cuBLAS", error, 2.0**-51, work=works.get(name), amount=operations[name] * size**2,
@@ -384,7 +384,7 @@ def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
     for name in ("float32", "bfloat16"):
         way = PRECISIONS[name]
         peak = limits[way.unit].rate or np.inf
-        # Three matrices of n^2 numbers for 2 n^3 operations.
+        # Three matrices of n^2 elements for 2 n^3 operations.
         roof = [(float(n), min(peak, copy * 2 * n / (3 * np.dtype(way.dtype).itemsize))) for n in CURVE_SIZES]
         lines[f"roofline of {name}"] = roof
     return Curve("rates", "rows and columns", "TFLOP/s", lines, logarithmic="xy")
@@ -393,7 +393,7 @@ def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
 def product_rates(precision: Precision) -> list[tuple[float, float]]:
     """Measure the TFLOP/s of products of matrices of each size on the device.
 
-    The matrices hold normal numbers: zeros need less power, and a GPU multiplies them at a higher clock.
+    The matrices hold random numbers, because a GPU needs less power for zeros and multiplies them at a higher clock.
     """
     a, b, out = (on_device((max(CURVE_SIZES) ** 2,), precision.dtype) for _ in range(3))
     rates = []
@@ -413,8 +413,8 @@ def vector_curve(products: Points, limit: Limit) -> Curve:
         matrix, x, y = a[: n * n].reshape(n, n), b[:n], b[most : most + n]
         works = {
             "gemv, n x n": (2 * n**2, functools.partial(libraries.gemv, matrix, x, y)),
-            "axpy, n x n numbers": (2 * n**2, functools.partial(libraries.axpy, 1e-9, a[: n * n], b[: n * n])),
-            "scal, n x n numbers": (n**2, functools.partial(libraries.scal, -1.0, a[: n * n])),
+            "axpy, n x n elements": (2 * n**2, functools.partial(libraries.axpy, 1e-9, a[: n * n], b[: n * n])),
+            "scal, n x n elements": (n**2, functools.partial(libraries.scal, -1.0, a[: n * n])),
         }
         for name, (operations, work) in works.items():
             rate = timing.per_second(operations, timing.median_ms(work, quick=True), "TFLOP/s")

@@ -1,9 +1,9 @@
-// Solve tridiagonal systems whose ends are joined: a warp solves a ring of 32 unknowns, a lane a row.
+// Solve tridiagonal systems whose ends are joined: one warp per ring of 32 unknowns, one lane per row.
 
 constexpr unsigned ALL = 0xffffffff;
 
 // Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are the
-// rows 31 and 1, and those of row 31 the rows 30 and 0. A block is a warp, and solves the system of its number.
+// rows 31 and 1, and those of row 31 are the rows 30 and 0. A block is one warp and solves system blockIdx.x.
 extern "C" __global__ void solve_ring(const float* down, const float* middle, const float* up, const float* right,
                                       float* x)
 {
@@ -15,15 +15,15 @@ extern "C" __global__ void solve_ring(const float* down, const float* middle, co
     float r = right[i];
     for (int away = 1; away < 32; away *= 2) {
         int before = (lane + 32 - away) % 32;
-        int behind = (lane + away) % 32;
-        // The multiples of the rows before and behind that take their unknowns out of this row.
+        int after = (lane + away) % 32;
+        // The multiples of the rows before and after that eliminate their unknowns from this row.
         float scale = 1.0f / b;
         float lower = a * __shfl_sync(ALL, scale, before);
-        float upper = c * __shfl_sync(ALL, scale, behind);
-        b -= lower * __shfl_sync(ALL, c, before) + upper * __shfl_sync(ALL, a, behind);
-        r -= lower * __shfl_sync(ALL, r, before) + upper * __shfl_sync(ALL, r, behind);
+        float upper = c * __shfl_sync(ALL, scale, after);
+        b -= lower * __shfl_sync(ALL, c, before) + upper * __shfl_sync(ALL, a, after);
+        r -= lower * __shfl_sync(ALL, r, before) + upper * __shfl_sync(ALL, r, after);
         float next_a = -lower * __shfl_sync(ALL, a, before);
-        c = -upper * __shfl_sync(ALL, c, behind);
+        c = -upper * __shfl_sync(ALL, c, after);
         a = next_a;
     }
     // The row 32 lanes away is this row itself.

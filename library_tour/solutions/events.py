@@ -1,4 +1,4 @@
-"""Tell how many milliseconds the device takes for each of several steps that are queued in a stream."""
+"""Return the milliseconds that the device takes for each of several steps in a stream."""
 
 from __future__ import annotations
 

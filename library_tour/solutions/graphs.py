@@ -1,4 +1,4 @@
-"""Take the same steps over one batch of numbers after the other."""
+"""Take the same steps over one batch after another."""
 
 from __future__ import annotations
 

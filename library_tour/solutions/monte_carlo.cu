@@ -1,8 +1,8 @@
-// Count how many random points of a square lie in its quarter circle, those with x x + y y below the square of the
-// side. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch takes the points from
-// `first` on, so many as `points` says, and adds its count to the total.
+// Count how many random points of a square lie in its quarter circle: those for which x x + y y is less than the side
+// squared. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch takes `points` points,
+// beginning with point `first`, and adds its count to the total.
 
-// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+// Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)
 {
     x = (x ^ x >> 16) * 0x85ebca6b;

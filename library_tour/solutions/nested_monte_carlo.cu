@@ -1,7 +1,7 @@
-// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values, which are
-// the integers from zero on. Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
+// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values. The start
+// values are 0, 1, 2, ... Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
 
-// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+// Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)
 {
     x = (x ^ x >> 16) * 0x85ebca6b;
@@ -9,7 +9,7 @@ __device__ unsigned mix(unsigned x)
     return x ^ x >> 16;
 }
 
-// The end of a walk if it is above zero, or zero. Each bit of eight random numbers is a step up or down.
+// The end of a walk, or zero if that is negative. Each bit of eight random numbers is a step up or down.
 __device__ int payoff(int start, unsigned walk)
 {
     int end = start;

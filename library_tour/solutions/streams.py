@@ -11,7 +11,7 @@ import cudart_py as cuda
 from library_tour.device_code import blocks_for
 
 PIECES, BLOCK = 8, 256
-# Of the kernel: x = A x + C, so many times.
+# The kernel computes x = A x + C, STEPS times.
 A, C, STEPS = 1664525, 1013904223, 4
 
 
@@ -22,7 +22,7 @@ def transform(
     on_device: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array; the other streams begin after the first one, which ends after them."""
+    """Queue the pieces of a pinned array, between the earlier and the later work of the first stream."""
     length = blocks_for(source.size, PIECES)
     for other in streams[1:]:
         other.wait(streams[0])

@@ -70,8 +70,8 @@ BEST = {
     "cooling": Best(cooling.ZIPPED, 2**26 + 3),
     "matmul": Best("8 x 16, pipelined", 2048, ("cuBLAS",)),
     "monte_carlo": Best("Euler, fast math", 2**22),
-    "nested_monte_carlo": Best("a warp each", 2**20),
-    "crank_nicolson": Best("a warp, factored", 2000),
+    "nested_monte_carlo": Best("one warp each", 2**20),
+    "crank_nicolson": Best("one warp, factored", 2000),
 }
 # How many numbers others get, where there are others: as many as the stop, but for a few.
 PEERS = {

@@ -7,7 +7,7 @@ from library_tour.runner import run_stop
 from library_tour.stop import Check, Row
 from tests.tour.outcomes import counted
 
-HEADERS = "__has_include(<thrust/iterator/zip_iterator.h>)"  # without them, a changed source compiles at once
+HEADERS = "__has_include(<thrust/iterator/zip_iterator.h>)"  # without them, a changed source compiles quickly
 BY_HAND = "by hand, four at a time"
 
 
@@ -25,9 +25,9 @@ def test_a_generic_step_makes_the_loads_and_stores_of_one_by_hand(result):
 
 
 def test_the_course_examples_come_out(result):
-    found = {row.name: row.values["result"] for row in result.tables["What each iterator does:"]}
-    assert found["a step, ambient 20, k = 0.5"] == "31, 22, 35"
-    assert found["transform_output_iterator, value / 2"] == "5, 10"
+    results = {row.name: row.values["result"] for row in result.tables["What each iterator does:"]}
+    assert results["a step, ambient 20, k = 0.5"] == "31, 22, 35"
+    assert results["transform_output_iterator, value / 2"] == "5, 10"
 
 
 def test_a_difference_that_is_left_out_is_noticed(device, changed_kernels):

@@ -21,7 +21,7 @@ def pricer():
 
 
 def sums_of(pricer, name, stages, seed):
-    """Return the sums that a way makes for each start value, those of all blocks added."""
+    """Return the sums for each start value, added over all its blocks."""
     sums = pricer.sums(WAYS[name], stages)
     pricer.launch(WAYS[name], stages, seed, sums)()
     return sums.to_host().sum(axis=1)
@@ -36,15 +36,15 @@ def test_every_way_simulates_the_paths_of_every_start_value(pricer, shape):
 
 
 def test_the_paths_from_one_start_value_are_those_of_the_stop_monte_carlo(pricer):
-    """The first indices are the first start value's, 20; the kernels scale it by the same factors."""
+    """The first indices belong to the first start value, 20; both kernels multiply by the same factors."""
     scheme = monte_carlo.SCHEMES["Euler"]
     one = monte_carlo.reference(scheme, 64, 5).sum(axis=0)
     stages = Stages(1, 64, strike=20.0)
-    assert sums_of(pricer, "a warp each", stages, 5)[0, 0] == pytest.approx(one[0] * 20 / monte_carlo.START, rel=1e-4)
+    assert sums_of(pricer, "one warp each", stages, 5)[0, 0] == pytest.approx(one[0] * 20 / monte_carlo.START, rel=1e-4)
 
 
 def test_many_paths_have_several_waves_of_blocks(pricer):
-    for way, stages in ((WAYS[name], Stages(8, 2**24)) for name in ("a launch each", "blocks each")):
+    for way, stages in ((WAYS[name], Stages(8, 2**24)) for name in ("one launch each", "several blocks each")):
         blocks = pricer.sums(way, stages).shape[1] * (stages.outer if way.one_launch else 1)
         wave = cuda.current_device().sm_count * pricer.module[way.kernel].occupancy(BLOCK).blocks
         assert 8 <= blocks / wave <= 32
@@ -52,6 +52,6 @@ def test_many_paths_have_several_waves_of_blocks(pricer):
 
 @counted
 def test_counters_tell_which_way_leaves_lanes_idle(rows):
-    thread, warp, blocks = (rows[name].values for name in ("a thread each", "a warp each", "blocks each"))
+    thread, warp, blocks = (rows[name].values for name in ("one thread each", "one warp each", "several blocks each"))
     assert thread["active lanes"] < 6 < 25 < blocks["active lanes"]
     assert thread["at 40"] > blocks["at 40"] > warp["at 40"]

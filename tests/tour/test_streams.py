@@ -23,8 +23,8 @@ def test_each_order_queues_every_stage_of_a_piece_once_and_in_its_stream():
 
 def test_the_order_matters_with_one_engine_for_copies_and_two_streams_do_not_keep_three_stages_busy():
     assert end(DEPTH, 4, 1) == end(DEPTH, 1, 1) == 36
-    assert end(BREADTH, 4, 1) == 24  # the engine is never idle: two copies a piece
-    assert end(DEPTH, 4, 2) == end(BREADTH, 4, 2) == 14  # a piece a unit, behind two units until the first is out
+    assert end(BREADTH, 4, 1) == 24  # the engine is never idle: two copies per piece
+    assert end(DEPTH, 4, 2) == end(BREADTH, 4, 2) == 14  # one piece per unit, after two units for the first
     assert end(DEPTH, 2, 2) > end(DEPTH, 3, 2) == end(DEPTH, 4, 2)
 
 

@@ -21,7 +21,7 @@ MISTAKES = {
     "crank_nicolson": (
         3,
         {"if (lane == lanes - 1)": "if (lane == 31)", "rows.right[row] = solution;": "rows.right[i] = solution;"},
-        {"a warp, eliminating", "a warp, factored", "parallel, permuted", "the error is of second order"},
+        {"one warp, eliminating", "one warp, factored", "parallel, permuted", "the error has order 2"},
     ),
     "divergence": (500, {"return threadIdx.x / 32 % 8;": "return threadIdx.x / 64 % 8;"}, {"8 functions, by warp"}),
     "dot_product": (
