@@ -52,7 +52,8 @@ def test_the_install_page_lists_every_extra_every_capability_and_every_variable(
     names = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
     assert set(PROJECT["project"]["optional-dependencies"]) <= names
     assert set(re.findall(r"^    \| `(\w+)`", cuda.capabilities.__doc__, re.MULTILINE)) <= names
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "cudart_py").rglob("*.py")]
+    packages = (ROOT / "cudart_py", ROOT / "library_tour")
+    sources = [path.read_text(encoding="utf-8") for package in packages for path in package.rglob("*.py")]
     used = {name for source in sources for name in re.findall(r"\bCUDART_PY_[A-Z]+(?:_[A-Z]+)*\b", source)}
     assert used == {name for name in names if name.startswith("CUDART_PY_")}
 
