@@ -26,8 +26,13 @@ class Term:
 
     @property
     def anchor(self) -> str:
-        """The name of its heading in a link, by the rule of Python-Markdown."""
-        return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", self.heading.lower())).strip("-")
+        """The name of its heading in a link."""
+        return anchor(self.heading)
+
+
+def anchor(heading: str) -> str:
+    """Return the name of a heading in a link, by the rule of Python-Markdown."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
 
 
 def find(package: Path = Path(__file__).parent) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import lesson, path, plots, recorded, steps, stops
 from ..diagrams.drawn import diagrams_of
-from ..glossary import Links
+from ..glossary import Links, anchor
 from ..lesson import Exercise, Lesson
 from ..report import number, text_of
 from ..stop import Result, Row
@@ -77,7 +77,8 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     position = path.position(name)
     place = position.place
     after = f", after {', '.join(_link(other, '') for other in place.after)}" if place.after else ""
-    chapter = f"[Chapter {position.number}](../index.md), {position.chapter.title}"
+    heading = f"{position.number}. {position.chapter.title}"
+    chapter = f"[Chapter {position.number}](../index.md#{anchor(heading)}), {position.chapter.title}"
     yield f"{chapter}: {place.level}, {place.minutes} minutes{after}."
     if of:
         if of.why:

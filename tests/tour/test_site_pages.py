@@ -33,8 +33,8 @@ def test_every_stop_has_a_page_with_its_title_and_what_it_prints(pages):
 
 def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
     text = (pages / "transpose.md").read_text()
-    place = "Chapter 4](../index.md), Access patterns: intermediate, 35 minutes, after [variables](variables.md), "
-    assert place in text
+    assert "[Chapter 4](../index.md#4-access-patterns), Access patterns: intermediate, 35 minutes, after " in text
+    assert "after [variables](variables.md), [coalescing](coalescing.md)." in text
     assert text.endswith("Previous: [aliasing](aliasing.md) · Next: [bank\\_conflicts](bank_conflicts.md)\n")
 
 
