@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 # Code, links and indented blocks of Markdown, in which nothing is linked.
 UNLINKED = r"```.*?```|``.*?``|`[^`]*`|\[[^\]]*\]\([^)]*\)|^(?: {4}|\t)[^\n]*$"
+
+# Words that a stop's lesson uses in another sense, such as the grid of a differential equation or a Python block.
+OTHER_SENSES: Mapping[str, Sequence[str]] = {
+    "l2_persistence": ["block"],
+    "texture": ["block"],
+    "crank_nicolson": ["grid", "reduction"],
+    "distributed_gemm": ["block", "grid"],
+    "gemm": ["launch"],
+    "sparse": ["grid"],
+}
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,14 @@ def _pattern() -> re.Pattern[str]:
 
 
 class Links:
-    """Links from the texts of one page to the glossary, whose page is at `address` from there.
+    """Links from the texts of a stop's page to the glossary, whose page is at `address` from there.
 
     Folded texts, such as hints, have none: a reader who leaves them folded would not find the first use of a term.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, stop: str) -> None:
         self._address = address
+        self._unlinked = OTHER_SENSES.get(stop, ())
         self._linked: set[Term] = set()
 
     def link(self, text: str) -> str:
@@ -76,8 +87,9 @@ class Links:
     def _replace(self, match: re.Match[str]) -> str:
         if match["unlinked"]:
             return match[0]
-        term = terms()[match["form"].lower()]
-        if term in self._linked:
+        form = match["form"].lower()
+        term = terms()[form]
+        if form in self._unlinked or term in self._linked:
             return match[0]
         self._linked.add(term)
         return f"[{match[0]}]({self._address}#{term.anchor})"

@@ -95,7 +95,7 @@ class Lesson:
 
 def at_most(fact: str, counted: Value, most: float) -> Check:
     """Check that what was counted is not more than `most`."""
-    return Check(fact, float(counted) <= most, f"The count is {float(counted):,.10g}.")
+    return Check(fact, float(counted) <= most, f"The count is {round(float(counted), 2):,.10g}.")
 
 
 def has_lesson(stop: str) -> bool:

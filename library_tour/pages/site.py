@@ -71,7 +71,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     of = lesson.load(name) if lesson.has_lesson(name) else None
     known = recorded.stop(name)
     result = recorded.result(known) if known else None
-    stop, links = stops.load(name), Links(GLOSSARY)
+    stop, links = stops.load(name), Links(GLOSSARY, name)
     yield f"# {name}"
     yield f"*{links.link(_text(stop.TITLE))}*"
     position = path.position(name)

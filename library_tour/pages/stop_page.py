@@ -32,7 +32,7 @@ def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
     known = recorded.stop(done.name)
     before = recorded.result(known) if known else None
     of = lesson.load(done.name) if lesson.has_lesson(done.name) else None
-    links = Links(GLOSSARY)
+    links = Links(GLOSSARY, done.name)
     parts = [
         '<nav><a href="index.html">All stops</a></nav>'
         f"<header><h1>{escape(done.name)}</h1><p>{inline(links.link(done.title))}</p>"

@@ -26,7 +26,7 @@ def test_a_term_is_defined_once_in_one_or_two_sentences():
 
 
 def test_only_the_first_use_of_a_term_is_linked_and_code_and_links_are_left_alone():
-    links = Links("page.html")
+    links = Links("page.html", "daxpy")
     text = (
         "`warp` and [a warp](x), warpSize\n\n    warp 0\n\nLanes of a warp. A lane, two warps, bank conflicts: banks."
     )
@@ -35,7 +35,13 @@ def test_only_the_first_use_of_a_term_is_linked_and_code_and_links_are_left_alon
         "bank conflicts: banks", "[bank conflicts](page.html#bank-conflict): [banks](page.html#bank)"
     )
     assert links.link("Another warp") == "Another warp"
-    assert Links("page.html").link("```\nwarp\n```") == "```\nwarp\n```"
+    assert Links("page.html", "daxpy").link("```\nwarp\n```") == "```\nwarp\n```"
+
+
+def test_a_word_in_another_sense_is_not_linked():
+    assert Links("page.html", "sparse").link("a grid of blocks") == "a grid of [blocks](page.html#block-thread-block)"
+    assert set(glossary.OTHER_SENSES) <= set(stops.names())
+    assert {word for words in glossary.OTHER_SENSES.values() for word in words} <= set(glossary.terms())
 
 
 @pytest.fixture(scope="module")
