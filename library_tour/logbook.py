@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from . import path, report
+from . import lesson, path, report
 from .usage import wrong_usage_if
 
 VARIABLE = "CUDART_PY_PROGRESS"
@@ -85,13 +85,16 @@ def reset() -> None:
 def summary() -> Iterator[RenderableType]:
     """Yield the progress by chapters, and the stop that comes next; raise UnreadableProgressError."""
     progress = read()
+    seen = {*progress.run, *progress.shown}
     groups = {}
     for number, chapter in enumerate(path.CHAPTERS, 1):
-        done = sum(name in progress.passed for name in chapter.names)
-        heading = f"{number}. {chapter.title}: {done} of {len(chapter.names)} exercises passed"
+        stops = sum(name in seen for name in chapter.names)
+        exercises = [exercise for name in chapter.names for exercise in lesson.exercises(name)]
+        passed = sum(exercise in progress.passed for exercise in exercises)
+        done = f"{stops} of {len(chapter.names)} stops seen, {passed} of {len(exercises)} exercises passed"
+        heading = f"{number}. {chapter.title}: {done}"
         groups[heading] = [(name, ", ".join(_done(progress, name)) or "–") for name in chapter.names]
     yield report.listing(groups)
-    seen = {*progress.run, *progress.shown}
     ahead = [name for name in path.names() if name not in seen]
     yield Text(f"\nNext: library-tour show {ahead[0]}" if ahead else "\nYou have seen every stop.")
     yield Text(f"Kept in {file()}", "dim")

@@ -42,11 +42,14 @@ def test_an_exercise_is_kept_when_its_answer_is_right(file, capsys):
     assert not file.exists()
     main(["exercise", "daxpy", str(lesson.solution("daxpy"))])
     assert kept(file)["passed"] == ["daxpy"]
+    logbook.add(run=["daxpy"], shown=["daxpy"])
     capsys.readouterr()
     assert main(["progress"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "1. First kernels: 1 of 9 exercises passed" in lines
-    assert [line.split() for line in lines if line.startswith("daxpy ")] == [["daxpy", "exercise", "passed"]]
+    assert "1. First kernels: 1 of 9 stops seen, 1 of 11 exercises passed" in lines
+    assert [line.split() for line in lines if line.startswith("daxpy ")] == [
+        ["daxpy", "run,", "shown,", "exercise", "passed"]
+    ]
     assert "Next: library-tour show device_query" in lines
 
 
