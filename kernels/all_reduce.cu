@@ -1,10 +1,10 @@
-// Sums of arrays that lie on several devices, which every device gets.
+// Sums of arrays on several devices; every device gets all sums.
 //
-//   add_into      add a copy of another device's numbers to this device's
-//   reduce_peers  one device's share of all: read its part of every array over the links, and write the sums to all.
+//   add_into      adds a copy of another device's array to the array of this device
+//   reduce_peers  the share of one device: reads its part of every array over the links, and writes the sums to all.
 //                 Every device adds in the same order, so that all get the same bits
 //
-// Counts are of groups of four numbers.
+// Counts are in groups of four elements.
 
 extern "C" __global__ void add_into(const float4* x, float4* y, int groups)
 {
@@ -15,7 +15,7 @@ extern "C" __global__ void add_into(const float4* x, float4* y, int groups)
     }
 }
 
-// `arrays` are the addresses of `count` arrays, each on a device of its own; the part is the groups from `first` on.
+// `arrays` are the addresses of `count` arrays, each on its own device. The part begins with the group `first`.
 extern "C" __global__ void reduce_peers(const unsigned long long* arrays, int count, int first, int groups)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < groups; i += gridDim.x * blockDim.x) {

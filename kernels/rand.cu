@@ -1,9 +1,9 @@
-// cuRAND's device functions, and an integral that random points estimate. They need cuRAND's headers.
+// cuRAND's device functions, which need cuRAND's headers, and an integral that random points estimate.
 //
-//   bits<State, streams>       the numbers at some places of the host's sequence: place i is number i / streams of stream
-//                              i % streams
-//   bits_philox                the same for Philox, whose streams give four numbers at a time
-//   uniform<State>             each thread continues with a state of its own; only the result is in memory
+//   bits<State, streams>       the numbers at given places of the host's sequence: place i is number i / streams of
+//                              stream i % streams
+//   bits_philox                the same for Philox, whose streams yield four numbers at a time
+//   uniform<State>             each thread continues a state of its own; only the result is in memory
 //   integrand                  the product of (|4 x - 2| + a) / (1 + a) for a = 0, 1, 2...: its integral over the unit
 //                              cube is 1
 
@@ -41,7 +41,7 @@ __global__ void uniform(float* out, unsigned long long seed, int n)
         out[i] = curand_uniform(&state);
 }
 
-// Philox makes four at once.
+// Philox produces four numbers at a time.
 extern "C" __global__ void uniform_philox(float4* out, unsigned long long seed, int groups)
 {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,9 +1,9 @@
-// The vector operations of the conjugate gradient method, with all scalars on the device, so that an iteration can be a
+// The vector operations of the conjugate gradient method. All scalars stay on the device, so that an iteration can be a
 // graph and never waits for the host.
 //
 //   advance   alpha = rr / pq;   x += alpha p,   r -= alpha q
 //   turn      beta = rr' / rr;   p = r + beta p
-//   remember  rr = rr', which is also appended to the history
+//   remember  rr = rr', and appends it to the history
 //
 // A squared residual of zero means that the solution is reached: further iterations then change nothing.
 

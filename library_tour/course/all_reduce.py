@@ -1,27 +1,27 @@
-"""Add arrays of several devices so that each has the sums: through one device, round a ring, by kernels, by MPI, NCCL.
+"""Add arrays of several devices so that each has the sums: through one, round a ring, by kernels, MPI and NCCL.
 
 On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run all_reduce
     all_reduce: Sums over devices: copies, kernels, MPI, NCCL
-    size 16,384: numbers of each device
+    size 16,384: elements per device
                       workers  arrays sent  check
     ─────────────────────────────────────────────
     through one             4            3  right
     round a ring            4         1.50  right
     kernels on peers        4         1.50  right
     NCCL
-    NCCL: not run here: NCCL needs a GPU for each worker, and nccl4py (pip install
+    NCCL: not run here: NCCL needs one GPU per worker, and nccl4py (pip install
     'nccl4py[cu13]')
-    Through one, a device adds what all others send and sends the sums back: its
-    links carry N - 1 arrays each way. In a ring each sends a part to the next,
-    which adds its own and passes it on; after N - 1 steps each has the sums of one
-    part, and these go round again. No device sends more than 2 (N - 1) / N arrays,
-    which is the least. Kernels on peers move as much, in one launch a device, and
-    all add in the same order.
-    GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes
-    over the time, whatever the way. As a graph NCCL's work in all streams is
-    captured once, and a launch spares the host its calls.
+    Through one, a device adds what all others send, and sends the sums back. Its
+    links carry N - 1 arrays each way. In a ring each device sends a part to the
+    next, which adds its own elements and passes it on. After N - 1 steps each has
+    the sums of one part, and these go around again. No device sends more than 2 (N
+    - 1) / N arrays, which is the minimum. Kernels on peers move as many bytes, with
+    one launch per device, and all add in the same order.
+    GB/s is what NCCL's tests call the bus bandwidth: that minimum of bytes divided
+    by the time, for every way. As a graph, NCCL's work in all streams is captured
+    once, and a launch saves the host its calls.
     All 4 workers are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
     several processes: `mpiexec -n 4 library-tour run all_reduce`.
@@ -51,25 +51,25 @@ from ..several import mean_ms, on_one_device, peer_access, places_from, right_ev
 from ..stop import Curve, Limit, Result, Row, Size, Value
 
 TITLE = "Sums over devices: copies, kernels, MPI, NCCL"
-SIZE = Size("numbers of each device", full=2**28, small=2**14, least=1)
+SIZE = Size("elements per device", full=2**28, small=2**14, least=1)
 CHECKED = 2**14
 BLOCK, MOST_BLOCKS = 256, 1024
-GROUP = 4  # numbers that a thread adds at once
-INSTALL_NCCL = "not run here: NCCL needs a GPU for each worker, and nccl4py (pip install 'nccl4py[cu13]')"
+GROUP = 4  # elements that a thread adds at a time
+INSTALL_NCCL = "not run here: NCCL needs one GPU per worker, and nccl4py (pip install 'nccl4py[cu13]')"
 NOTES = (
-    "Through one, a device adds what all others send and sends the sums back: its links carry N - 1 arrays each way. "
-    "In a ring each sends a part to the next, which adds its own and passes it on; after N - 1 steps each has the sums "
-    "of one part, and these go round again. No device sends more than 2 (N - 1) / N arrays, which is the least. "
-    "Kernels on peers move as much, in one launch a device, and all add in the same order.",
-    "GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes over the time, whatever the way. As "
-    "a graph NCCL's work in all streams is captured once, and a launch spares the host its calls.",
+    "Through one, a device adds what all others send, and sends the sums back. Its links carry N - 1 arrays each way. "
+    "In a ring each device sends a part to the next, which adds its own elements and passes it on. After N - 1 steps "
+    "each has the sums of one part, and these go around again. No device sends more than 2 (N - 1) / N arrays, which "
+    "is the minimum. Kernels on peers move as many bytes, with one launch per device, and all add in the same order.",
+    "GB/s is what NCCL's tests call the bus bandwidth: that minimum of bytes divided by the time, for every way. As a "
+    "graph, NCCL's work in all streams is captured once, and a launch saves the host its calls.",
 )
 
 Floats = NDArray[np.float32]
 Work = Callable[[], object]
 Way = Callable[["Team"], Work]
 
-# How many arrays the busiest device sends in the ways of one process, with N workers.
+# The number of arrays that the busiest device sends, by the number of workers, for the ways of one process.
 ARRAYS_SENT: dict[str, Callable[[int], float]] = {
     "through one": lambda count: count - 1,
     "round a ring": lambda count: 2 * (count - 1) / count,
@@ -78,14 +78,14 @@ ARRAYS_SENT: dict[str, Callable[[int], float]] = {
 
 
 class Team:
-    """The workers of this process, each with an array, room for another one, and a stream."""
+    """The workers of this process, each with an array, space for another one, and a stream."""
 
     def __init__(self, places: Sequence[cuda.Device], together: Ranks | None, size: int) -> None:
         self.places, self.ranks, self.size = places, together, size
         self.devices = list(dict.fromkeys(places))
         self.count = together.count if together else len(places)
         self.first = together.rank if together else 0
-        # Parts are whole groups of numbers, and as many as there are workers.
+        # There are as many parts as workers, and each is made of whole groups of elements.
         self.groups = blocks_for(size, GROUP)
         self.ends = [self.groups * number // self.count for number in range(self.count + 1)]
         self.arrays, self.room, self.streams, self.modules = [], [], [], []
@@ -98,19 +98,19 @@ class Team:
         wait_for(self.devices)
 
     def fill(self, numbers: Floats) -> None:
-        """Give each worker its row of the numbers."""
+        """Give each worker its row of `numbers`."""
         for place, array, row in zip(self.places, self.arrays, numbers[self.first :], strict=False):
             with place:
                 array[: self.size].copy_from(row)
         wait_for(self.devices)
 
     def part(self, array: cuda.DeviceArray, number: int) -> cuda.DeviceArray:
-        """Return one of as many parts of an array as there are workers."""
+        """Return one part of an array, which has as many parts as there are workers."""
         begin, end = self.ends[number % self.count : number % self.count + 2]
         return array[GROUP * begin : GROUP * end]
 
     def add(self, worker: int, source: cuda.DeviceArray, target: cuda.DeviceArray) -> None:
-        """Queue the addition of a worker's numbers to others of it."""
+        """Queue the addition of one array of a worker to another of its arrays."""
         groups = target.size // GROUP
         if groups:
             with self.places[worker]:
@@ -118,7 +118,7 @@ class Team:
                 self.modules[worker]["add_into"][grid, BLOCK, 0, self.streams[worker]](source, target, groups)
 
     def meet(self) -> None:
-        """Let each worker's stream wait for what all others have queued so far."""
+        """Make the stream of each worker wait for what all others have queued so far."""
         events = [stream.record() for stream in self.streams]
         for stream in self.streams:
             for event in events:
@@ -138,7 +138,7 @@ def through_one(team: Team) -> None:
 
 
 def ring(team: Team) -> None:
-    """Queue the steps of two rounds: in the first each worker adds what comes, in the second it keeps what comes."""
+    """Queue the steps of two rounds: in the first each worker adds what arrives, in the second it keeps it."""
     count = team.count
     for step in range(count - 1):
         team.meet()
@@ -160,7 +160,7 @@ def ring(team: Team) -> None:
 
 
 def on_peers(team: Team) -> Work:
-    """Return what queues a kernel on each device, which adds its part of all arrays and writes it to all."""
+    """Return a function that queues a kernel on each device, which adds its part of all arrays and writes it to all."""
     launches = []
     for worker, (place, stream) in enumerate(zip(team.places, team.streams, strict=True)):
         begin, end = team.ends[worker : worker + 2]
@@ -183,8 +183,8 @@ def on_peers(team: Team) -> Work:
 
 
 def by_mpi(together: Ranks, team: Team) -> Work:
-    """Return what copies the array to the host, lets MPI add, and copies the sums back."""
-    from mpi4py import MPI  # installed, since there are ranks
+    """Return a function that copies the array to the host, lets MPI add, and copies the sums back."""
+    from mpi4py import MPI  # installed, because there are ranks
 
     [array], [stream] = team.arrays, team.streams
     staged = cuda.pinned_empty(array.shape, array.dtype)
@@ -200,7 +200,7 @@ def by_mpi(together: Ranks, team: Team) -> Work:
 
 
 def by_mpi_on_device(together: Ranks, team: Team) -> Work:
-    """Return what lets MPI add the arrays in device memory."""
+    """Return a function that lets MPI add the arrays in device memory."""
     from mpi4py import MPI  # as above
 
     def work() -> None:
@@ -212,10 +212,10 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
 
 @contextmanager
 def joined_nccl(team: Team) -> Iterator[Way | None]:
-    """Give the way by NCCL in the block, whose communicators are destroyed at its end, or None where it is not usable.
+    """Yield the way by NCCL, or None where it is not usable, and destroy its communicators at the end of the block.
 
-    No graph may be left by then: a communicator waits for the end of all graphs that have captured its work. After an
-    exception, whose traceback keeps graphs, it would wait forever, so that the communicators end with the process.
+    No graph may be left by then, because a communicator waits for the end of all graphs that have captured its work.
+    After an exception, whose traceback keeps graphs, it would wait forever; they end with the process then.
     """
     nccl = usable_nccl(team)
     if nccl is None:
@@ -228,7 +228,7 @@ def joined_nccl(team: Team) -> Iterator[Way | None]:
 
 
 def join_nccl(team: Team, nccl: ModuleType) -> list[Any]:
-    """Return NCCL's communicators of the workers of this process."""
+    """Return the NCCL communicators of the workers of this process."""
     if not team.ranks:
         members: list[Any] = nccl.Communicator.init_all([place.ordinal for place in team.places])
         return members
@@ -240,7 +240,7 @@ def join_nccl(team: Team, nccl: ModuleType) -> list[Any]:
 
 
 def by_nccl(nccl: ModuleType, members: Sequence[Any], team: Team) -> Work:
-    """Return what lets NCCL add the arrays, in the workers' streams."""
+    """Return a function that lets NCCL add the arrays, in the streams of the workers."""
 
     def work() -> None:
         with nccl.group():
@@ -251,9 +251,9 @@ def by_nccl(nccl: ModuleType, members: Sequence[Any], team: Team) -> Work:
 
 
 def as_graph(team: Team, work: Work) -> Work:
-    """Return what launches work of the workers' streams as one graph, in which the first stream waits for the others.
+    """Return a function that launches the work of all streams as one graph; the first stream waits for the others.
 
-    The work is done once before, since what makes NCCL's connections ready is no work of a stream.
+    The work runs once before the capture, because NCCL sets up its connections outside of any stream.
     """
     first, *others = team.streams
     work()
@@ -270,23 +270,23 @@ def as_graph(team: Team, work: Work) -> Work:
 
 
 def launch_graph(graph: cuda.graphs.ExecutableGraph, stream: cuda.Stream, *_kept: object) -> None:
-    """Launch a graph; what it cannot know to be its own, NCCL's communicators and arrays, is kept by the arguments."""
+    """Launch a graph. The further arguments keep alive what it does not own: NCCL's communicators and arrays."""
     graph.launch(stream)
 
 
 def find_nccl() -> ModuleType | None:
-    """Return nccl4py where it and NCCL are installed and this driver's addresses are a GPU's."""
+    """Return nccl4py if it and NCCL are installed and the driver's addresses belong to a GPU."""
     if "interop" not in cuda.capabilities():
         return None
     try:
         importlib.import_module("nccl.bindings.nccl").get_version()
         return importlib.import_module("nccl.core")
-    except (ImportError, RuntimeError):  # the latter, where NCCL's library is not found
+    except (ImportError, RuntimeError):  # the latter if NCCL's library is not found
         return None
 
 
 def usable_nccl(team: Team) -> ModuleType | None:
-    """Return nccl4py where each worker has a GPU of its own and all ranks have found it; all ranks call it."""
+    """Return nccl4py if each worker has its own GPU and all ranks have found it. All ranks must call this."""
     nccl = find_nccl()
     if team.ranks is None:
         return nccl if len(team.devices) == team.count else None
@@ -295,7 +295,7 @@ def usable_nccl(team: Team) -> ModuleType | None:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the sums of every way on every worker; then time large arrays, and draw the bandwidth against bytes."""
+    """Check the sums of every way on every worker; then time large arrays, and draw the bandwidth against the bytes."""
     together = ranks.world()
     places = places_from(device, together)
     every = list(dict.fromkeys(places))
@@ -319,7 +319,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def ways(team: Team, by_all: Way | None, *, reachable: bool) -> dict[str, Way]:
-    """Return the ways that this process or its ranks can take, by their names; `by_all` is NCCL's, where it has one."""
+    """Return the ways that this process or its ranks can take, by name; `by_all` is the way by NCCL, if any."""
     found: dict[str, Way]
     if team.ranks:
         found = {"MPI, through the host": partial(by_mpi, team.ranks)}
@@ -339,7 +339,7 @@ def ways(team: Team, by_all: Way | None, *, reachable: bool) -> dict[str, Way]:
 
 
 def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
-    """Return a row that holds if every worker of this process has the sums of all."""
+    """Return a row whose check holds if every worker of this process has the sums of all arrays."""
     team.fill(numbers)
     metrics = counted(work)
     wait_for(team.devices)
@@ -359,7 +359,7 @@ def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
 
 
 def least_bytes(team: Team) -> float:
-    """Return how many bytes each worker has to send at least."""
+    """Return the least number of bytes that each worker must send."""
     return 2 * (team.count - 1) / team.count * 4 * team.size
 
 
@@ -370,7 +370,7 @@ def timed(row: Row, team: Team, way: Way, limit: Limit | None) -> Row:
 
 
 def link_limit(devices: Sequence[cuda.Device], size: int) -> Limit | None:
-    """Return the bandwidth of a copy between the first two devices, one way, or None where there is one alone."""
+    """Return the one-way bandwidth of a copy between the first two devices, or None if there is only one."""
     if len(devices) < 2:
         return None
     pair = Team(devices[:2], None, size)
@@ -379,7 +379,7 @@ def link_limit(devices: Sequence[cuda.Device], size: int) -> Limit | None:
 
 
 def bandwidths(team: Callable[[int], Team], size: int, makers: Mapping[str, Way], limit: Limit | None) -> Curve:
-    """Measure every way against the bytes of a worker's array."""
+    """Measure the bandwidth of every way against the bytes per worker."""
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in makers}
     for some in [*(4**power for power in range(4, 14) if 4**power < size), size]:
         workers = team(some)

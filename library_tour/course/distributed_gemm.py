@@ -1,11 +1,10 @@
-"""Multiply matrices that no device has as a whole: blocks over a grid of devices, panels to their rows and columns.
+"""Multiply matrices that no device holds as a whole: blocks over a grid of devices, panels along rows and columns.
 
 On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run distributed_gemm
     distributed_gemm: A matrix product on several devices: SUMMA, cuBLASMp
     size 200: rows and columns of the matrices
-    limit: fp32 multiply-adds
                    workers  grid   panels  bytes sent  check
     ────────────────────────────────────────────────────────
     one device                                         right
@@ -18,11 +17,11 @@ On the simulator with one device, which checks, counts and does not time:
     columns of A and as many rows of B. The workers that have a panel send it along
     their row and their column of the grid, and all add the product of its two parts
     to their blocks of C. Meanwhile the next panel travels.
-    Data often comes in strips of whole rows: 'redistributed' sends them to the
+    Data often arrives in strips of whole rows. 'redistributed' sends them to the
     blocks of the grid, and back.
-    cuBLASMp multiplies the blocks of the same grid, and strips, of which each rank
-    gathers those of A meanwhile.
-    'efficiency' is the time of one device over that of N devices and over N.
+    cuBLASMp multiplies the blocks of the same grid, and also strips, where each
+    rank gathers the strips of A.
+    'efficiency' is the time of one device divided by that of N devices and by N.
     All 4 workers are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
     several processes: `mpiexec -n 4 library-tour run distributed_gemm`.
@@ -55,18 +54,18 @@ from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
 SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
 CHECKED = 200
-# Sizes of the picture, up to that of the run.
+# Sizes in the picture, up to that of the run.
 CURVE_SIZES = (2048, 4096, 8192, 16384)
-# Panels of a worker, and how many it has room for: while one is multiplied, the next one travels.
+# Panels per worker, and how many it has room for: while one is multiplied, the next one travels.
 PANELS, SLOTS = 4, 2
 ALONE = "one device"  # the row that the others are compared with
 NOTES = (
     "The matrices are cut into blocks over a grid of workers. A panel is a few columns of A and as many rows of B. The "
     "workers that have a panel send it along their row and their column of the grid, and all add the product of its "
     "two parts to their blocks of C. Meanwhile the next panel travels.",
-    "Data often comes in strips of whole rows: 'redistributed' sends them to the blocks of the grid, and back.",
-    "cuBLASMp multiplies the blocks of the same grid, and strips, of which each rank gathers those of A meanwhile.",
-    "'efficiency' is the time of one device over that of N devices and over N.",
+    "Data often arrives in strips of whole rows. 'redistributed' sends them to the blocks of the grid, and back.",
+    "cuBLASMp multiplies the blocks of the same grid, and also strips, where each rank gathers the strips of A.",
+    "'efficiency' is the time of one device divided by that of N devices and by N.",
 )
 
 Floats = NDArray[np.float32]
@@ -74,19 +73,19 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Plan:
-    """How square matrices lie on the grid: one block of C for each worker, and the panels of A and B in turn."""
+    """Layout of square matrices on the grid: one block of C per worker, and the panels of A and B dealt out."""
 
     size: int
     grid: tuple[int, int]
 
     @property
     def width(self) -> int:
-        """The width of a panel, of which the last may be narrower."""
+        """The width of a panel; the last panel may be narrower."""
         return max(1, -(-self.size // (PANELS * math.lcm(*self.grid))))
 
     @property
     def panels(self) -> list[slice]:
-        """The columns of A, which are the rows of B, of each panel."""
+        """The columns of A in each panel, which are also its rows of B."""
         return [slice(begin, min(begin + self.width, self.size)) for begin in range(0, self.size, self.width)]
 
     @property
@@ -116,13 +115,13 @@ class Worker(Blocks):
         with device:
             self.copies = cuda.Stream(non_blocking=True)
             self.room = [[cuda.empty(plan.width * length, np.float32) for _ in range(SLOTS)] for length in self.c.shape]
-            # When the panels of a slot have been multiplied, so that others may come there.
+            # Reached when the panels of a slot have been multiplied, so that others may arrive there.
             self.free = [self.compute.record() for _ in range(SLOTS)]
             device.synchronize()
         self.waits_for: list[cuda.Event] = []
 
     def own(self, operand: int, number: int) -> cuda.DeviceArray:
-        """Return the part of A (0) or B (1) of a panel that lies in this worker's blocks."""
+        """Return the part of A (0) or B (1) of a panel that lies in the blocks of this worker."""
         begin = number // self.plan.grid[1 - operand] * self.plan.width
         panel = self.plan.panels[number]
         chosen = slice(begin, begin + panel.stop - panel.start)
@@ -136,7 +135,7 @@ class Worker(Blocks):
         return self.room[operand][number % SLOTS][: math.prod(shape)].reshape(shape)
 
     def add_product(self, number: int) -> None:
-        """Queue the product of a panel, when it is there, and its addition to C."""
+        """Queue the product of a panel after it has arrived, and add it to C."""
         with self.device:
             for event in self.waits_for:
                 self.compute.wait(event)
@@ -147,7 +146,7 @@ class Worker(Blocks):
 
 
 class Grid:
-    """All workers of one process, whose panels are copied from device to device."""
+    """All workers of one process, which copy panels from device to device."""
 
     ranks: Ranks | None = None
 
@@ -158,7 +157,7 @@ class Grid:
         self.blocks = [Worker(device, number, self.plan) for number, device in enumerate(places)]
 
     def multiply(self) -> None:
-        """Queue the product: of each panel the copies, then the products of all workers."""
+        """Queue the product: for each panel its copies, then the products of all workers."""
         for number in range(len(self.plan.panels)):
             for operand in (0, 1):
                 self._send(operand, number)
@@ -166,7 +165,7 @@ class Grid:
                 worker.add_product(number)
 
     def _send(self, operand: int, number: int) -> None:
-        """Queue the copies of a panel's part of A along the rows of the grid, or of B along its columns."""
+        """Queue the copies of the A part of a panel along the rows of the grid, or of its B part along the columns."""
         lines: dict[int, list[Worker]] = {}
         for worker in self.blocks:
             lines.setdefault(worker.place[operand], []).append(worker)
@@ -238,7 +237,7 @@ class RankGrid:
         cuda.memcpy(room, worker.own(operand, number) if own else staged, stream=worker.copies)
 
     def redistributed(self, matrix: Floats) -> Floats:
-        """Return this rank's strip of a matrix after the way of all strips to the layout of A, and back."""
+        """Send all strips of a matrix to the layout of A and back; return the strip of this rank."""
         there, here, rank = strips(matrix.shape, self.workers), self.plan.layouts[0], self.ranks.rank
         part = there.part(matrix, rank)
         for source, target in ((there, here), (here, there)):
@@ -246,7 +245,7 @@ class RankGrid:
         return part
 
     def close(self) -> None:
-        """Free the communicators of the lines; all ranks do."""
+        """Free the communicators of the lines. All ranks must call this."""
         for line in self.lines:
             line.Free()
 
@@ -256,7 +255,7 @@ Maker = Callable[[int], Team]
 
 
 def reference(a: Floats, b: Floats) -> Floats:
-    """Return the product of two matrices of small whole numbers, which is exact."""
+    """Return the product of two matrices of small whole numbers, exactly."""
     return a @ b
 
 
@@ -273,7 +272,7 @@ def run(device: cuda.Device, size: int) -> Result:
             "cuBLASMp, grid": lambda size: CublasMp(together, device, Plan(size, near_square(count)).layouts),
             "cuBLASMp, strips": lambda size: CublasMp(together, device, in_strips(size, count)),
         }
-    # Every worker has a block then.
+    # So large that every worker has a block.
     few = max(min(size, CHECKED), count**2)
     limit, pictures = arithmetic_limit(device), []
     rows = checked_rows(device, grid, makers, few)
@@ -290,16 +289,16 @@ def run(device: cuda.Device, size: int) -> Result:
 def checked_rows(
     device: cuda.Device, grid: Callable[[int], Grid | RankGrid], makers: Mapping[str, Maker], size: int
 ) -> list[Row]:
-    """Return the rows of a product on one device and on all, and of the way from strips to blocks and back."""
+    """Return the rows of a product on one device and on all, and of a redistribution from strips to blocks and back."""
     random = np.random.default_rng(1)
     a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
     expected = reference(a, b)
     with device:
         alone = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
-    check = compare("one device: the product is NumPy's", alone, expected)
+    check = compare("one device: the product equals NumPy's", alone, expected)
     rows = [Row(ALONE, check=check, work=work_of(size, 1, 0, 0))]
     for name, make in makers.items():
-        fact = f"{name}: the product is that of one device"
+        fact = f"{name}: the product equals that of one device"
         try:
             rows.append(product_row(name, fact, make(size), a, b, expected))
         except CublasMpRefusalError as error:
@@ -312,7 +311,7 @@ def checked_rows(
 
 
 def product_row(name: str, fact: str, team: Team, a: Floats, b: Floats, expected: Floats) -> Row:
-    """Return the row of a product that is checked in the blocks of this process."""
+    """Return the row of a product, checked in the blocks of this process."""
     with closing(team):
         for worker in team.blocks:
             worker.take(a, b)
@@ -330,7 +329,7 @@ def product_row(name: str, fact: str, team: Team, a: Floats, b: Floats, expected
 
 
 def work_of(size: int, workers: int, panels: int, sent: int) -> dict[str, float]:
-    """Return what each worker does, and what all send: a multiplication and an addition are two operations."""
+    """Return the work of each worker, and the bytes that all send. A multiply-add counts as two operations."""
     if timing.available():
         return {}
     return {

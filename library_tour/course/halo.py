@@ -1,4 +1,4 @@
-"""Cut the heat plate into strips, one a device, whose edges travel to the neighbours while the inside is computed.
+"""Cut the heat plate into one strip per device, and send the edges to the neighbours while the inside is computed.
 
 On the simulator with one device, which checks, counts and does not time:
 
@@ -12,22 +12,22 @@ On the simulator with one device, which checks, counts and does not time:
     overlapped                4  11,264       233,528      24,960  right
     halo not waited for                                            caught
     halo not waited for: 448 of 10000 cells were computed from an old halo.
-    kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:18):
-    race: it reads 16 bytes of global memory at 0x7f… (0 bytes into the
-    20400-byte allocation at 0x7f… of device 1, allocated at
-    library_tour/course/halo.py:90), which a copy in another stream wrote, and
+    kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:39):
+    race: it writes 16 bytes of global memory at 0x7f… (19600 bytes into
+    the 20400-byte allocation at 0x7f…, allocated at
+    library_tour/course/halo.py:90), which a copy in another stream read, and
     nothing puts one before the other: give both the same stream (stream=s), or let
-    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
-    'ld.global.v4.f32 {%f44, %f45, %f46, %f47}, [%rd21]'
+    one wait for the other; block (0, 6, 0), thread (0, 0, 0), instruction
+    'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
-    Each strip keeps a copy of the neighbours' nearest rows, its halo. In turn, a
+    Each strip keeps a copy of its neighbours' nearest rows, its halo. In turn, a
     device computes its strip, sends its edges, and waits for the halo of the next
-    step. Overlapped, it computes the edges first. They are sent by another stream
-    while it computes the inside, which needs no halo. Events order the streams, and
-    the bits are those of one strip.
-    'hidden' is the part of the exchange's own time that a step does not take longer
-    for. 'efficiency' is the time of one strip over that of N devices and over N: 1
-    where N devices are N times as fast. The larger plate has as many rows in each
+    step. Overlapped, it computes the edges first. Another stream sends them while
+    the device computes the inside, which needs no halo. Events order the streams,
+    and the result equals that of one strip bit for bit.
+    'hidden' is the fraction of the exchange that does not make a step longer.
+    'efficiency' is the time of one strip divided by that of N devices and by N: 1
+    if N devices are N times as fast. The larger plate has as many rows in each
     strip as the one strip has.
     All 4 strips are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
@@ -58,22 +58,22 @@ from .heat import RATE, make_plate, reference
 TITLE = "The heat plate on several devices: overlapped halo exchange"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 CHECKED = 1000
-STEPS = 4  # of a check; even, so that the result is in the first copy
+STEPS = 4  # in a check; even, so that the result is in the first copy
 DRAWN_STEPS = 6
 BLOCK, HEIGHT = (64, 4), 2
-# The kernels of a step. What the neighbours wait for is written by the first.
+# The kernels of a step. The first writes the rows that the neighbours wait for.
 IN_TURN, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
-# The rows of several strips, and that of one, with which they are compared.
+# The rows of several strips, and the row of one strip, with which they are compared.
 WAYS, ONE = {"in turn": IN_TURN, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
-    "Each strip keeps a copy of the neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
-    "its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. They are sent by "
-    "another stream while it computes the inside, which needs no halo. Events order the streams, and the bits are "
-    "those of one strip.",
-    "'hidden' is the part of the exchange's own time that a step does not take longer for. 'efficiency' is the time of "
-    "one strip over that of N devices and over N: 1 where N devices are N times as fast. The larger plate has as many "
-    "rows in each strip as the one strip has.",
+    "Each strip keeps a copy of its neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
+    "its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. Another stream sends "
+    "them while the device computes the inside, which needs no halo. Events order the streams, and the result equals "
+    "that of one strip bit for bit.",
+    "'hidden' is the fraction of the exchange that does not make a step longer. 'efficiency' is the time of one strip "
+    "divided by that of N devices and by N: 1 if N devices are N times as fast. The larger plate has as many rows in "
+    "each strip as the one strip has.",
 )
 
 Floats = NDArray[np.float32]
@@ -81,7 +81,7 @@ Dim = int | tuple[int, int]
 
 
 class Strip:
-    """Some rows of the plate on one device, with a halo of one row above and below, in two copies."""
+    """Several rows of the plate on one device, with a halo of one row above and below, in two copies."""
 
     def __init__(self, device: cuda.Device, rows: int, columns: int) -> None:
         self.device, self.rows = device, rows
@@ -117,7 +117,7 @@ class Strip:
         self.waits_for = []
 
     def step(self, copy: int, kernels: Sequence[str]) -> None:
-        """Queue a step from one copy to the other, when the halo is there; the first kernel writes the edges."""
+        """Queue a step from one copy to the other, after the halo has arrived; the first kernel writes the edges."""
         with self.device:
             for event in self.waits_for:
                 self.compute.wait(event)
@@ -135,7 +135,7 @@ class Strip:
         return {-1: self.plates[copy][0], 1: self.plates[copy][self.rows + 1]}
 
     def inner(self) -> Floats:
-        """Return the strip without its halo, when all is done."""
+        """Wait for all work, and return the strip without its halo."""
         with self.device:
             self.device.synchronize()
             return self.plates[0].to_host()[1:-1]
@@ -161,7 +161,7 @@ class Strips:
             strip.fill(plate[begin - 1 : end + 1])
 
     def exchange(self, copy: int) -> None:
-        """Queue the copies of all edges of one copy, each when it is written."""
+        """Queue the copies of all edges of one copy of the plate, each after it is written."""
         for strip in self.strips:
             strip.waits_for = []
         for number, strip in enumerate(self.strips):
@@ -174,12 +174,12 @@ class Strips:
                 self.strips[other].waits_for.append(strip.sent)
 
     def collect(self, plate: Floats) -> Floats:
-        """Return the plate after the steps, whose outermost rows and columns stay as they were."""
+        """Return the plate after the steps. Its outermost rows and columns stay as they were."""
         return np.concatenate([plate[:1], *(strip.inner() for strip in self.strips), plate[-1:]])
 
 
 class RankStrip:
-    """The strip of this rank, whose edges go to the neighbours' ranks by MPI."""
+    """The strip of this rank, whose edges go to the neighbouring ranks by MPI."""
 
     def __init__(self, ranks: Ranks, device: cuda.Device, rows: int, columns: int) -> None:
         self.ranks, self.devices, self.count, self.columns = ranks, [device], ranks.count, columns
@@ -192,7 +192,7 @@ class RankStrip:
         )
 
     def fill(self, plate: Floats) -> None:
-        """Take this rank's rows of a plate."""
+        """Copy the rows of this rank from a plate."""
         self.strips[0].fill(plate[self.begin - 1 : self.end + 1])
 
     def exchange(self, copy: int) -> None:
@@ -206,7 +206,7 @@ class RankStrip:
         else:
             for side in self.near:
                 cuda.memcpy(self.outgoing[side], strip.edges(copy)[side], stream=strip.copies)
-            # MPI reads and writes host memory: these copies must be done, and those of the last step's halo, too.
+            # MPI reads and writes host memory: these copies, and those of the last halo, must have ended.
             strip.copies.synchronize()
             self._send(self.outgoing, self.incoming)
             for side in self.near:
@@ -231,12 +231,12 @@ Maker = Callable[[int, int], Cut]
 
 
 def cuts(rows: int, count: int) -> list[int]:
-    """Return where strips begin and end that divide the rows of a plate but the first and the last."""
+    """Return the ends of strips that divide all rows of a plate but the first and the last."""
     return [1 + (rows - 2) * number // count for number in range(count + 1)]
 
 
 def take_steps(cut: Cut, steps: int, kernels: Sequence[str], *, exchange: bool = True, waits: bool = True) -> None:
-    """Queue steps from the first copy to the second one and back."""
+    """Queue steps from the first copy to the second and back."""
     for number in range(steps):
         for strip in cut.strips:
             strip.waits_for = strip.waits_for if waits else []
@@ -246,7 +246,7 @@ def take_steps(cut: Cut, steps: int, kernels: Sequence[str], *, exchange: bool =
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the strips against one, bit for bit; then time one strip, strips in turn, and overlapped ones."""
+    """Check several strips against one, bit for bit; then time one strip and several, in turn and overlapped."""
     together = ranks.world()
     places = places_from(device, together)
     limit = copy_limit(device)
@@ -277,11 +277,11 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
-    """Return the row of a plate that is one strip, and the plate after the steps."""
+    """Return the row of a plate in one strip, and the plate after the steps."""
     cut = Strips([device], *plate.shape)
     counted = stepped(cut, IN_TURN, plate)
     after = cut.collect(plate)
-    check = compare("one strip is NumPy's plate", after, reference(plate, STEPS), 1e-6)
+    check = compare("one strip equals the plate by NumPy", after, reference(plate, STEPS), 1e-6)
     return Row(ONE, {"strips": 1, **counted} if not timing.available() else {}, check), after
 
 
@@ -293,11 +293,11 @@ def checked(name: str, cut: Cut, kernels: Sequence[str], plate: Floats, one: Flo
     values: dict[str, Value] = {}
     if not timing.available():
         values = {"strips": cut.count, **counted, "bytes sent": sent * STEPS}
-    return Row(name, values, None if after is None else compare(f"{name}: the bits of one strip", after, one))
+    return Row(name, values, None if after is None else compare(f"{name}: equal to one strip, bit for bit", after, one))
 
 
 def stepped(cut: Cut, kernels: Sequence[str], plate: Floats) -> dict[str, Value]:
-    """Take the steps, and return what the kernels of this process counted."""
+    """Take the steps, and return the counters of the kernels of this process."""
     cut.fill(plate)
 
     def work() -> None:
@@ -312,8 +312,8 @@ def timed(
 ) -> tuple[list[Row], list[Picture]]:
     """Add the times of large plates to the rows that are right.
 
-    Where the overlapped strips are right, add the time of their exchange and a row of a plate with more rows for more
-    strips, and draw a few of their steps.
+    Where the overlapped strips are right, also add the time of their exchange and a row for a plate with more rows,
+    and draw a few of their steps.
     """
     columns = size // 4 * 4
     nbytes = 2 * 4 * size * columns
@@ -353,7 +353,7 @@ def timed(
 
 
 def without_waits() -> str:
-    """Let the strips of two devices not wait for their halos."""
+    """Step the strips of two devices without waiting for their halos."""
     plate = make_plate(100, 100)
     cut = Strips(cuda.devices(), *plate.shape)
     cut.fill(plate)
@@ -364,7 +364,7 @@ def without_waits() -> str:
 
 
 def drawn(cut: Cut) -> Timeline:
-    """Return when the first strip computed and sent in a few overlapped steps."""
+    """Return the spans in which the first strip computed and sent in a few overlapped steps."""
     strip = cut.strips[0]
     spans: dict[str, list[tuple[cuda.Event, cuda.Event]]] = {"compute": [], "copies": []}
     wait_for(cut.devices)

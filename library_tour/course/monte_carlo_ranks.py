@@ -1,10 +1,10 @@
-"""Price an option by paths on several devices: how much faster the same paths are, and more paths in the same time.
+"""Price an option by paths on several devices: the same paths sooner, and more paths in the same time.
 
 On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run monte_carlo_ranks
     monte_carlo_ranks: Monte Carlo on several devices: weak and strong scaling
-    size 4,096: paths of one device
+    size 4,096: paths on one device
                     devices  paths each  instructions  efficiency  check
     ────────────────────────────────────────────────────────────────────
     one device            1       4,096       551,224              right
@@ -13,10 +13,10 @@ On the simulator with one device, which checks, counts and does not time:
     strong scaling        4       1,024       137,806        1.00  right
     weak scaling          4       4,096       551,224        1.00  right
     Each device has a seed of its own, so that its random numbers are independent of
-    the others', and sends two numbers at the end: its sum of payoffs and that of
+    the others'. It sends two numbers at the end: the sum of its payoffs and that of
     their squares. Strong scaling divides the same paths among the devices, and weak
-    scaling gives each as many paths as one had. 'efficiency' is 1 where N devices
-    do N times as much in a second. Here instructions stand for the time.
+    scaling gives each as many paths as one had. 'efficiency' is 1 if N devices do N
+    times as much per second. Here instructions stand for the time.
     All 4 workers are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
     several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
@@ -44,15 +44,15 @@ from ..stop import Curve, Limit, Result, Row, Size, Value
 from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
 
 TITLE = "Monte Carlo on several devices: weak and strong scaling"
-SIZE = Size("paths of one device", full=2**26, small=2**12)
+SIZE = Size("paths on one device", full=2**26, small=2**12)
 SCHEME = SCHEMES["Euler, fast math"]
 CHECKED = 2**12
 STRONG, WEAK = "strong scaling", "weak scaling"
 NOTE = (
-    "Each device has a seed of its own, so that its random numbers are independent of the others', and sends two "
-    "numbers at the end: its sum of payoffs and that of their squares. Strong scaling divides the same paths among the "
-    "devices, and weak scaling gives each as many paths as one had. 'efficiency' is 1 where N devices do N times as "
-    "much in a second.{}"
+    "Each device has a seed of its own, so that its random numbers are independent of the others'. It sends two "
+    "numbers at the end: the sum of its payoffs and that of their squares. Strong scaling divides the same paths among "
+    "the devices, and weak scaling gives each as many paths as one had. 'efficiency' is 1 if N devices do N times as "
+    "much per second.{}"
 )
 
 Array = NDArray[Any]
@@ -60,7 +60,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Team:
-    """Workers with seeds of their own: one for each place in this process, or the one of this rank."""
+    """Workers, each with a seed of its own: one per place in this process, or the one of this rank."""
 
     pricers: Sequence[Pricer]
     devices: Sequence[cuda.Device]
@@ -69,7 +69,7 @@ class Team:
 
     @classmethod
     def on(cls, device: cuda.Device, together: Ranks | None) -> Team:
-        """Return the workers of this process, as many as there are devices, or some on the only one."""
+        """Return the workers of this process: one per device, or several on the only device."""
         places = places_from(device, together)
         pricers = []
         for place in places:
@@ -81,7 +81,7 @@ class Team:
 
     @property
     def count(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self.ranks.count if self.ranks else len(self.pricers)
 
     @property
@@ -90,7 +90,7 @@ class Team:
         return self.ranks.rank if self.ranks else 0
 
     def total(self, workers: int, paths: int) -> Array:
-        """Return the sum of the payoffs of the first workers, with so many paths each, and that of their squares."""
+        """Return the sums of payoffs and of their squares for the first `workers` workers, with `paths` paths each."""
         taking_part = list(zip(self.pricers, self.devices, strict=True))[: max(0, workers - self.first)]
         for number, (pricer, device) in enumerate(taking_part, self.first):
             with device:
@@ -103,7 +103,7 @@ class Team:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the sums of few paths; then time, or count, ever more devices with the same paths and with more."""
+    """Check the sums of a few paths; then time or count more and more devices, with the same paths and with more."""
     together = ranks.world()
     team = Team.on(device, together)
     limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
@@ -125,16 +125,16 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> tuple[Row, float]:
-    """Return the row of some workers with so many paths each, and what they cost: milliseconds, or instructions.
+    """Return the row of `workers` workers with `paths` paths each, and their cost in milliseconds or instructions.
 
     Where the sums are wrong nothing is timed, and the cost is 0.
     """
     few = min(paths, CHECKED)
     expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))
-    # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
+    # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
     tolerance = 1e-4 * max(START, float(np.max(expected)))
     check = compare(
-        f"{name}, {workers}: the sums are NumPy's", team.total(workers, few), np.asarray(expected), tolerance
+        f"{name}, {workers}: the sums equal NumPy's", team.total(workers, few), np.asarray(expected), tolerance
     )
     values: dict[str, Value] = {"devices": workers}
     row = Row(name, values, check)
@@ -148,6 +148,6 @@ def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> t
         all_limits = replace(limit, rate=limit.rate and together * limit.rate)
         return replace(row, values={**timing.rates(ms, workers * paths * STEPS, all_limits), **values}), ms
     counted = counters.count(partial(team.total, workers, paths), ["instructions"])
-    # Each process counts what its own workers do, which do the same.
+    # Each process counts its own workers, which all do the same.
     counted = {column: int(value) // (1 if team.ranks else workers) for column, value in counted.items()}
     return replace(row, values={**values, "paths each": paths, **counted}), float(counted.get("instructions", 0))

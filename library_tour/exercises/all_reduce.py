@@ -1,13 +1,13 @@
 """Bring an array of one worker to all others, in less time than it takes to send two such arrays.
 
-So far, worker 0 sends the whole array to each of the others, whose own links are idle.
+In the start, worker 0 sends the whole array to each of the others, whose own links are idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# Copy the numbers from `begin` to `end` of one worker's array to the same place of another worker's.
+# send(source, target, begin, end) copies the elements from `begin` to `end` of one worker's array to another's.
 Send = Callable[[int, int, int, int], None]
 
 

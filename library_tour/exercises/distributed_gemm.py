@@ -1,6 +1,6 @@
-"""Multiply matrices of which each worker has a strip of rows, with room for one more strip of B.
+"""Multiply matrices in strips of rows, one per worker, with room for one more strip of B.
 
-So far, each worker uses its own strip of B only, and the columns of A that belong to it.
+In the start, each worker uses only its own strip of B and the columns of A that belong to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from library_tour.lessons.distributed_gemm import Worker
 
 
 def multiply(workers: Sequence[Worker]) -> None:
-    """Add the product of A and B to C, of which each worker has a strip of rows."""
+    """Add the product of A and B to C; each worker has a strip of rows of each matrix."""
     begin = 0
     for worker in workers:
         end = begin + worker.b.shape[0]

@@ -1,8 +1,8 @@
-// Count random points in a circle on several devices, so that all together find what one device finds.
+// Count random points in a circle on several devices, so that together they find what one device finds.
 //
-// So far, every device tries the same points, and what the number of points leaves over is not tried at all.
+// In the start, every device tries the same points, and the remainder of the division is not tried at all.
 
-// A random number that depends on nothing but the seed and the number of the draw: a mix of all bits.
+// A random number that depends only on the seed and on the index of the draw: a mix of all bits.
 __device__ unsigned random_bits(unsigned seed, unsigned draw)
 {
     unsigned x = draw * 0x9e3779b9u ^ seed;
@@ -11,7 +11,7 @@ __device__ unsigned random_bits(unsigned seed, unsigned draw)
     return x ^ x >> 16;
 }
 
-// A point in the unit square, of which the quarter of a circle has the area pi / 4.
+// Tell whether a point in the unit square lies in the quarter circle, whose area is pi / 4.
 __device__ bool in_circle(unsigned seed, unsigned point)
 {
     float x = (random_bits(seed, 2 * point) >> 8) * 0x1p-24f;
@@ -19,7 +19,7 @@ __device__ bool in_circle(unsigned seed, unsigned point)
     return __fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)) < 1.0f;
 }
 
-// The share of one of `workers` devices, whose number is `worker`; `points` are the points of all of them together.
+// The share of device `worker` of `workers` devices; `points` is the number of points of all devices together.
 extern "C" __global__ void count_hits(unsigned seed, unsigned worker, unsigned workers, unsigned points, unsigned* hits)
 {
     unsigned own = points / workers;

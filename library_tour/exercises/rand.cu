@@ -1,6 +1,6 @@
-// Write random numbers above 0 and up to 1.
+// Write random numbers greater than 0 and at most 1.
 //
-// So far each thread continues a sequence of its own, so that the numbers depend on how many threads there are.
+// The start lets each thread continue a sequence of its own, so the numbers depend on the number of threads.
 
 #include <curand_kernel.h>
 

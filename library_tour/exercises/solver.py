@@ -1,6 +1,6 @@
-"""Solve a problem of least squares.
+"""Solve a least squares problem.
 
-So far the normal equations are solved, which costs twice the digits that the matrix itself would.
+The start solves the normal equations, which loses twice as many digits as the matrix itself would.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ from cudart_py import libraries
 
 
 def coefficients(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the x for which |a x - b| is least; `a` has more rows than columns."""
+    """Return the x that minimizes |a x - b|; `a` has more rows than columns."""
     return libraries.solve(libraries.gemm(a, a, op_a="T"), libraries.gemv(a, b, op="T"), positive=True)

@@ -1,4 +1,4 @@
-"""Conjugate gradients: a system with a sparse positive definite matrix, one iteration a graph on the device."""
+"""Conjugate gradients for a sparse positive definite matrix, with one graph per iteration."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BLOCK = 256
 
 
 class CapturedIteration:
-    """The method in a stream of its own: an iteration is captured once, and launched as often as wanted.
+    """The method in a stream of its own. An iteration is captured once and launched as often as needed.
 
-    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits for the
-    solution alone. `most` is how many iterations the history has room for; later ones are not in it.
+    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits for
+    the solution alone. The history has room for `most` iterations; later ones are not recorded.
     """
 
     def __init__(self, module: cuda.Module, a: SparseMatrix, b: NDArray[np.float64], most: int) -> None:
@@ -39,8 +39,8 @@ class CapturedIteration:
         self._remember = module["remember"][1, 1, 0, stream].bind(
             self._following, self._rr, self.history, self._count, most + 1
         )
-        # What the libraries set up at a first call cannot be captured. These calls set it up, and leave the square of
-        # the first residual.
+        # The setup at the first call of a library cannot be captured. These calls do it, and compute the square of the
+        # first residual.
         spmv(a, self._p, self._q, stream=stream)
         dot(self._r, self._r, self._rr, stream=stream)
         cuda.memcpy(self._following, self._rr, stream=stream)
@@ -68,12 +68,12 @@ class CapturedIteration:
         return self.x.to_host(stream=self.stream)
 
     def residuals(self, count: int) -> NDArray[Any]:
-        """Return the norm of the residual before each of some iterations, and after them."""
+        """Return the norm of the residual before each of `count` iterations, and after the last."""
         norms: NDArray[Any] = np.sqrt(self.history[: count + 1].to_host(stream=self.stream))
         return norms
 
     def close(self) -> None:
-        """Give back the graph, the arrays and the stream."""
+        """Release the graph, the arrays and the stream."""
         self._executable.close()
         self._graph.close()
         for array in (

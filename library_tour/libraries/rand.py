@@ -1,6 +1,6 @@
-"""Draw random numbers with cuRAND: every generator and distribution, and an integral estimated from random points.
+"""Draw random numbers with cuRAND, from every generator and distribution, and estimate an integral with them.
 
-On the simulator, whose libraries are in software and which times nothing:
+On the simulator, whose libraries run in software and which does not time:
 
     $ library-tour run rand
     rand: Random numbers with cuRAND: generators and distributions
@@ -25,15 +25,16 @@ On the simulator, whose libraries are in software and which times nothing:
     in a kernel, philox     kernel     0.00    0.00  right
     integral, random        cuRAND   0.0204   0.141  right
     integral, quasi-random  cuRAND  2.5e-05  0.0249  right
-    The row of a generator draws uniform numbers of single precision. Its error is
-    chi squared over 64 bins, less its mean, in its standard deviations. The error
-    of a distribution is that of its mean or variance, in standard errors. Up to 6
-    of them are accepted.
+    The row of a generator draws uniform numbers in single precision. Its error is
+    chi squared over 64 bins, minus its mean, in standard deviations. The error of a
+    distribution is that of its mean or variance, in standard errors. Errors up to 6
+    are accepted.
     The rows 'in a kernel' count the numbers that differ from those of the host API.
-    The integral has 1,024 points in 6 dimensions; the error is that of the
-    integral. Quasi-random points cover the cube more evenly than random ones, so
-    the error falls nearly like 1/n and not like 1/sqrt(n).
-    MT19937 is left out here: without a GPU it takes seconds to prepare its streams.
+    The integral has 1,024 points in 6 dimensions, and its error is absolute; the
+    exact value is 1. Quasi-random points cover the cube more evenly than random
+    ones, so the error falls nearly like 1/n instead of 1/sqrt(n).
+    MT19937 is left out here, because without a GPU it takes seconds to prepare its
+    streams.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ from .judgement import judged, missing_row, work_of
 
 TITLE = "Random numbers with cuRAND: generators and distributions"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
-# How many numbers are checked, which no block divides. Philox makes four at a time.
+# How many numbers are checked: not a multiple of a block. Philox produces four at a time.
 CHECKED, CHECKED_IN_KERNELS, GROUP = 2**14 + 4, 2**9 + 4, 4
 KNOWN_PHILOX = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
-# How many standard errors an estimate may differ from the exact value.
+# The largest allowed difference from the exact value, in standard errors.
 DEVIATIONS = 6.0
 BINS = 64
-# A generator on the host takes seconds to prepare the streams of MT19937.
+# On the host, preparing the streams of MT19937 takes seconds.
 SLOW = ("mt19937",)
 SKIPPED, DRAWN = 1000, 200
 DIMENSIONS = 6
@@ -73,21 +74,21 @@ DIMENSIONS = 6
 SOBOL = ((1, 0, (1,)), (2, 1, (1, 3)), (3, 1, (1, 3, 1)), (3, 2, (1, 1, 1)), (4, 1, (1, 1, 3, 3)))
 THREADS_PER_SM = 2048
 BLOCK, BLOCKS = 256, (32, 64, 128, 256, 512, 1024)
-# How many numbers a call draws, up to the stop's size.
+# Numbers per call, up to the size of the stop.
 CALLS = tuple(16**k for k in range(8))
 
 Array = NDArray[Any]
 
 
 class DeviceGenerator(NamedTuple):
-    """A generator's device functions: its state in curand_kernel.h, and the streams of the host's numbers."""
+    """Device functions of a generator: its state in curand_kernel.h, and the number of streams of the host API."""
 
     state: str
     streams: int
 
     @property
     def bits(self) -> str:
-        """The kernel that gives the host's numbers."""
+        """The kernel that draws the numbers of the host API."""
         return f"bits<{self.state}, {self.streams}>"
 
     @property
@@ -96,7 +97,7 @@ class DeviceGenerator(NamedTuple):
         return f"uniform<{self.state}>"
 
 
-# With the ordering "legacy" number i of the host is at place i / streams of stream i % streams.
+# With the ordering "legacy", number i of the host API is number i / streams of stream i % streams.
 DEVICE = {
     "xorwow": DeviceGenerator("curandStateXORWOW_t", 4096),
     "mrg32k3a": DeviceGenerator("curandStateMRG32k3a_t", 4096),
@@ -122,19 +123,19 @@ def run(device: cuda.Device, size: int) -> Result:
     integral, pictures = integral_rows(module, points)
     rows += integral
     notes = [
-        "The row of a generator draws uniform numbers of single precision. Its error is chi squared over "
-        f"{BINS} bins, less its mean, in its standard deviations. The error of a distribution is that of its mean or "
-        f"variance, in standard errors. Up to {DEVIATIONS:.0f} of them are accepted.",
-        "The rows 'in a kernel' count the numbers that differ from those of the host API. The integral has "
-        f"{points:,} points in {DIMENSIONS} dimensions; the error is that of the integral. Quasi-random points cover "
-        "the cube more evenly than random ones, so the error falls nearly like 1/n and not like 1/sqrt(n).",
+        f"The row of a generator draws uniform numbers in single precision. Its error is chi squared over {BINS} bins, "
+        "minus its mean, in standard deviations. The error of a distribution is that of its mean or variance, in "
+        f"standard errors. Errors up to {DEVIATIONS:.0f} are accepted.",
+        f"The rows 'in a kernel' count the numbers that differ from those of the host API. The integral has {points:,} "
+        f"points in {DIMENSIONS} dimensions, and its error is absolute; the exact value is 1. Quasi-random points "
+        "cover the cube more evenly than random ones, so the error falls nearly like 1/n instead of 1/sqrt(n).",
     ]
     if not timing.available():
-        notes.append("MT19937 is left out here: without a GPU it takes seconds to prepare its streams.")
+        notes.append("MT19937 is left out here, because without a GPU it takes seconds to prepare its streams.")
     else:
         pictures.append(call_curve(module if trouble is None else None, size, limit))
         notes.append(
-            "A call for few numbers takes as long as its launch, whatever it draws: draw as many numbers a call as "
+            "A call for few numbers takes as long as its launch, whatever it draws. Draw as many numbers per call as "
             "memory allows."
         )
         if trouble is None:
@@ -146,7 +147,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def compiled() -> tuple[cuda.Module, Exception | None]:
-    """Return the compiled kernels; without cuRAND's headers only those that need none, and the error that says so."""
+    """Return the compiled kernels. Without cuRAND's headers, return those that need none, and the error."""
     names = [name for kind, found in DEVICE.items() if kind != "philox" for name in (found.bits, found.uniform)]
     try:
         return load("rand", names=names), None
@@ -155,12 +156,12 @@ def compiled() -> tuple[cuda.Module, Exception | None]:
 
 
 def bits_dtype(kind: str) -> type[np.unsignedinteger[Any]]:
-    """Return the dtype of a generator's raw numbers."""
+    """Return the dtype of the raw numbers of a generator."""
     return np.uint64 if KINDS[kind].bits == 64 else np.uint32
 
 
 def drawn(kind: str, method: str, count: int, dtype: Any, *parameters: float, **options: Any) -> Array:
-    """Return numbers of a generator."""
+    """Return `count` numbers of a generator."""
     generator = Generator(kind, **options)
     out = poisoned(count, dtype)
     getattr(generator, method)(out, *parameters)
@@ -179,12 +180,12 @@ def beginning(kind: str, *, host: bool = False) -> Array:
 
 
 def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
-    """Draw uniform numbers, and judge them by chi squared over bins of equal width, in its standard deviations."""
+    """Draw uniform numbers and judge them by chi squared over bins of equal width, in standard deviations."""
     numbers = drawn(kind, "uniform", count, np.float32)
     counts = np.histogram(numbers, BINS, (0, 1))[0]
     expected = count / BINS
     chi_squared = float(((counts - expected) ** 2 / expected).sum())
-    # Counts that are more even than random ones pass, because quasi-random numbers are meant to have them.
+    # Counts that are more even than chance pass, because quasi-random numbers are meant to be so.
     error = max((chi_squared - (BINS - 1)) / np.sqrt(2 * (BINS - 1)), 0.0)
     work: Callable[[], object] | None = None
     if timing.available():
@@ -197,7 +198,7 @@ def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
 
 
 class Distribution(NamedTuple):
-    """A distribution: the generator's method, the dtype and parameters, and the exact mean and variance."""
+    """A distribution: the method of the generator, its dtype and parameters, and the exact mean and variance."""
 
     method: str
     dtype: Any
@@ -240,8 +241,8 @@ def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
 
 
 def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
-    """Draw in a kernel, and compare with the host API's numbers at the places that the ordering "legacy" gives."""
-    # At the beginning, and where every stream has given a number and the first one gives its second.
+    """Draw in a kernel, and compare with the numbers of the host API in the ordering "legacy"."""
+    # At the beginning, and where every stream has drawn one number and the first stream draws its second.
     group, half = GROUP if kind == "philox" else 1, CHECKED_IN_KERNELS // 2
     places = np.arange(2 * half, dtype=np.int32)
     places[half:] += DEVICE[kind].streams - half - half // 2
@@ -256,7 +257,7 @@ def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit
 
 
 def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> tuple[Array, dict[str, float]]:
-    """Return the numbers at some places of a sequence by the device functions, and what was counted meanwhile.
+    """Return numbers at given places of a sequence, drawn by the device functions, and the counters of the launch.
 
     Those of Philox are groups of four.
     """
@@ -274,7 +275,7 @@ def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> tupl
 
 
 def four(array: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return an array as vectors of four, which a thread writes at once."""
+    """Return a view of an array as vectors of four, which a thread writes at once."""
     return array.view(np.dtype([(name, array.dtype) for name in "xyzw"]))
 
 
@@ -284,7 +285,7 @@ def uniform_kernel(module: cuda.Module, kind: str) -> cuda.Kernel:
 
 
 def kernel_work(module: cuda.Module, kind: str, out: cuda.DeviceArray, block: int) -> Callable[[], object]:
-    """Return the launch of that kernel, with as many threads as the device holds, or as there are numbers."""
+    """Return a launch of that kernel with as many threads as the device holds, but no more than there are elements."""
     grid = max(1, min(THREADS_PER_SM * out.device.sm_count // block, blocks_for(out.size, block)))
     launch = uniform_kernel(module, kind)[grid, block]
     return launch.bind(four(out), 0, out.size // GROUP) if kind == "philox" else launch.bind(out, 0, out.size)
@@ -299,7 +300,7 @@ def known_check(sequence: Array) -> Check:
 
 
 def offset_checks(beginnings: dict[str, Array]) -> list[Check]:
-    """Begin with an offset, and compare with the sequence after so many numbers."""
+    """Begin at an offset, and compare with the sequence from there on."""
     checks = []
     for kind, sequence in beginnings.items():
         if KINDS[kind].offsets:
@@ -311,16 +312,16 @@ def offset_checks(beginnings: dict[str, Array]) -> list[Check]:
 
 
 def agreement_checks(beginnings: dict[str, Array]) -> list[Check]:
-    """Compare the numbers of the device's generators with those of the host's."""
+    """Compare the numbers of the generators on the device and on the host."""
     return [
-        compare(f"{kind} makes the same numbers on the host", sequence, beginning(kind, host=True))
+        compare(f"{kind} draws the same numbers on the host", sequence, beginning(kind, host=True))
         for kind, sequence in beginnings.items()
         if kind not in SLOW
     ]
 
 
 def sobol_check() -> Check:
-    """Compare Sobol's points with those that the published direction numbers give."""
+    """Compare the points of Sobol with those computed from the published direction numbers."""
     points = 128
     got = drawn("sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
     expected = np.array([sobol(coordinate, points) for coordinate in range(DIMENSIONS)])
@@ -357,10 +358,10 @@ def integral_rows(module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]
     sizes = [2**k for k in range(3, most.bit_length())]
     lines: dict[str, list[tuple[float, float]]] = {}
     rows = []
-    # The integrand's variance, from that of each factor: 1 / (3 (1 + a)^2).
+    # The variance of the integrand, from that of each factor: 1 / (3 (1 + a)^2).
     deviation = float(np.sqrt(np.prod([1 + 1 / (3 * (1 + a) ** 2) for a in range(DIMENSIONS)]) - 1))
-    # With random points the error falls like 1 / sqrt(n), with quasi-random ones nearly like 1 / n. The bound between
-    # them is one that random points rarely meet.
+    # With random points the error falls like 1 / sqrt(n), with quasi-random ones nearly like 1 / n. Random points
+    # would rarely meet the bound in between.
     for kind, title, power in (("philox", "random", 0.5), ("scrambled_sobol", "quasi-random", 0.75)):
         points = [(float(n), abs(integrate(module, kind, n) - 1.0)) for n in sizes]
         lines[title] = points
@@ -384,7 +385,7 @@ def integrate(module: cuda.Module, kind: str, n: int) -> float:
 
 
 def call_curve(module: cuda.Module | None, size: int, limit: Limit) -> Curve:
-    """Measure the rate of drawing uniform numbers against how many a call draws, from 1 on."""
+    """Measure the rate of drawing uniform numbers against the numbers per call, from 1 on."""
     out = cuda.empty(size, np.float32)
     counts = [count for count in CALLS if count <= size]
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -395,11 +396,11 @@ def call_curve(module: cuda.Module | None, size: int, limit: Limit) -> Curve:
     if module is not None:
         kernels = {n: kernel_work(module, "philox", out[:n], BLOCK) for n in counts if n >= GROUP}
         lines["philox, in a kernel"] = [(float(count), rate(4 * count, work)) for count, work in kernels.items()]
-    return Curve("calls", "numbers a call", "GB/s", lines, "xy", line=limit)
+    return Curve("calls", "numbers per call", "GB/s", lines, "xy", line=limit)
 
 
 def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
-    """Measure the rate of the device functions against the threads of a block, beside the library's own kernels."""
+    """Measure the rate of the device functions against the threads per block, and that of the library's own kernels."""
     out = cuda.empty(size, np.float32)
     lines: dict[str, list[tuple[float, float]]] = {}
     for kind in DEVICE:
@@ -409,20 +410,20 @@ def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
     generator = Generator("philox")
     whole = rate(out.nbytes, lambda: generator.uniform(out))
     lines["philox, host API"] = [(float(block), whole) for block in BLOCKS]
-    return Curve("blocks", "threads of a block", "GB/s", lines, "x", line=limit)
+    return Curve("blocks", "threads per block", "GB/s", lines, "x", line=limit)
 
 
 def rate(nbytes: int, work: Callable[[], object]) -> float:
-    """Measure the GB/s of something that writes so many bytes."""
+    """Measure the GB/s of work that writes `nbytes` bytes."""
     return timing.per_second(nbytes, timing.median_ms(work, quick=True), "GB/s")
 
 
 def block_notes(module: cuda.Module) -> list[str]:
-    """Return a sentence for each kernel that cannot have the longest blocks."""
+    """Return a sentence for each kernel that cannot have the largest blocks."""
     found = {kind: uniform_kernel(module, kind).attributes for kind in DEVICE}
     return [
-        f"The kernel of {kind} has {attributes.registers} registers a thread, so {attributes.max_threads_per_block} "
-        "threads a block at most. The picture leaves out longer blocks."
+        f"The kernel of {kind} uses {attributes.registers} registers per thread, so a block has at most "
+        f"{attributes.max_threads_per_block} threads. The picture leaves out larger blocks."
         for kind, attributes in found.items()
         if (attributes.max_threads_per_block or 0) < max(BLOCKS)
     ]

@@ -1,30 +1,30 @@
-"""Solve with cuSOLVER: each factorization with its residual beside LAPACK's, and ill-conditioned systems.
+"""Solve with cuSOLVER: each factorization with its residual and LAPACK's, and ill-conditioned systems.
 
-On the simulator, whose libraries are in software and which times nothing:
+On the simulator, whose libraries run in software and which does not time:
 
     $ library-tour run solver
     solver: Dense solvers with cuSOLVER, and their residuals
     size 48: rows and columns of the matrices
                               by          error  bound  check
     ─────────────────────────────────────────────────────────
-    LU float32                cuSOLVER  0.00642   30.0  right
-    Cholesky float32          cuSOLVER  0.00921   30.0  right
-    triangular float32        cuSOLVER  0.00182   30.0  right
-    QR float32                cuSOLVER   0.0400   30.0  right
-    SVD float32               cuSOLVER    0.188   30.0  right
-    eigh float32              cuSOLVER   0.0864   30.0  right
-    LU float64                cuSOLVER  0.00740   30.0  right
-    Cholesky float64          cuSOLVER  0.00965   30.0  right
-    triangular float64        cuSOLVER  0.00177   30.0  right
-    QR float64                cuSOLVER   0.0427   30.0  right
-    SVD float64               cuSOLVER    0.266   30.0  right
-    eigh float64              cuSOLVER   0.0812   30.0  right
-    LU complex128             cuSOLVER   0.0102   30.0  right
-    Cholesky complex128       cuSOLVER  0.00951   30.0  right
-    triangular complex128     cuSOLVER  0.00185   30.0  right
-    QR complex128             cuSOLVER   0.0537   30.0  right
-    SVD complex128            cuSOLVER    0.263   30.0  right
-    eigh complex128           cuSOLVER   0.0929   30.0  right
+    LU float32                cuSOLVER  0.00949   30.0  right
+    Cholesky float32          cuSOLVER  0.00949   30.0  right
+    triangular float32        cuSOLVER  0.00202   30.0  right
+    QR float32                cuSOLVER   0.0404   30.0  right
+    SVD float32               cuSOLVER    0.217   30.0  right
+    eigh float32              cuSOLVER   0.0754   30.0  right
+    LU float64                cuSOLVER  0.00955   30.0  right
+    Cholesky float64          cuSOLVER   0.0102   30.0  right
+    triangular float64        cuSOLVER  0.00172   30.0  right
+    QR float64                cuSOLVER   0.0408   30.0  right
+    SVD float64               cuSOLVER    0.290   30.0  right
+    eigh float64              cuSOLVER   0.0768   30.0  right
+    LU complex128             cuSOLVER   0.0121   30.0  right
+    Cholesky complex128       cuSOLVER  0.00778   30.0  right
+    triangular complex128     cuSOLVER  0.00201   30.0  right
+    QR complex128             cuSOLVER   0.0561   30.0  right
+    SVD complex128            cuSOLVER    0.252   30.0  right
+    eigh complex128           cuSOLVER   0.0939   30.0  right
     nvmath LU float64
     sparse direct, cuDSS
     least squares, degree 3   cuSOLVER  0.00413   30.0  right
@@ -41,18 +41,18 @@ On the simulator, whose libraries are in software and which times nothing:
     Residuals of LAPACK, by SciPy on the host:
                      LU  Cholesky  triangular      QR    SVD    eigh
     ────────────────────────────────────────────────────────────────
-    float32     0.00729   0.00950     0.00257  0.0417  0.182  0.0777
-    float64     0.00864   0.00904     0.00224  0.0420  0.206  0.0983
-    complex128   0.0128   0.00816     0.00161  0.0552  0.190   0.124
+    float32     0.00671    0.0103     0.00217  0.0401  0.185  0.0766
+    float64      0.0105   0.00973     0.00226  0.0456  0.184   0.110
+    complex128   0.0112   0.00916     0.00184  0.0542  0.191   0.130
     The errors are residuals over norm x n x eps, as in LAPACK's own tests, which
     accept values below 30.
     The polynomial of high degree and Hilbert's matrix have small residuals too, but
     their solutions are wrong by about the condition number times eps. A small
-    residual does not prove an exact solution.
-    A singular matrix is refused, with its pivot: a is singular: pivot 2 of its
-    elimination is zero
-    A matrix that is not positive definite is refused, with its minor: a is not
-    positive definite: its leading minor of order 3 is not positive
+    residual does not prove that a solution is accurate.
+    A singular matrix is refused, and the pivot is named: a is singular: pivot 2 of
+    its elimination is zero
+    A matrix that is not positive definite is refused, and the minor is named: a is
+    not positive definite: its leading minor of order 3 is not positive
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ CHECKED = 128
 # The bound of LAPACK's own tests for a residual over norm x n x eps.
 SATISFIED = 30.0
 HILBERT = 12
-# A singular value decomposition takes seconds at a size at which the others take milliseconds.
+# A singular value decomposition takes seconds where the others take milliseconds.
 SVD_SIZE = 1024
 DEGREES = (3, 15)
 
@@ -111,12 +111,12 @@ def norm(x: Array) -> float:
 
 
 def wide(x: Array) -> Array:
-    """Return numbers in extended precision."""
+    """Return the elements in extended precision."""
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every solver at a small size, and time them at the full one."""
+    """Check every solver at a small size, and time it at the full size."""
     n = min(size, CHECKED)
     limit = Limit("multiply-adds in float64", "TFLOP/s")
     if timing.available():
@@ -129,8 +129,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(row)
     notes = [
         "The errors are residuals over norm x n x eps, as in LAPACK's own tests, which accept values below 30.",
-        "The polynomial of high degree and Hilbert's matrix have small residuals too, but their solutions are wrong by "
-        "about the condition number times eps. A small residual does not prove an exact solution.",
+        "The polynomial of high degree and Hilbert's matrix have small residuals too, but their solutions are wrong "
+        "by about the condition number times eps. A small residual does not prove that a solution is accurate.",
     ]
     refused = refusals()
     heading, lapack = "Residuals of LAPACK, by SciPy on the host:", [lapack_row(n, dtype) for dtype in dtypes]
@@ -143,7 +143,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def solver_rows(n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
     """Solve and factor with each method, and judge the residuals."""
     if dtype != np.float64:
-        limit = Limit("", limit.unit)  # the limit is that of another precision
+        limit = Limit("", limit.unit)  # the limit belongs to another precision
     name = np.dtype(dtype).name
     system = make_system(n, dtype)
     found = residuals(system, on_device_by(system))
@@ -164,7 +164,7 @@ def solver_rows(n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
 
 
 def solver_work(title: str, system: System) -> dict[str, float]:
-    """Return what a method does to its matrices and right-hand sides, and the results that it writes."""
+    """Return the work of a method on its matrices, right-hand sides and results."""
     n, several = len(system.a), system.b.shape[1]
     factor = 4.0 if system.a.dtype.kind == "c" else 1.0
     matrix = {"Cholesky": system.spd, "triangular": system.lower, "eigh": system.spd}.get(title, system.a)
@@ -183,7 +183,7 @@ def lapack_row(n: int, dtype: Any) -> Row:
 
 
 class System(NamedTuple):
-    """What the methods get: square matrices, a tall one, and right-hand sides."""
+    """Inputs of the methods: square matrices, a tall one, and right-hand sides."""
 
     a: Array
     lower: Array
@@ -193,7 +193,7 @@ class System(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """What the methods return."""
+    """Results of the methods."""
 
     solution: Array
     triangular: Array
@@ -258,12 +258,12 @@ def residuals(system: System, found: Solved) -> dict[str, float]:
 
 
 def operations(title: str, n: int) -> float:
-    """Return the operations of a factorization of real numbers; 0 where they depend on the numbers."""
+    """Return the operations of a factorization of a real matrix; 0 where they depend on its elements."""
     return {"LU": 2 / 3, "Cholesky": 1 / 3, "triangular": 1.0, "QR": 4 - 4 / 3}.get(title, 0.0) * float(n) ** 3
 
 
 def timed_work(size: int, dtype: Any) -> dict[str, Callable[[], object]]:
-    """Return the timed call of each method, on square matrices of the full size; none without a GPU's clock."""
+    """Return the timed call of each method on square matrices of the full size; none without times."""
     if not timing.available() or np.dtype(dtype).kind == "c":
         return {}
     a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))
@@ -304,13 +304,13 @@ def high_level_row(n: int, size: int, limit: Limit) -> Row:
 
 
 def sparse_row(n: int) -> Row:
-    """Solve with a sparse matrix by a factorization, nvmath's function of cuDSS, which needs a GPU."""
+    """Solve a sparse system by factorization with nvmath's cuDSS function, which needs a GPU."""
     from .sparse import laplacian
 
     a, b = laplacian(n), numbers((n * n,), np.float64)
 
     def error_of(x: Array) -> float:
-        # The Laplacian's norm is 8.
+        # The norm of the Laplacian is 8.
         return residual(a.astype(np.longdouble) @ wide(x), b, 8 * norm(x), n * n, np.float64)
 
     def solved() -> Any:
@@ -322,9 +322,9 @@ def sparse_row(n: int) -> Row:
 
 
 def fit_row(degree: int) -> Row:
-    """Fit a polynomial to values of one by QR: the matrix of powers is made by a kernel.
+    """Fit a polynomial to the values of a known one by QR; a kernel makes the matrix of powers.
 
-    High powers of a number in [-1, 1] are nearly alike, so the condition number grows with the degree, and with it the
+    High powers of a number in [-1, 1] are nearly equal, so the condition number grows with the degree, and so does the
     error of the coefficients. The values of the fitted polynomial stay right.
     """
     points = np.linspace(-1, 1, 200)
@@ -344,7 +344,7 @@ def fit_row(degree: int) -> Row:
 
 
 class Hilbert(NamedTuple):
-    """Condition, error and residual of a system with Hilbert's matrix whose solution is ones."""
+    """Condition, error and residual of a system with Hilbert's matrix whose solution is all ones."""
 
     condition: float
     error: float  # of the solution
@@ -352,7 +352,7 @@ class Hilbert(NamedTuple):
 
 
 def hilbert(n: int) -> Hilbert:
-    """Solve with Hilbert's matrix, made by a kernel."""
+    """Solve a system with Hilbert's matrix, which a kernel makes."""
     matrix = cuda.empty((n, n), np.float64)
     poison(matrix)
     load("solver")["hilbert"][1, (16, 16)](matrix, n)
@@ -364,7 +364,7 @@ def hilbert(n: int) -> Hilbert:
 
 
 def hilbert_row() -> tuple[Row, Curve]:
-    """Solve with Hilbert's matrices, whose residuals are small though the solutions are wrong."""
+    """Solve with Hilbert's matrices, whose residuals are small although the solutions are wrong."""
     found = [hilbert(n) for n in range(2, HILBERT + 1)]
     eps = float(np.finfo(float).eps)
     lines = {
@@ -380,16 +380,16 @@ def hilbert_row() -> tuple[Row, Curve]:
 
 
 def refusals() -> list[Check]:
-    """Return checks that the solvers refuse matrices that cannot be solved, and name the pivot or the minor."""
+    """Check that the solvers refuse matrices that they cannot solve, and name the pivot or the minor."""
     singular, indefinite = np.diag([1.0, 2.0, 0.0, 4.0]), np.diag([1.0, 2.0, -3.0, 4.0])
     b = np.ones(4)
     return [
         refusal(
-            "a singular matrix is refused, with its pivot", SingularMatrixError,
+            "a singular matrix is refused, and the pivot is named", SingularMatrixError,
             lambda: libraries.solve(cuda.to_device(singular), cuda.to_device(b)),
         ),
         refusal(
-            "a matrix that is not positive definite is refused, with its minor", NotPositiveDefiniteError,
+            "a matrix that is not positive definite is refused, and the minor is named", NotPositiveDefiniteError,
             lambda: libraries.cholesky(cuda.to_device(indefinite)),
         ),
     ]  # fmt: skip  # rows of a table

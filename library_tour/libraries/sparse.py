@@ -1,30 +1,30 @@
-"""Multiply sparse matrices with cuSPARSE: a grid's Laplacian in every format, and conjugate gradients with it.
+"""Multiply sparse matrices with cuSPARSE, the Laplacian of a grid in every format, and solve with it.
 
-On the simulator, whose libraries are in software and which times nothing:
+On the simulator, whose libraries run in software and which does not time:
 
     $ library-tour run sparse
     sparse: Sparse matrices with cuSPARSE, and conjugate gradients
-    size 24: points on a side of the grid
+    size 24: points per side of the grid
                            by          error    bound  check
     ────────────────────────────────────────────────────────
     SpMV, CSR              cuSPARSE  5.5e-17  1.6e-15  right
-    SpMV, COO              cuSPARSE  5.3e-17  1.6e-15  right
-    SpMV, SELL             cuSPARSE  6.3e-17  1.6e-15  right
+    SpMV, COO              cuSPARSE  5.5e-17  1.6e-15  right
+    SpMV, SELL             cuSPARSE  5.5e-17  1.6e-15  right
     SpMM, 8 vectors        cuSPARSE  5.5e-17  1.6e-15  right
     SpGEMM, its square     cuSPARSE     0.00  1.6e-15  right
-    SDDMM                  cuSPARSE  4.7e-17  3.1e-15  right
+    SDDMM                  cuSPARSE  5.3e-17  3.1e-15  right
     dense to sparse        cuSPARSE     0.00     0.00  right
-    sparse x dense vector  cuSPARSE  9.5e-18  1.7e-14  right
-    dense x sparse vector  cuSPARSE  2.3e-17  1.7e-14  right
+    sparse x dense vector  cuSPARSE  6.8e-19  1.7e-14  right
+    dense x sparse vector  cuSPARSE  2.4e-17  1.7e-14  right
     nvmath SpMV, CSR
     conjugate gradients    cuSPARSE  0.00176     30.0  right
     nvmath SpMV, CSR: not run here: nvmath has this function on a GPU only
-    conjugate gradients: 288 iterations, each one launch of a graph; the error is
-    the residual over norm x n x eps. The picture shows the first 109: behind them
+    conjugate gradients: 288 iterations, each a launch of one graph; the error is
+    the residual over norm x n x eps. The picture shows the first 109. After them
     the recurrence goes on falling, and b - A x does not.
     The errors of products are in the 2-norm, relative to the product of the
-    absolute values. GB/s count the matrix's arrays and each vector once. CSR stores
-    an offset for each row, COO the row of each element, and SELL stores slices of
+    absolute values. GB/s count the arrays of the matrix and each vector once. CSR
+    stores an offset per row, and COO the row of each element. SELL stores slices of
     32 rows column by column, so that the lanes of a warp read neighbouring
     elements.
 """
@@ -52,7 +52,7 @@ from .high_level import lender, lent, nvmath_row
 from .judgement import judged, relative_error, work_of
 
 TITLE = "Sparse matrices with cuSPARSE, and conjugate gradients"
-SIZE = Size("points on a side of the grid", full=2048, small=24, least=3)
+SIZE = Size("points per side of the grid", full=2048, small=24, least=3)
 CHECKED = 64
 SPARSITIES = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 CROSSING = 4096  # rows of the matrices for the cross-over
@@ -62,7 +62,7 @@ Array = NDArray[Any]
 
 @functools.lru_cache(maxsize=2)
 def laplacian(n: int, dtype: Any = np.float64) -> Any:
-    """Return the five-point Laplacian of an n x n grid with zeros around it, times the spacing's square."""
+    """Return the five-point Laplacian of an n x n grid with zeros around it, times the square of the spacing."""
     from scipy import sparse
 
     line = sparse.diags_array([2.0, -1.0, -1.0], offsets=[0, -1, 1], shape=(n, n), dtype=dtype)
@@ -71,7 +71,7 @@ def laplacian(n: int, dtype: Any = np.float64) -> Any:
 
 
 def random_sparse(shape: tuple[int, int], density: float) -> Any:
-    """Return a matrix of which a share `density` are normal numbers, and the others are zeros."""
+    """Return a matrix in which a share `density` of the elements are normal numbers and the others are zeros."""
     from scipy import sparse
 
     random = np.random.default_rng()
@@ -79,12 +79,12 @@ def random_sparse(shape: tuple[int, int], density: float) -> Any:
 
 
 def bound_of(longest: int, dtype: Any = np.float64) -> float:
-    """Return how far a product may be off, relative to that of the absolute values: a rounding an element of a row."""
+    """Return the largest allowed error relative to the product of absolute values: one rounding per element."""
     return float((longest + 2) * np.finfo(dtype).eps)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every product at a small size, and time that with a vector at the full one."""
+    """Check every product at a small size, and time the product with a vector at the full size."""
     limit = copy_limit(device)
     n = min(size, CHECKED)
     rows = [format_row(format, n, size, limit) for format in ("csr", "coo", "sell")]
@@ -95,7 +95,7 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = [residuals]
     notes = [
         "The errors of products are in the 2-norm, relative to the product of the absolute values. GB/s count the "
-        "matrix's arrays and each vector once. CSR stores an offset for each row, COO the row of each element, and "
+        "arrays of the matrix and each vector once. CSR stores an offset per row, and COO the row of each element. "
         "SELL stores slices of 32 rows column by column, so that the lanes of a warp read neighbouring elements.",
     ]
     if timing.available():
@@ -106,7 +106,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def error_of(got: Array, a: Any, b: Any) -> float:
-    """Return the error of a product of sparse or dense operands, relative to that of the absolute values."""
+    """Return the error of a product of sparse or dense operands, relative to the product of absolute values."""
     left, right = a.astype(np.longdouble), b.astype(np.longdouble)
     result, scale = left @ right, abs(left) @ abs(right)
     dense = [x.toarray() if hasattr(x, "toarray") else np.asarray(x) for x in (result, scale)]
@@ -136,7 +136,7 @@ def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
 
 
 def product_rows(n: int) -> list[Row]:
-    """Multiply with several vectors, with a sparse matrix, and for given places of the result; store a dense matrix."""
+    """Multiply with several vectors, with a sparse matrix, and at given places of the result; store a dense matrix."""
     by = "cuSPARSE"
     host = laplacian(n)
     random = np.random.default_rng()
@@ -148,7 +148,7 @@ def product_rows(n: int) -> list[Row]:
 
     square = libraries.spgemm(a, a)
     squared = square.to_host()
-    # Each number meets those of the row that its column names.
+    # Each element is multiplied by all elements of the row that its column names.
     meetings = int(np.diff(host.indptr)[host.indices].sum())
     does = work_of(2 * meetings, a, a, square)
     rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5), does=does))
@@ -183,7 +183,7 @@ def vector_rows(n: int, size: int, limit: Limit) -> list[Row]:
     vector = libraries.SparseVector(length, cuda.to_device(indices), cuda.to_device(values))
     bound = bound_of(indices.size)
     inner = np.array([libraries.spdot(vector, cuda.to_device(y))])
-    # Of the dense operands only the elements at the sparse one's places are read.
+    # Only the elements at the places of the sparse vector are read from the dense operands.
     does = work_of(2 * values.size, indices, values, y[indices])
     rows = [judged("sparse x dense vector", by, error_of(inner, y[None, indices], values), bound, does=does)]
 
@@ -216,7 +216,7 @@ def high_level_row(n: int, size: int) -> Row:
 
     def make_work() -> Callable[[], object]:
         x, out = (lent(cuda.zeros((size * size, 1))) for _ in range(2))
-        from cupyx.scipy import sparse  # type: ignore[import-not-found]  # because CuPy is no dependence
+        from cupyx.scipy import sparse  # type: ignore[import-not-found]  # because CuPy is not a dependency
 
         return functools.partial(product, sparse.csr_matrix(laplacian(size)), x, out)
 
@@ -232,7 +232,7 @@ def high_level_row(n: int, size: int) -> Row:
 
 
 def gradient_rows(n: int) -> tuple[list[Row], Curve]:
-    """Solve the Laplacian with a point source, and keep the residual's history.
+    """Solve the Laplacian with a point source, and keep the history of the residual.
 
     In exact arithmetic the method needs no more iterations than there are different eigenvalues whose eigenvectors
     the source contains. After k iterations the error, in the norm of the matrix, is at most 2 f^k times that at the
@@ -242,7 +242,7 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     host = laplacian(n)
     b = np.zeros(n * n)
     b[n * (n // 2) + n // 2] = 1.0
-    # The bound asks for this many iterations for all digits, since sqrt(c) is about 2 n / pi.
+    # The bound gives this many iterations for all digits, because sqrt(c) is about 2 n / pi.
     iterations = 12 * n
     timed: dict[str, dict[str, Value]] = {}
     with CapturedIteration(load("sparse"), libraries.SparseMatrix.from_host(host), b, iterations) as iteration:
@@ -259,8 +259,8 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     curve = residual_curve(history, n)
     drawn = len(next(iter(curve.lines.values()))) - 1
     note = (
-        f"{iterations} iterations, each one launch of a graph; the error is the residual over norm x n x eps. The "
-        f"picture shows the first {drawn}: behind them the recurrence goes on falling, and b - A x does not."
+        f"{iterations} iterations, each a launch of one graph; the error is the residual over norm x n x eps. The "
+        f"picture shows the first {drawn}. After them the recurrence goes on falling, and b - A x does not."
     )
     row = judged("conjugate gradients", "cuSPARSE", residual / scale, 30.0, note=note)
     rows = [row, *(Row(f"an iteration, {how}", {"by": "cuSPARSE", **values}) for how, values in timed.items())]
@@ -268,16 +268,18 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
 
 
 def costs(work: Callable[[], object], stream: cuda.Stream) -> dict[str, Value]:
-    """Return the columns of a call: its time on the device, and the time that it takes of the host."""
+    """Return the columns of a call: its time on the device and its time on the host."""
     host_us = 1e6 * (measure_host(work, stream=stream, options=timing.OPTIONS).median or 0.0)
     return {**timing.rates(timing.median_ms(work, stream)), "host us": host_us}
 
 
 def residual_curve(history: Array, n: int) -> Curve:
-    """Draw the residual's norm down to the level of rounding, and its bound beside it."""
+    """Draw the norm of the residual down to the level of rounding, and its bound."""
     kept = history[: int(np.argmax(history < np.finfo(float).eps * history[0])) or len(history)]
     shown = [(float(k), float(norm)) for k, norm in enumerate(kept)]
-    root = 1 / np.tan(np.pi / (2 * (n + 1)))  # of the condition number: the eigenvalues' sines and cosines
+    root = 1 / np.tan(
+        np.pi / (2 * (n + 1))
+    )  # square root of the condition number, from the sines and cosines of the eigenvalues
     rate = (root - 1) / (root + 1)
     bound = [(k, float(2 * root * history[0] * rate**k)) for k, _ in shown]
     lines = {"conjugate gradients": shown, "bound by the condition number": bound}
@@ -285,7 +287,7 @@ def residual_curve(history: Array, n: int) -> Curve:
 
 
 def crossing_curve() -> tuple[Curve, str]:
-    """Measure a product with 64 vectors against the matrix's sparsity, sparse and dense; say where they cross."""
+    """Measure a product with 64 vectors against the sparsity of the matrix, sparse and dense; say where they cross."""
     n, columns = CROSSING, 64
     b, out = cuda.to_device(random_dense((n, columns))), cuda.empty((n, columns), np.float32)
     lines: dict[str, list[tuple[float, float]]] = {"sparse": [], "dense": []}

@@ -1,4 +1,4 @@
-"""Multiply matrices of which each worker has a strip of rows, with room for one more strip of B."""
+"""Multiply matrices in strips of rows, one per worker, with room for one more strip of B."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from library_tour.lessons.distributed_gemm import Worker
 
 
 def multiply(workers: Sequence[Worker]) -> None:
-    """Add the product of A and B to C, of which each worker has a strip of rows."""
+    """Add the product of A and B to C; each worker has a strip of rows of each matrix."""
     begin = 0
     for owner in workers:
         end = begin + owner.b.shape[0]
-        # All workers receive the strip, and multiply their columns of A that belong to its rows.
+        # All workers receive the strip, and multiply it by the columns of A that belong to its rows.
         for worker in workers:
             strip = worker.room[: end - begin]
             cuda.memcpy_peer(strip, owner.b)

@@ -1,4 +1,4 @@
-"""Queue a step of a strip, so that its edges travel while its inside is computed."""
+"""Queue a step of a strip so that its edges travel while its inside is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Work = Callable[[cuda.Stream], None]
 
 def take_step(edges: Work, inside: Work, send: Work, compute: cuda.Stream, copies: cuda.Stream) -> None:
     """Queue a step: `edges` and `inside` in the stream `compute`, and `send` in the stream `copies`."""
-    # The inside needs no halo, but comes behind the edges, and so behind the halo of the step before.
+    # The inside needs no halo, but it comes after the edges, and so after the halo of the previous step.
     compute.wait(copies)
     edges(compute)
     copies.wait(compute)

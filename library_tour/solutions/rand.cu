@@ -1,4 +1,4 @@
-// Write random numbers above 0 and up to 1: out[i] follows from the seed and from i, whatever the launch's shape.
+// Write random numbers greater than 0 and at most 1. out[i] follows from the seed and i, whatever the launch's shape.
 
 #include <curand_kernel.h>
 

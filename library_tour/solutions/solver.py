@@ -1,4 +1,4 @@
-"""Solve a problem of least squares, by QR."""
+"""Solve a least squares problem by QR."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from cudart_py import libraries
 
 
 def coefficients(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the x for which |a x - b| is least; `a` has more rows than columns."""
+    """Return the x that minimizes |a x - b|; `a` has more rows than columns."""
     return libraries.lstsq(a, b)
