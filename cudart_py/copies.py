@@ -196,7 +196,7 @@ def _copy_window(
 def _window(
     call: str, name: str, side: ArrayEnd | Side, start: tuple[int, ...], sizes: tuple[int, ...]
 ) -> ArrayEnd | Side:
-    """Return the part of a side that a window covers, after checking that it is inside and its rows contiguous."""
+    """Return the part of a side that a window covers, after checking that it is inside and its rows are contiguous."""
     if any(first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
         window = f"{' x '.join(map(str, sizes))} elements at {name}_start={start}"
         raise arguments.unusable(call, name, f"have a shape that contains the window of {window}", side.shape)

@@ -143,7 +143,7 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
 
 
 def row_of(dst: DeviceArray, width: int) -> tuple[int, list[int], list[int]]:
-    """Return the number of contiguous words of `width` bytes, and the shape and strides in which such rows follow."""
+    """Return the length of a contiguous row in words of `width` bytes, and the shape and strides of these rows."""
     # One element may be several words.
     columns, gap = dst.itemsize // width, dst.itemsize
     shape, strides = list(dst.shape), list(dst.strides)

@@ -149,7 +149,7 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
 
 
 def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
-    """Return the number of bytes that are contiguous on both sides, and the axes along which such rows follow."""
+    """Return the bytes of a piece that is contiguous on both sides, and the axes along which these pieces follow."""
     width = dst.dtype.itemsize
     if dst.is_contiguous and src.is_contiguous:
         return width * math.prod(dst.shape), []

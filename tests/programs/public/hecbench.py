@@ -35,7 +35,7 @@ def convolution_1d(build: Build) -> None:
 
 @program("intrinsics-simd", "main.cu")
 def intrinsics_simd(build: Build) -> None:
-    """118 intrinsics, `__vimax_s32_relu` and its kin: combine all SIMD-in-a-word intrinsics in one word."""
+    """118 intrinsics, `__vimax_s32_relu` and others: combine all SIMD-in-a-word intrinsics in one word."""
     count = 3000
     values = build.random.integers(0, 1 << 32, count, dtype=np.uint32)
     values[:8] = 0, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0x80008000, 0x7FFF7FFF, 0x80808080, 0x7F7F7F7F

@@ -118,7 +118,7 @@ def cross_entropy(build: Build) -> None:
 
 @program("attention_forward", "common.h attention_forward.cu")
 def attention_forward(build: Build) -> None:
-    """Tiles in dynamic shared memory, one warp a block: compute attention, by three simple kernels too."""
+    """Tiles in dynamic shared memory, one warp per block: compute attention, by three simple kernels too."""
     module = build(before=COOPERATIVE + BF16, omit=["cudnn"])
     batch, time, heads, depth = 2, 64, 3, 16
     channels = heads * depth

@@ -1,0 +1,123 @@
+"""Phrases that no native speaker would write stay out of the documentation and of docstrings."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READ = ("README.md", "docs/**/*.md", "cudart_py/**/*.py")
+# A script writes the first page. The other texts describe the simulator's engines, which are being rebuilt.
+LEFT_OUT = ("docs/h200.md", "docs/simulator.md", "docs/adding-a-ptx-instruction.md", "cudart_py/simulator/ptx/")
+
+WORK = "threads?|blocks?|warps?|lanes?|bytes|sectors|atomics?|instructions|registers|elements"
+EACH = "element|row|column|load|store|launch|warp|block|multiprocessor|cycle|thread|lane|second|instruction|frame"
+
+
+class Habit(NamedTuple):
+    """A pattern that has no right use; `wrong` is a text that it finds, and `right` says the same without it."""
+
+    pattern: str
+    wrong: str
+    right: str
+
+
+HABITS = (
+    # The reader learns only at the end of the phrase what the sentence is about.
+    Habit(
+        r"(?:^|(?<=[.:!?] ))(?:What|Which|How)\b(?! to\b)[^.?]*(?=\.|$)",
+        "How a launch is checked. What fails is named.",
+        "The checks of a launch. How many threads? How to choose a block.",
+    ),
+    # The negation of a statement is "is not"; "no" belongs to what there is.
+    Habit(
+        r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|\w+er\b)",
+        "a size that is no multiple of 16",
+        "a size that is not a multiple of 16; there is no driver, and it is no longer needed",
+    ),
+    # A rate takes "per".
+    Habit(rf"\b(?:{WORK}) an? (?:{EACH})\b", "256 threads a block", "256 threads per block"),
+    Habit(r"\ba (?:thread|block|warp|lane|atomic) for each\b", "a thread for each row", "one thread per row"),
+    # "At least" and "at most" stand before the number.
+    Habit(r"\b(?:of|from|after) [\d,.]+ at (?:least|most)\b", "an index of 0 at least", "an index of at least 0"),
+    # Words for which English or CUDA has the usual one.
+    Habit(r"\bin the mean\b", "64 steps in the mean", "64 steps on average"),
+    Habit(r"\bin turns\b", "measured in turns", "measured alternately; the two take turns"),
+    Habit(r"\bdivided by (?:commas|spaces)\b", "names, divided by commas", "names, separated by commas"),
+    Habit(r"\band (?:its|their) (?:kin|like)\b", "cublasSgemm and its kin", "cublasSgemm and related functions"),
+    Habit(r"\bone behind (?:the other|another)\b", "elements that lie one behind the other", "contiguous elements"),
+    Habit(r"\bin one piece\b", "The rows lie in one piece.", "The rows are contiguous."),
+    Habit(r"\bspoil(?:s|ed|t|ing)?\b", "a spoiled capture", "an invalidated capture"),
+    Habit(r"\bmend(?:s|ed|ing)?\b", "It mends the kernel.", "It fixes the kernel."),
+    Habit(r"\bwhat there is\b", "| part | what there is |", "| part | contents |"),
+    # "Also" does not introduce an addition to the noun before it.
+    Habit(
+        r", also (?:in|of|for|with|inside|where|when|at|to|from|on|if|by|an?|the)\b",
+        "Copies, also of two dimensions",
+        "Copies, including those of two dimensions",
+    ),
+)
+
+
+def paragraphs_of_page(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the text of each paragraph, item, heading and cell of a Markdown page."""
+
+    def blank(match: re.Match[str]) -> str:
+        return "\n" * match[0].count("\n")
+
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", blank, text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
+    start = r"^(?=[|#>]|\s*(?:-|\d+\.) )"
+    line = 1
+    for part in re.split(rf"(\n\s*\n|\n{start})", text, flags=re.MULTILINE):
+        words = re.sub(r"^(?:[#>]+|-|\d+\.) +", "", part.strip()).replace("**", "")
+        for cell in words.split("|") if words.startswith("|") else [words]:
+            yield line, cell
+        line += part.count("\n")
+
+
+def paragraphs_of_docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number of each module, class and function with each paragraph of its docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
+                yield getattr(node, "lineno", 1), paragraph
+
+
+def found_in(text: str) -> list[str]:
+    """Return the phrases in a paragraph that match a habit, code left out."""
+    text = re.sub(r"`[^`]*`", "`code`", " ".join(text.split()))
+    return [match[0][:60] for habit in HABITS for match in re.finditer(habit.pattern, text)]
+
+
+@pytest.mark.parametrize("habit", HABITS, ids=[habit.wrong for habit in HABITS])
+def test_a_habit_is_found_where_it_is_wrong_alone(habit):
+    assert re.search(habit.pattern, habit.wrong)
+    assert found_in(habit.right) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("# Title\n\nOne.\nWhat\nfollows.\n", [(3, "What follows")]),
+        ("- One.\n- 4 bytes a\n  row.\n", [(2, "bytes a row")]),
+        ("| a | b |\n|---|---|\n| `x` | What it is. |\n", [(3, "What it is")]),
+        ("One.\n\n```text\nWhat it is.\n```\n\n    What it is.\n\n`What it is.`\n", []),
+    ],
+)
+def test_prose_is_found_in_a_page_with_its_line_and_code_is_not(page, expected):
+    assert [(line, phrase) for line, text in paragraphs_of_page(page) for phrase in found_in(text)] == expected
+
+
+def test_no_text_has_one_of_the_habits():
+    offenders = []
+    for path in sorted(path for pattern in READ for path in ROOT.glob(pattern)):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(LEFT_OUT):
+            paragraphs = paragraphs_of_page if path.suffix == ".md" else paragraphs_of_docstrings
+            for line, text in paragraphs(path.read_text(encoding="utf-8")):
+                offenders += [f"{name}:{line}: {phrase}" for phrase in found_in(text)]
+    assert not offenders, "\n".join(offenders)
