@@ -33,6 +33,7 @@ extern "C" __global__ void each(float* x, int n) {
     for (int i = 0; i < n; i++) sum += x[32 * (i % 100) + threadIdx.x];
     x[threadIdx.x] = sum;
 }
+extern "C" __global__ void next(float* x, float* out) { out[threadIdx.x + 1] = x[threadIdx.x + 3]; }
 extern "C" __global__ void fold(float* x) {
     float v = x[threadIdx.x];
     for (int distance = 16; distance; distance /= 2) v += __shfl_down_sync(~0u, v, distance);
@@ -98,6 +99,12 @@ def test_a_stride_touches_its_sectors(record, out, stride, offset, sectors, move
     boxes = re.findall(r"sector +\d+  \[([#.]+)\]", str(diagram))
     assert len(boxes) == (sectors if sectors < 32 else 6)  # the middle of a long list is left out
     assert boxes[0] == {(1, 0): "########", (1, 1): ".#######", (2, 0): "#.#.#.#.", (32, 0): "#......."}[stride, offset]
+
+
+def test_addresses_are_those_of_the_arrays_elements(record, out):
+    load, store = record("next", (1, 32), out).warp.accesses
+    assert list(store.addresses) == [out.pointer + 4 * (lane + 1) for lane in range(32)]
+    assert load.addresses[0] % 32 == 12
 
 
 def test_the_drawing_has_a_cell_for_each_lane_and_a_line_to_its_sector(record, out):
