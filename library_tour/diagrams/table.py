@@ -50,17 +50,17 @@ def coalescing() -> Iterator[StepDiagram]:
     module = load("coalescing", names=names)
     for step, kernel, says in (
         ("neighbours", "copy_neighbours", "Each sector serves eight lanes, and every byte is used."),
-        ("neighbours in any order", "copy_any_order", "The lines cross, and the sectors are the same four."),
-        ("8 a thread, contiguous", f"copy_contiguous<{each}>", "Each lane pays for a sector of its own."),
-        ("8 a thread, block-strided", f"copy_block_strided<{each}>", "In each round the lanes are neighbours again."),
-        ("8 a thread, 16 bytes a load", f"copy_groups<{each}>", "Two lanes fill a sector, and every byte is used."),
+        ("neighbours, any order", "copy_any_order", "The lines cross, and the sectors are the same four."),
+        ("8 elements, contiguous", f"copy_contiguous<{each}>", "Each lane pays for a sector of its own."),
+        ("8 elements, block stride", f"copy_block_strided<{each}>", "In each round the lanes are neighbours again."),
+        ("8 elements, vector loads", f"copy_groups<{each}>", "Two lanes fill a sector, and every byte is used."),
     ):
         launch = record(module[kernel][2, 256].bind(_words(), _words(), 2048))
         yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
     for step, kernel, says in (
-        ("a thread for each column", "sum_columns", "Lanes that walk down columns side by side share sectors."),
-        ("a thread for each row", "sum_rows", "Lanes that are a row apart share none."),
-        ("a warp for each row", "sum_rows_by_warps", "A warp that walks along a row shares sectors again."),
+        ("one thread per column", "sum_columns", "Lanes that walk down columns side by side share sectors."),
+        ("one thread per row", "sum_rows", "Lanes that are a row apart share none."),
+        ("one warp per row", "sum_rows_by_warps", "A warp that walks along a row shares sectors again."),
     ):
         launch = record(module[kernel][1, 64].bind(_words(), _words(), 64, 64, 64))
         yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
@@ -118,10 +118,10 @@ def bank_conflicts() -> Iterator[StepDiagram]:
     kernel = load("bank_conflicts")["read_stride"]
     for step, stride, says in (
         ("stride 1", 1, "Each lane reads from a bank of its own."),
-        ("how many ways", 2, "Two lanes share each even bank, so there are two wavefronts."),
-        ("how many ways", 3, "A stride of 3 has no factor in common with 32: every bank serves one lane."),
-        ("how many ways", 32, "All lanes need different words of one bank."),
-        ("how many ways", 0, "One word serves all lanes at once: a broadcast is not a conflict."),
+        ("number of ways", 2, "Two lanes share each even bank, so there are two wavefronts."),
+        ("number of ways", 3, "A stride of 3 has no factor in common with 32: every bank serves one lane."),
+        ("number of ways", 32, "All lanes need different words of one bank."),
+        ("number of ways", 0, "One word serves all lanes at once: a broadcast is not a conflict."),
     ):
         launch = record(kernel[1, 1024].bind(_words(), stride, 8))
         yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="shared"))
@@ -134,7 +134,7 @@ def divergence() -> Iterator[StepDiagram]:
     for step, kernel, says in (
         ("8 functions, by lane", instances[0], "The warp executes eight functions, with four lanes each."),
         ("8 functions, by warp", instances[1], "The warp agrees on one function, and all lanes execute it."),
-        ("two sides of an if", instances[2], "The two sides take turns, each with half of the lanes."),
+        ("conditions of an if", instances[2], "The two sides take turns, each with half of the lanes."),
     ):
         launch = record(module[kernel][1, 256].bind(_floats(), _floats(), 256, 32))
         yield StepDiagram.of(step, says, divergence_diagram(launch))
@@ -147,13 +147,13 @@ def reduction() -> Iterator[StepDiagram]:
     module = load("reduction")
     launch = record(module["sum_atomic"][1, 256].bind(_floats(), _floats(1), 256))
     yield StepDiagram.of(
-        "an atomic an element",
+        "one atomic per element",
         "All lanes want the same four bytes, so the additions to it follow one another.",
         access_diagram(launch, operation="atomic"),
     )
     launch = record(module["sum_block"][1, 256].bind(_floats(), _floats(1), 256))
     yield StepDiagram.of(
-        "an atomic a block",
+        "one atomic per block",
         "After five shuffles, lane 0 has the sum of the warp.",
         tree_diagram(shuffled(launch), "The tree of shuffles in one warp of sum_block", "shuffle"),
     )
@@ -172,7 +172,7 @@ def dot_product() -> Iterator[StepDiagram]:
     )
     launch = record(module["dot_warps"][1, 256].bind(_floats(), _floats(), _floats(1), 256))
     yield StepDiagram.of(
-        "shuffles, atomic a warp",
+        "shuffles, atomic per warp",
         "The same tree without shared memory: a shuffle reads another lane's register.",
         tree_diagram(shuffled(launch), "The tree of shuffles of dot_warps", "shuffle"),
     )
@@ -202,7 +202,7 @@ def matmul() -> Iterator[StepDiagram]:
             if diagram.caption.startswith("2 sectors, 8 of 64 bytes")
             else "The elements of b are neighbours, and both rows of the warp need the same ones."
         )
-        yield StepDiagram.of("a thread an element", says, diagram)
+        yield StepDiagram.of("one thread per element", says, diagram)
     launch = record(module["matmul_tile<16>"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
     yield StepDiagram.of(
         "tiles of 16 x 16",
@@ -254,7 +254,7 @@ def heat() -> Iterator[StepDiagram]:
     block, warps = 1 * 3 + 1, 8
     loaded, stored = footprint(launch, range(block * warps, (block + 1) * warps), *plates)
     yield StepDiagram.of(
-        "through a tile",
+        "shared-memory tile",
         "The block loads its tile and a rim of one cell, which its neighbours compute.",
         halo_diagram(loaded, stored, "What one block of heat_tiled reads and computes", "The block"),
     )
@@ -289,7 +289,7 @@ def managed() -> Iterator[StepDiagram]:
         "managed",
         {
             "overlap": (
-                "prefetch beside long kernel",
+                "prefetch during long kernel",
                 "From the second piece on, a prefetch overlaps the kernel that works on the piece before.",
                 "A prefetch and a long kernel in two streams",
             )
