@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.compiling import opcodes
-from cudart_py.simulator.ptx.operations import integers
+from cudart_py.simulator.ptx.instructions import video
 from tests.simulator.checks import test_uninitialised
 from tests.simulator.ptx.machine import Kernels
 from tests.simulator.ptx.operations import test_integers
@@ -18,15 +18,15 @@ TEXT = PAGE.read_text()
 [KERNEL] = re.findall(r"```cpp\n(.*?)```", TEXT, re.DOTALL)
 [ERROR] = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LOAD, *_ = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-OPERATION, ROW, TEST, DEFINED, UNDEFINED = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+LOWERING, ROW, TEST, DEFINED, UNDEFINED = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.fixture
 def added(monkeypatch):
-    """Add the page's operation and its row for one test."""
-    names = dict(vars(integers))
-    exec(OPERATION, names)
-    monkeypatch.setattr(integers, "vavrg4", names["vavrg4"], raising=False)
+    """Add the page's lowering and its row for one test."""
+    names = dict(vars(video))
+    exec(LOWERING, names)
+    monkeypatch.setattr(video, "vavrg4", names["vavrg4"], raising=False)
     monkeypatch.setitem(opcodes.TABLE, "vavrg4", [eval(ROW, dict(vars(opcodes)))])
     opcodes.find_forms.cache_clear()
     yield
@@ -43,8 +43,10 @@ def test_the_pages_command_fails_with_the_pages_error(python, tmp_path, monkeypa
     assert re.search(rf"^{expected}\Z", done.stderr, re.MULTILINE), done.stderr
 
 
-def test_the_pages_instruction_runs(added):
+@pytest.mark.parametrize("engine", test_integers.ENGINES)
+def test_the_pages_instruction_runs(added, engine):
     kernels = Kernels(KERNEL)
+    kernels.engine = engine
     a, b = np.random.default_rng().integers(0, 256, (2, 33, 4), np.uint8)
     out = kernels.zeros(33)
     kernels.launch("average", 1, 33, out, kernels.put(a), kernels.put(b))
@@ -52,10 +54,12 @@ def test_the_pages_instruction_runs(added):
     assert (kernels.get(out, 132, np.uint8).reshape(33, 4) == expected).all()
 
 
-def test_the_pages_test_passes(added):
-    names = dict(vars(test_integers))
-    exec(TEST, names)
-    names["test_averages_of_bytes"]()
+@pytest.mark.parametrize("engine", test_integers.ENGINES)
+def test_the_pages_case_passes(added, engine, monkeypatch):
+    [text] = case = eval(TEST)
+    monkeypatch.setattr(test_integers, "CASES", case)
+    [(_, operands, rows)] = test_integers.run([text], engine)
+    test_integers.check(text, engine, operands, rows)
 
 
 @pytest.mark.needs("profile")

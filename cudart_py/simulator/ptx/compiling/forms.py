@@ -73,6 +73,8 @@ _WORDS = {
     "WRITTEN": "wb/cg/cs/wt",
     "EDGE": "trap/clamp/zero",
 }
+# The state spaces that an address may be converted to, as opcodes name them.
+SPACES = frozenset(_WORDS["SPACE"].split("/"))
 # How many coordinates a texture or surface has, the number of a layer not counted.
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 _BOUNDARIES = {"trap", "clamp", "zero"}

@@ -33,13 +33,14 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
-from ..operations import bits, carry, integers, mbarriers
+from ..instructions import comparisons, conversions, extended_precision, integers, logic, movement, video
+from ..operations import mbarriers
 from ..operations.floats import approximations, double, half, single
 from ..syntax.instructions import Instruction
-from .emitters.comparisons import set_, setp
-from .emitters.conversions import pack, resize, widen
+from .emitters.conversions import widen
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
-from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
+from .emitters.functions import Calls, CallsForHalves, Converts, Rounds
+from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
     fence,
@@ -53,89 +54,84 @@ from .emitters.memory import (
     system_call,
     texture,
 )
-from .emitters.movement import cvta, getctarank, isspacep, mapa, mov, selp, slct
-from .emitters.operators import lop3, mad_wide, mul_wide, operator, shift, wrapping
+from .emitters.movement import getctarank, mapa, mov
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
 
 ROWS = (
     # --- sums and products of integers
-    Row("add", wrapping("{} + {}"), "INT | =T T T", flow="sum"),
-    Row("add", Calls(integers.add_s32), "sat s32 | =T T T"),
-    Row("add", CallsWithCarry(carry.add_cc), "cc INT3264 | =T T T"),
-    Row("add", Calls(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
-    Row("addc", CallsWithCarry(carry.addc), "INT3264 | =T T T", reads_carry=True),
-    Row("addc", CallsWithCarry(carry.addc_cc), "cc INT3264 | =T T T", reads_carry=True),
-    Row("sub", wrapping("{} - {}"), "INT | =T T T", flow="sum"),
-    Row("sub", Calls(integers.sub_s32), "sat s32 | =T T T"),
-    Row("sub", CallsWithCarry(carry.sub_cc, borrows=True), "cc INT3264 | =T T T"),
-    Row("subc", CallsWithCarry(carry.subc, borrows=True), "INT3264 | =T T T", reads_carry=True),
-    Row("subc", CallsWithCarry(carry.subc_cc, borrows=True), "cc INT3264 | =T T T", reads_carry=True),
-    Row("mul", wrapping("{} * {}"), "lo INT | =T T T", flow="sum"),
-    Row("mul", Calls(integers.mul_hi), "hi INT | =T T T"),
-    Row("mul", mul_wide, "wide u16/s16/u32/s32 | =W T T"),
-    Row("mad", wrapping("{} * {} + {}"), "lo INT | =T T T T", flow="sum"),
-    Row("mad", Calls(integers.mad_hi), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
-    Row("mad", mad_wide, "wide u16/s16/u32/s32 | =W T T W"),
-    Row("mad", CallsWithCarry(carry.mad_lo_cc), "lo cc INT3264 | =T T T T"),
-    Row("mad", CallsWithCarry(carry.mad_hi_cc), "hi cc INT3264 | =T T T T"),
-    Row("madc", CallsWithCarry(carry.madc_lo), "lo INT3264 | =T T T T", reads_carry=True),
-    Row("madc", CallsWithCarry(carry.madc_lo_cc), "lo cc INT3264 | =T T T T", reads_carry=True),
-    Row("madc", CallsWithCarry(carry.madc_hi), "hi INT3264 | =T T T T", reads_carry=True),
-    Row("madc", CallsWithCarry(carry.madc_hi_cc), "hi cc INT3264 | =T T T T", reads_carry=True),
-    Row("mul24", Calls(integers.mul24_lo), "lo INT32 | =T T T"),
-    Row("mul24", Calls(integers.mul24_hi), "hi INT32 | =T T T"),
-    Row("mad24", Calls(integers.mad24_lo), "lo INT32 | =T T T T"),
-    Row("mad24", Calls(integers.mad24_hi), "hi INT32 | =T T T T", "hi sat s32 | =T T T T"),
-    Row("sad", Calls(integers.sad), "INT | =T T T T"),
-    Row("dp4a", Calls(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
-    Row("dp2a", Calls(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
-    Row("dp2a", Calls(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
-    Row("vabsdiff2", Calls(integers.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
+    Row("add", Lowers(integers.add), "INT | =T T T", flow="sum"),
+    Row("add", Lowers(integers.add_sat), "sat s32 | =T T T"),
+    Row("add", Lowers(extended_precision.add_cc), "cc INT3264 | =T T T"),
+    Row("add", Lowers(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
+    Row("addc", Lowers(extended_precision.addc), "INT3264 | =T T T", reads_carry=True),
+    Row("addc", Lowers(extended_precision.addc_cc), "cc INT3264 | =T T T", reads_carry=True),
+    Row("sub", Lowers(integers.sub), "INT | =T T T", flow="sum"),
+    Row("sub", Lowers(integers.sub_sat), "sat s32 | =T T T"),
+    Row("sub", Lowers(extended_precision.sub_cc), "cc INT3264 | =T T T"),
+    Row("subc", Lowers(extended_precision.subc), "INT3264 | =T T T", reads_carry=True),
+    Row("subc", Lowers(extended_precision.subc_cc), "cc INT3264 | =T T T", reads_carry=True),
+    Row("mul", Lowers(integers.mul_lo), "lo INT | =T T T", flow="sum"),
+    Row("mul", Lowers(integers.mul_hi), "hi INT | =T T T"),
+    Row("mul", Lowers(integers.mul_wide), "wide u16/s16/u32/s32 | =W T T"),
+    Row("mad", Lowers(integers.mad_lo), "lo INT | =T T T T", flow="sum"),
+    Row("mad", Lowers(integers.mad_hi), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
+    Row("mad", Lowers(integers.mad_wide), "wide u16/s16/u32/s32 | =W T T W"),
+    Row("mad", Lowers(extended_precision.mad_lo_cc), "lo cc INT3264 | =T T T T"),
+    Row("mad", Lowers(extended_precision.mad_hi_cc), "hi cc INT3264 | =T T T T"),
+    Row("madc", Lowers(extended_precision.madc_lo), "lo INT3264 | =T T T T", reads_carry=True),
+    Row("madc", Lowers(extended_precision.madc_lo_cc), "lo cc INT3264 | =T T T T", reads_carry=True),
+    Row("madc", Lowers(extended_precision.madc_hi), "hi INT3264 | =T T T T", reads_carry=True),
+    Row("madc", Lowers(extended_precision.madc_hi_cc), "hi cc INT3264 | =T T T T", reads_carry=True),
+    Row("mul24", Lowers(integers.mul24_lo), "lo INT32 | =T T T"),
+    Row("mul24", Lowers(integers.mul24_hi), "hi INT32 | =T T T"),
+    Row("mad24", Lowers(integers.mad24_lo), "lo INT32 | =T T T T"),
+    Row("mad24", Lowers(integers.mad24_hi), "hi INT32 | =T T T T", "hi sat s32 | =T T T T"),
+    Row("sad", Lowers(integers.sad), "INT | =T T T T"),
+    Row("dp4a", Lowers(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Lowers(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Lowers(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
+    Row("vabsdiff2", Lowers(video.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
     Row(
-        "vabsdiff4", Calls(integers.vabsdiff4),
+        "vabsdiff4", Lowers(video.vabsdiff4),
         "INT32 u32 u32 | =T U U T", "INT32 s32 s32 | =T U U T", flow="bytewise",
     ),
-    Row("vabsdiff4", Calls(integers.vabsdiff4), "INT32 u32 u32 add | =T U U T", "INT32 s32 s32 add | =T U U T"),
+    Row("vabsdiff4", Lowers(video.vabsdiff4_add), "INT32 u32 u32 add | =T U U T", "INT32 s32 s32 add | =T U U T"),
     # --- other arithmetic of integers
-    Row("div", Calls(integers.div), "INT | =T T T"),
-    Row("rem", Calls(integers.rem), "INT | =T T T"),
-    Row("abs", operator("np.abs({})"), "SIGNED | =T T"),
-    Row("neg", wrapping("-{}"), "SIGNED | =T T", flow="sum"),
-    Row("min", operator("np.minimum({}, {})"), "INT | =T T T"),
-    Row("min", Calls(integers.min_u16x2), "u16x2 | =T T T"),
-    Row("min", Calls(integers.min_s16x2), "relu? s16x2 | =T T T"),
-    Row("min", Calls(integers.min_s32), "relu s32 | =T T T"),
-    Row("max", operator("np.maximum({}, {})"), "INT | =T T T"),
-    Row("max", Calls(integers.max_u16x2), "u16x2 | =T T T"),
-    Row("max", Calls(integers.max_s16x2), "relu? s16x2 | =T T T"),
-    Row("max", Calls(integers.max_s32), "relu s32 | =T T T"),
+    Row("div", Lowers(integers.div), "INT | =T T T"),
+    Row("rem", Lowers(integers.rem), "INT | =T T T"),
+    Row("abs", Lowers(integers.abs_), "SIGNED | =T T"),
+    Row("neg", Lowers(integers.neg), "SIGNED | =T T", flow="sum"),
+    Row("min", Lowers(integers.min_), "INT | =T T T", "relu s32 | =T T T"),
+    Row("min", Lowers(integers.min_16x2), "u16x2 | =T T T", "relu? s16x2 | =T T T"),
+    Row("max", Lowers(integers.max_), "INT | =T T T", "relu s32 | =T T T"),
+    Row("max", Lowers(integers.max_16x2), "u16x2 | =T T T", "relu? s16x2 | =T T T"),
     # --- bits
-    Row("and", operator("{} & {}"), "pred/b16/b32/b64 | =T T T", flow="and"),
-    Row("or", operator("{} | {}"), "pred/b16/b32/b64 | =T T T", flow="or"),
-    Row("xor", operator("{} ^ {}"), "pred/b16/b32/b64 | =T T T", flow="bytewise"),
-    Row("not", operator("~{}"), "pred/b16/b32/b64 | =T T", flow="bytewise"),
-    Row("cnot", operator("np.equal({0}, 0).astype({0}.dtype)"), "BITS | =T T"),
-    Row("lop3", lop3, "b32 | =T T T T #255", flow="choice"),
-    Row("shl", shift("<<", integers.shl), "BITS | =T T u32", flow="left"),
-    Row("shr", shift(">>", integers.shr), "BITS | =T T u32", "INT | =T T u32", flow="right"),
-    Row("shf", Calls(integers.shf_l_clamp), "l clamp b32 | =T T T u32", flow="choice"),
-    Row("shf", Calls(integers.shf_l_wrap), "l wrap b32 | =T T T u32", flow="choice"),
-    Row("shf", Calls(integers.shf_r_clamp), "r clamp b32 | =T T T u32", flow="choice"),
-    Row("shf", Calls(integers.shf_r_wrap), "r wrap b32 | =T T T u32", flow="choice"),
-    Row("prmt", Calls(bits.prmt), "b32 f4e/b4e/rc8/ecl/ecr/rc16? | =T T T T", flow="permute"),
-    Row("bfe", Calls(bits.bfe), "INT3264 | =T T u32 u32", flow="extract"),
-    Row("bfi", Calls(bits.bfi), "b32/b64 | =T T T u32 u32", flow="insert"),
-    Row("bmsk", Calls(bits.bmsk_clamp), "clamp b32 | =T u32 u32"),
-    Row("bmsk", Calls(bits.bmsk_wrap), "wrap b32 | =T u32 u32"),
-    Row("szext", Calls(bits.szext_clamp), "clamp INT32 | =T T u32"),
-    Row("szext", Calls(bits.szext_wrap), "wrap INT32 | =T T u32"),
-    Row("popc", Calls(bits.popc), "b32/b64 | =u32 T"),
-    Row("clz", Calls(bits.clz), "b32/b64 | =u32 T"),
-    Row("bfind", Calls(bits.bfind), "shiftamt? INT3264 | =u32 T"),
-    Row("brev", Calls(bits.brev), "b32/b64 | =T T"),
-    Row("fns", Calls(bits.fns), "b32 | =T T T s32"),
+    Row("and", Lowers(logic.and_), "pred/b16/b32/b64 | =T T T", flow="and"),
+    Row("or", Lowers(logic.or_), "pred/b16/b32/b64 | =T T T", flow="or"),
+    Row("xor", Lowers(logic.xor), "pred/b16/b32/b64 | =T T T", flow="bytewise"),
+    Row("not", Lowers(logic.not_), "pred/b16/b32/b64 | =T T", flow="bytewise"),
+    Row("cnot", Lowers(logic.cnot), "BITS | =T T"),
+    Row("lop3", Lowers(logic.lop3), "b32 | =T T T T #255", flow="choice"),
+    Row("shl", Lowers(logic.shl), "BITS | =T T u32", flow="left"),
+    Row("shr", Lowers(logic.shr), "BITS | =T T u32", "INT | =T T u32", flow="right"),
+    Row("shf", Lowers(logic.shf_l_clamp), "l clamp b32 | =T T T u32", flow="choice"),
+    Row("shf", Lowers(logic.shf_l_wrap), "l wrap b32 | =T T T u32", flow="choice"),
+    Row("shf", Lowers(logic.shf_r_clamp), "r clamp b32 | =T T T u32", flow="choice"),
+    Row("shf", Lowers(logic.shf_r_wrap), "r wrap b32 | =T T T u32", flow="choice"),
+    Row("prmt", Lowers(movement.prmt), "b32 f4e/b4e/rc8/ecl/ecr/rc16? | =T T T T", flow="permute"),
+    Row("bfe", Lowers(integers.bfe), "INT3264 | =T T u32 u32", flow="extract"),
+    Row("bfi", Lowers(integers.bfi), "b32/b64 | =T T T u32 u32", flow="insert"),
+    Row("bmsk", Lowers(integers.bmsk_clamp), "clamp b32 | =T u32 u32"),
+    Row("bmsk", Lowers(integers.bmsk_wrap), "wrap b32 | =T u32 u32"),
+    Row("szext", Lowers(integers.szext_clamp), "clamp INT32 | =T T u32"),
+    Row("szext", Lowers(integers.szext_wrap), "wrap INT32 | =T T u32"),
+    Row("popc", Lowers(integers.popc), "b32/b64 | =u32 T"),
+    Row("clz", Lowers(integers.clz), "b32/b64 | =u32 T"),
+    Row("bfind", Lowers(integers.bfind), "shiftamt? INT3264 | =u32 T"),
+    Row("brev", Lowers(integers.brev), "b32/b64 | =T T"),
+    Row("fns", Lowers(integers.fns), "b32 | =T T T s32"),
     # --- floating point
     Row("add", Rounds("{} + {}", single.add_f32), "RND? ftz? sat? f32 | =T T T", arithmetic="add"),
     Row("add", Calls(double.add_f64), "RND? f64 | =T T T", arithmetic="add"),
@@ -204,14 +200,14 @@ ROWS = (
     Row("tanh", CallsForHalves(half.tanh), "approx HALF | =T T", "approx BRAIN | =T T"),
     # --- moves, selections and comparisons
     Row("mov", mov, "MOVED | =P P", "pred | =pred pred", "v2/v4 MOVED | =V V", flow="copy"),
-    Row("cvta", cvta, "to? SPACE u64 | =T T"),
-    Row("isspacep", isspacep, "SPACE | =pred A"),
+    Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
+    Row("isspacep", Lowers(movement.isspacep, "space"), "SPACE | =pred A"),
     Row("mapa", mapa, "shared::cluster? u32/u64 | =T T u32"),
     Row("getctarank", getctarank, "shared::cluster? u32/u64 | =u32 T"),
-    Row("selp", selp, "SELECTED | =T T T pred", flow="select"),
-    Row("slct", slct, "ftz? SELECTED f32/s32 | =T T T U", flow="select"),
+    Row("selp", Lowers(comparisons.selp), "SELECTED | =T T T pred", flow="select"),
+    Row("slct", Lowers(comparisons.slct), "ftz? SELECTED f32/s32 | =T T T U", flow="select"),
     Row(
-        "setp", setp,
+        "setp", Lowers(comparisons.setp, "relation", "kind", loose=True),
         "eq/ne BITS | =pred|p T T", "eq/ne LOGIC BITS | =pred|p T T pred",
         "ORDER SIGNED | =pred|p T T", "ORDER LOGIC SIGNED | =pred|p T T pred",
         "ORDERU UNSIGNED | =pred|p T T", "ORDERU LOGIC UNSIGNED | =pred|p T T pred",
@@ -220,7 +216,7 @@ ROWS = (
         flow="choice",
     ),
     Row(
-        "set", set_,
+        "set", Lowers(comparisons.set_, "to", "relation", "kind", loose=True),
         "eq/ne u32/s32/f32 BITS | =T U U", "eq/ne LOGIC u32/s32/f32 BITS | =T U U pred",
         "ORDER u32/s32/f32 SIGNED | =T U U", "ORDER LOGIC u32/s32/f32 SIGNED | =T U U pred",
         "ORDERU u32/s32/f32 UNSIGNED | =T U U", "ORDERU LOGIC u32/s32/f32 UNSIGNED | =T U U pred",
@@ -230,9 +226,12 @@ ROWS = (
         flow="choice",
     ),
     # --- conversions
-    Row("cvt", resize, "INTEGER INTEGER | =T~ U~", flow="convert"),
-    Row("cvt", Converts(), "sat INTEGER INTEGER | =T~ U~"),
-    Row("cvt", pack, "pack sat u16/s16 s32 | =b32 s32 s32", "pack sat u8/s8/u4/s4/u2/s2 s32 b32 | =b32 s32 s32 b32"),
+    Row("cvt", Lowers(conversions.cvt_integer, "to"), "INTEGER INTEGER | =T~ U~", flow="convert"),
+    Row("cvt", Lowers(conversions.cvt_integer_sat, "to"), "sat INTEGER INTEGER | =T~ U~"),
+    Row(
+        "cvt", Lowers(conversions.cvt_pack, "to"),
+        "pack sat u16/s16 s32 | =b32 s32 s32", "pack sat u8/s8/u4/s4/u2/s2 s32 b32 | =b32 s32 s32 b32",
+    ),
     Row("cvt", Converts(), "RND ftz? sat? f16/f32/f64 INTEGER | =T~ U~", "RND bf16 INTEGER | =T~ U~"),
     Row("cvt", Converts(), "rni/rzi/rmi/rpi ftz? sat? INTEGER f16/bf16/f32/f64 | =T~ U~"),
     Row("cvt", widen, "f64 f32 | =T~ U~"),
@@ -429,7 +428,7 @@ def by_name(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
     """
     table = defaultdict(list)
     for row in rows:
-        if isinstance(row.emit, Calls):
+        if isinstance(row.emit, (Calls, Lowers)):
             row.emit.check(row)
         table[row.name].append(row)
     return dict(table)

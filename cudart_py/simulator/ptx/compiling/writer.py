@@ -109,19 +109,11 @@ class Writer:
 
     def immediate(self, operand: Immediate, dtype: str) -> str:
         """Return the name of a literal as a NumPy scalar of a type."""
-        if operand.float_bits:
-            source = "f4" if operand.float_bits == 32 else "f8"
-            bits: Any = np.array(operand.value, f"u{source[1]}")
-            if dtype[0] == "f":
-                return self.constant(bits.view(source).astype(dtype)[()])
-            return self.constant(bits.astype(dtype)[()])
         if dtype == "?":
             return self.constant(np.bool_(operand.value))
-        if dtype[0] == "f":
-            return self.constant(np.array(float(operand.value), dtype)[()])
-        width = _size(dtype)
-        masked = operand.value & ((1 << 8 * width) - 1)
-        return self.constant(np.array(masked, f"u{width}").view(dtype)[()])
+        size = _size(dtype)
+        bits = operand.bits_as(f"{'f' if dtype[0] == 'f' else 'b'}{8 * size}")
+        return self.constant(np.array(bits, f"u{size}").view(dtype)[()])
 
     def value(self, operand: Operand, ptx_type: str) -> Value:
         """Return an operand as an expression of a PTX type."""

@@ -140,6 +140,113 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             return self.trunc(value, vector(element))
         return (self.sext if signed and have > 1 else self.zext)(value, vector(element))
 
+    # --- what `instructions` asks for
+
+    def constant(self, type: str, bits: int) -> Value:
+        """Return the same bits for all lanes."""
+        return self.const(lane_type(type), bits)
+
+    def resize(self, x: Value, type: str, signed: bool) -> Value:
+        """Return integers or predicates cut or extended to another width."""
+        return self.resized(x, lane_type(type), signed)
+
+    def reinterpret(self, x: Value, type: str) -> Value:
+        """Return the same bits as another type of the same width."""
+        return self.as_type(x, lane_type(type))
+
+    def _doubled(self, x: Value, signed: bool) -> Value:
+        return self.resized(x, ir.IntType(2 * x.type.element.width), signed)
+
+    def wide_product(self, x: Value, y: Value, signed: bool) -> Value:
+        """Return whole products of integers in twice the width."""
+        return self.mul(self._doubled(x, signed), self._doubled(y, signed))
+
+    def high_product(self, x: Value, y: Value, signed: bool) -> Value:
+        """Return the upper halves of products."""
+        product = self.wide_product(x, y, signed)
+        return self.trunc(self.lshr(product, self.like(product, x.type.element.width)), x.type)
+
+    def quotient(self, x: Value, y: Value, signed: bool) -> Value:
+        """Return quotients rounded toward zero, of a division by zero the dividend; the processor refuses those."""
+        bad = self.compare("==", y, 0)
+        width = x.type.element.width
+        if width == 64 and signed:
+            # The least integer divided by -1 wraps to itself, which the processor refuses too.
+            overflow = self.and_(self.compare("==", x, 1 << 63), self.compare("==", y, (1 << 64) - 1))
+            bad = self.or_(bad, overflow)
+        divisor = self.select(bad, self.like(y, 1), y)
+        if width == 64:
+            return (self.sdiv if signed else self.udiv)(x, divisor)
+        # The quotient in double precision, cut off, is that of the integers.
+        to, back = (self.sitofp, self.fptosi) if signed else (self.uitofp, self.fptoui)
+        quotient = self.fdiv(to(x, vector(F64)), to(divisor, vector(F64)))
+        return self.trunc(back(quotient, vector(I64)), x.type)
+
+    def _inside(self, x: Value, by: Value) -> tuple[Value, Value]:
+        """Return amounts that LLVM defines, at most the width less 1, and the greatest one."""
+        most = self.like(by, x.type.element.width - 1)
+        return self.least(by, most, False), most
+
+    def _shifted(self, shift: Any, x: Value, by: Value) -> Value:
+        """Shift without the sign; the width or more leaves zero."""
+        number = _number(by)
+        if number is not None:
+            return shift(x, by) if number < x.type.element.width else self.like(x, 0)
+        inside, most = self._inside(x, by)
+        return self.select(self.compare(">", by, most), self.like(x, 0), shift(x, inside))
+
+    def shift_left(self, x: Value, by: Value) -> Value:
+        """Shift left; the width or more leaves zero."""
+        return self._shifted(self.shl, x, by)
+
+    def shift_right(self, x: Value, by: Value, signed: bool) -> Value:
+        """Shift right; the width or more leaves zero, or the sign."""
+        return self.ashr(x, self._inside(x, by)[0]) if signed else self._shifted(self.lshr, x, by)
+
+    def choose(self, truth: Value, x: Value, y: Value) -> Value:
+        """Choose by a predicate, without flushing."""
+        if (
+            self.flushes
+            and not isinstance(truth, ir.ICMPInstr)
+            and not any(map(follows_from_constants, (x, y)))
+            and integer_like(x.type.element) == I32
+        ):
+            # A comparison and a selection of the same operands become one instruction, which would flush the result.
+            x = self.hidden(x)
+        return self.select(truth, x, y)
+
+    def flushed(self, *values: Value) -> list[Value]:
+        """Return operands of a comparison in single precision, with subnormal numbers as zeros."""
+        return [self.flush_result(value) for value in self.operands(*values)]
+
+    def count_ones(self, x: Value) -> Value:
+        """Return the number of ones, as u32."""
+        return self.resized(self.intrinsic("ctpop", x), I32, False)
+
+    def count_leading_zeros(self, x: Value) -> Value:
+        """Return the number of zeros above the highest one, as u32."""
+        return self.resized(self.intrinsic("ctlz", x, flags=[I1(0)]), I32, False)
+
+    def reverse_bits(self, x: Value) -> Value:
+        """Return the bits in the opposite order."""
+        return self.intrinsic("bitreverse", x)
+
+    # --- subnormal numbers of single precision
+
+    def signed_zero(self, x: Value) -> Value:
+        """Return zeros with the signs of floats."""
+        bits = self.as_integer(x)
+        return self.as_type(self.and_(bits, self.like(bits, 1 << bits.type.element.width - 1)), x.type.element)
+
+    def flush(self, x: Value) -> Value:
+        """Return single-precision numbers with subnormal ones as zeros of their sign."""
+        exponent = self.and_(self.as_integer(x), self.const(I32, 0x7F800000))
+        return self.select(self.compare("==", exponent, 0), self.signed_zero(x), x)
+
+    def flush_result(self, x: Value) -> Value:
+        """Return what arithmetic gave, flushed if the processor hasn't done it."""
+        return x if self.flushes else self.flush(x)
+
     # --- what LLVM mustn't know while the processor flushes
 
     def operands(self, *values: Value) -> list[Value]:

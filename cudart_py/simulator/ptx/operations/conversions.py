@@ -65,8 +65,6 @@ def converter(
     The function takes one array and returns one; for ``f16x2``, ``bf16x2``, ``e4m3x2`` and ``e5m2x2`` of f32 it takes
     two, the upper one first as the opcode does. Raise ``ValueError`` for types that ``cvt`` doesn't know.
     """
-    if destination in INTEGERS and source in INTEGERS:
-        return _integer_to_integer(destination, source, sat)
     if destination in INTEGERS:
         return _float_to_integer(destination, source, rounding, ftz)
     if destination.endswith("x2") or source.endswith("x2"):
@@ -80,16 +78,6 @@ def converter(
 
 
 # --- to integers --------------------------------------------------------------------------------------------------
-
-
-def _integer_to_integer(destination: str, source: str, sat: bool) -> Conversion:
-    target = INTEGERS[destination]
-    if not sat:
-        return lambda a: a.astype(target)
-    here, there = np.iinfo(INTEGERS[source]), np.iinfo(target)
-    # Bounds outside the source's own range can't be reached, and NumPy could not compare with them.
-    low, high = max(here.min, there.min), min(here.max, there.max)
-    return lambda a: np.clip(a, low, high).astype(target)
 
 
 def _float_to_integer(destination: str, source: str, rounding: str, ftz: bool) -> Conversion:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+
+from .types import type_size
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
@@ -20,6 +24,18 @@ class Immediate:
 
     value: int
     float_bits: int = 0
+
+    def bits_as(self, ptx_type: str) -> int:
+        """Return the bits of the literal as an operand of a type."""
+        if ptx_type == "pred":
+            return int(bool(self.value))
+        size = type_size(ptx_type)
+        if ptx_type not in ("f32", "f64"):
+            return self.value & (1 << 8 * size) - 1
+        number: object = float(self.value)
+        if self.float_bits:
+            number = np.array(self.value, f"u{self.float_bits // 8}").view(f"f{self.float_bits // 8}")
+        return int(np.array(number, f"f{size}").view(f"u{size}"))
 
 
 @dataclass(frozen=True, slots=True)

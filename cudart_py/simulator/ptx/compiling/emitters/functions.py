@@ -18,10 +18,11 @@ from ..writer import Value, Writer
 
 # The keyword of a function that a modifier stands for. Rounding to nearest is what functions do by themselves. A
 # modifier that all spellings of a row have chooses the row's function and needs no keyword.
-_KEYWORDS: dict[str, tuple[str, Any]] = {
+KEYWORDS: dict[str, tuple[str, Any]] = {
     "rz": ("rounding", "rz"), "rm": ("rounding", "rm"), "rp": ("rounding", "rp"),
     "ftz": ("ftz", True), "sat": ("sat", True), "relu": ("relu", True), "NaN": ("nan", True),
-    "xorsign": ("xorsign_abs", True), "shiftamt": ("shiftamt", True), "add": ("add", True),
+    "xorsign": ("xorsign_abs", True), "shiftamt": ("shiftamt", True), "add": ("add", True), "to": ("to", True),
+    **{word: ("join", word) for word in ("and", "or", "xor")},
     **{mode: ("mode", mode) for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")},
 }  # fmt: skip  # rows of a table
 
@@ -63,16 +64,16 @@ class Calls:
         """Raise a ValueError if a modifier that only some spellings of a row have stands for no keyword."""
         slots = [slot for pattern in row.patterns for slot in pattern.slots if not slot.is_type]
         chosen = {word for slot in slots if slot.optional or len(slot.words) > 1 for word in slot.words}
-        dropped = sorted(chosen - _KEYWORDS.keys() - {"rn"})
+        dropped = sorted(chosen - KEYWORDS.keys() - {"rn"})
         if dropped:
             raise ValueError(
                 f"row {row.name!r}: the function would not be told of the modifier {dropped[0]!r}: "
-                "make it a keyword in _KEYWORDS of emitters/functions.py, or give it a row of its own"
+                "make it a keyword in KEYWORDS of emitters/functions.py, or give it a row of its own"
             )
 
     def function_for(self, form: Form) -> Callable[..., Any]:
         """Return the function with the keywords of a form."""
-        keywords = dict(_KEYWORDS[modifier] for modifier in form.modifiers if modifier in _KEYWORDS)
+        keywords = dict(KEYWORDS[modifier] for modifier in form.modifiers if modifier in KEYWORDS)
         return partial(self.function, **keywords) if keywords else self.function
 
     def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
@@ -128,33 +129,3 @@ class Rounds(Calls):
         w.bind("canonical_f32", canonical_f32)
         result = self.template.format(*(expression for expression, _ in values))
         w.write(i.operands[0], f"canonical_f32({result})", "f4", False)
-
-
-class CallsWithCarry(Calls):
-    """Emit a call of a function that takes the carry flag last, or returns it behind the result, or both.
-
-    A subtraction leaves the flag as the carry of ``a + ~b + 1``, set when there was no borrow: the code that NVVM makes
-    of 128-bit division reads it so with ``addc``. `borrows` inverts the flag for a function that counts borrows.
-    """
-
-    def __init__(self, function: Callable[..., Any], *, borrows: bool = False) -> None:
-        super().__init__(function)
-        self.borrows = borrows
-
-    def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
-        """Write the call."""
-        values = operands(w, i, form)
-        slot = w.code.slot("%CC")
-        inverted = "~" if self.borrows else ""
-        if form.row.reads_carry:
-            values.append((f"{inverted}{w.read(slot, '?')}", w.uniform[slot]))
-        if not form.writes_carry:
-            self.write(w, i, form, values)
-            return
-        name = "f_" + form.opcode.replace(".", "_")
-        expression, uniform = call(w, name, self.function_for(form), values)
-        pair = w.temporary()
-        w.emit(f"{pair} = {expression}")
-        w.write(i.operands[0], f"{pair}[0]", dtype_of(form.type), uniform)
-        w.write_slot(slot, f"{inverted}{pair}[1]", "?", uniform)
-        w.emit(f"{pair} = None")

@@ -1,4 +1,4 @@
-"""Write moves, packing, selections, and conversions of addresses between state spaces."""
+"""Write moves and packing, and what asks which block of a cluster an address belongs to."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...operations.floats.exact import flush_f32
 from ...syntax.instructions import Instruction, Vector
 from ...syntax.types import dtype_of
-from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ..forms import Form
 from ..writer import Writer
-from .functions import call
-
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 
 
 def mov(w: Writer, i: Instruction, form: Form) -> None:
@@ -97,27 +92,6 @@ def _pack(w: Writer, destination: Any, source: Vector, ptx_type: str) -> None:
     w.write(destination, " | ".join(terms), wide, uniform)
 
 
-def cvta(w: Writer, i: Instruction, form: Form) -> None:
-    """Write the conversion of an address to or from a generic one."""
-    dtype = dtype_of(form.type)
-    window = _WINDOWS.get(form.space)
-    expression, uniform = w.value(i.operands[1], form.type)
-    if window is not None:
-        sign = "-" if "to" in form.words else "+"
-        expression = f"{expression} {sign} {w.constant(np.array(window, dtype)[()])}"
-    w.write(i.operands[0], expression, dtype, uniform)
-
-
-def isspacep(w: Writer, i: Instruction, form: Form) -> None:
-    """Write the question whether a generic address lies in a state space."""
-    expression, uniform = w.value(i.operands[1], "u64")
-    if form.space in _WINDOWS:
-        low = w.constant(np.uint64(_WINDOWS[form.space]))
-        w.write(i.operands[0], f"({expression} - {low}) < {w.constant(np.uint64(WINDOW_BYTES))}", "?", uniform)
-    else:
-        w.write(i.operands[0], f"{expression} < {w.constant(np.uint64(SHARED_WINDOW))}", "?", uniform)
-
-
 def mapa(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``mapa{.shared::cluster}.type d, a, rank``."""
     address, same = w.value(i.operands[1], form.type)
@@ -130,26 +104,3 @@ def getctarank(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``getctarank{.shared::cluster}.type d, a``."""
     address, _ = w.value(i.operands[1], form.type)
     w.write(i.operands[0], f"np.broadcast_to(g.chunk.memory.rank_of(g, {address}), g.n)", "u4", False)
-
-
-def selp(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a selection by a predicate."""
-    dtype = dtype_of(form.type)
-    (a, a_same), (b, b_same) = w.value(i.operands[1], form.type), w.value(i.operands[2], form.type)
-    p, p_same = w.value(i.operands[3], "pred")
-    if p_same and a_same and b_same:
-        w.write(i.operands[0], f"{a} if {p} else {b}", dtype, True)
-    else:
-        w.write(i.operands[0], f"np.where({p}, {a}, {b})", dtype, False)
-
-
-def slct(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a selection by the sign of a number."""
-    ptx_type, chooser = form.types
-    (a, a_same), (b, b_same) = w.value(i.operands[1], ptx_type), w.value(i.operands[2], ptx_type)
-    c, c_same = w.value(i.operands[3], chooser)
-    if "ftz" in form.words:
-        c, _ = call(w, "flush_f32", flush_f32, [(c, c_same)])
-    same = a_same and b_same and c_same
-    chosen = f"({a} if {c} >= 0 else {b})" if same else f"np.where({c} >= 0, {a}, {b})"
-    w.write(i.operands[0], chosen, dtype_of(ptx_type), same)

@@ -49,16 +49,16 @@ def divide(e: Emitter, i: Instruction, form: Form) -> None:
         _finish(e, i, form, floats.divide(b, x, y, rounding_of(form), ftz))
         return
     if ftz:
-        x, y = floats.flush_result(b, x), floats.flush_result(b, y)
+        x, y = b.flush_result(x), b.flush_result(y)
     result = b.fdiv(x, y)
     if "approx" in form.words:
         # By way of the reciprocal, which is lost for divisors above 2**126.
         size = floats.magnitude(b, y)
         lost = b.and_(b.floats("ogt", size, b.const(F32, 0x7E800000)), b.floats("olt", size, b.const(F32, 0x7F800000)))
         infinite = b.floats("oeq", floats.magnitude(b, x), b.const(F32, 0x7F800000))
-        zero = b.select(infinite, b.const(F32, floats.NAN32), floats.signed_zero(b, result))
+        zero = b.select(infinite, b.const(F32, floats.NAN32), b.signed_zero(result))
         result = b.select(lost, zero, result)
-    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
+    _finish(e, i, form, b.flush_result(result) if ftz else result)
 
 
 def root(e: Emitter, i: Instruction, form: Form) -> None:
@@ -80,8 +80,8 @@ def reciprocal(e: Emitter, i: Instruction, form: Form) -> None:
     if "approx" not in form.words:
         _finish(e, i, form, floats.divide(b, one, x, rounding_of(form), ftz))
         return
-    result = b.fdiv(one, floats.flush_result(b, x) if ftz else x)
-    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
+    result = b.fdiv(one, b.flush_result(x) if ftz else x)
+    _finish(e, i, form, b.flush_result(result) if ftz else result)
 
 
 def reciprocal_root(e: Emitter, i: Instruction, form: Form) -> None:
@@ -96,9 +96,9 @@ def reciprocal_root(e: Emitter, i: Instruction, form: Form) -> None:
             result = b.fdiv(one, b.intrinsic("sqrt", x))
             e.write(i.operands[0], floats.canonical64(b, result, x), "f64")
         return
-    wide = floats.wide(b, floats.flush_result(b, x) if ftz else x)
+    wide = floats.wide(b, b.flush_result(x) if ftz else x)
     result = b.fptrunc(b.fdiv(one, b.intrinsic("sqrt", wide)), vector(F32))
-    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
+    _finish(e, i, form, b.flush_result(result) if ftz else result)
 
 
 def _high_word(b: Builder, x: Value) -> Value:
@@ -109,7 +109,7 @@ def _high_word(b: Builder, x: Value) -> Value:
 
 def _flush64(b: Builder, value: Value) -> Value:
     tiny = b.compare("==", b.and_(b.as_integer(value), b.const(I64, 0x7FF << 52)), 0)
-    return b.select(tiny, floats.signed_zero(b, value), value)
+    return b.select(tiny, b.signed_zero(value), value)
 
 
 def _only_high_word(b: Builder, result: Value) -> Value:
@@ -126,10 +126,10 @@ def approximate(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``sin``, ``cos``, ``ex2``, ``lg2`` and ``tanh`` by the C library's functions of double precision."""
     b, ftz = e.b, "ftz" in form.words
     (x,) = _sources(e, i, form)
-    wide = floats.wide(b, floats.flush_result(b, x) if ftz else x)
+    wide = floats.wide(b, b.flush_result(x) if ftz else x)
     name = {"ex2": "exp2", "lg2": "log2"}.get(form.row.name, form.row.name)
     result = b.fptrunc(e.call(f"math.{name}", vector(F64), wide), vector(F32))
-    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
+    _finish(e, i, form, b.flush_result(result) if ftz else result)
 
 
 def sign(e: Emitter, i: Instruction, form: Form) -> None:
@@ -140,7 +140,7 @@ def sign(e: Emitter, i: Instruction, form: Form) -> None:
     top = b.like(bits, 1 << bits.type.element.width - 1)
     changed = b.xor(bits, top) if form.row.name == "neg" else b.and_(bits, b.not_(top))
     result = b.as_type(changed, x.type.element)
-    e.write(i.operands[0], floats.flush(b, result) if "ftz" in form.words else result, form.type)
+    e.write(i.operands[0], b.flush(result) if "ftz" in form.words else result, form.type)
 
 
 def extreme(e: Emitter, i: Instruction, form: Form) -> None:

@@ -1,4 +1,4 @@
-"""Conversions between integers and floats (``cvt``)."""
+"""Conversions to and from floats (``cvt``)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.forms import Form
+from ...instructions.conversions import range_of
 from ...syntax.instructions import Instruction
-from ...syntax.types import type_size
 from ..errors import NotNative
 from ..vectors import F32, F64, I32, I64, Builder, vector
 from . import floats, halves
-from .integers import convert_packed
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
@@ -25,13 +24,8 @@ _INTEGRAL = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 def convert(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``cvt``."""
-    if "pack" in form.words:
-        convert_packed(e, i, form)
-        return
     to, source = form.types[0], form.types[1]
-    if to in _INTEGERS and source in _INTEGERS:
-        _between_integers(e, i, form, to, source)
-    elif to in _INTEGERS:
+    if to in _INTEGERS:
         _to_integer(e, i, form, to, source)
     elif to in ("f16x2", "bf16x2") and source == "f32":
         _to_pair(e, i, form, to)
@@ -39,24 +33,6 @@ def convert(e: Emitter, i: Instruction, form: Form) -> None:
         _to_float(e, i, form, to, source)
     else:
         raise NotNative(f"cvt to {to} from {source}")
-
-
-def _between_integers(e: Emitter, i: Instruction, form: Form, to: str, source: str) -> None:
-    b = e.b
-    value = e.value(i.operands[1], source)
-    signed = source[0] == "s"
-    if "sat" in form.words:
-        low, high = (
-            max(x, y) if place == 0 else min(x, y)
-            for place, (x, y) in enumerate(zip(_range(source), _range(to), strict=True))
-        )
-        value = b.greatest(b.least(value, _number(b, value, high), signed), _number(b, value, low), signed)
-    e.write(i.operands[0], b.resized(value, ir.IntType(8 * type_size(to)), signed), to)
-
-
-def _range(kind: str) -> tuple[int, int]:
-    bits = int(kind[1:])
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
 
 
 def _number(b: Builder, value: Value, number: int) -> Value:
@@ -68,7 +44,7 @@ def _float_source(e: Emitter, i: Instruction, form: Form, source: str) -> Value:
     value = e.value(i.operands[1], source)
     if source in _HALVES:
         return halves.widen(e.b, value, source)
-    return floats.flush(e.b, value) if source == "f32" and "ftz" in form.words else value
+    return e.b.flush(value) if source == "f32" and "ftz" in form.words else value
 
 
 def _to_integer(e: Emitter, i: Instruction, form: Form, to: str, source: str) -> None:
@@ -78,7 +54,7 @@ def _to_integer(e: Emitter, i: Instruction, form: Form, to: str, source: str) ->
     rounding = next(word for word in form.modifiers if word in _INTEGRAL)
     whole = b.intrinsic(_INTEGRAL[rounding], x)
     bits, signed = int(to[1:]), to[0] == "s"
-    low, high = _range(to)
+    low, high = range_of(to)
     element = x.type.element
     floor, bound = _power(b, element, low), _power(b, element, high + 1)
     below, above = b.floats("olt", whole, floor), b.floats("oge", whole, bound)
@@ -131,7 +107,7 @@ def _to_float(e: Emitter, i: Instruction, form: Form, to: str, source: str) -> N
         if not single:
             x = floats.rounded(b, x, None, rounding, "ftz" in words)
         elif "ftz" in words:
-            x = floats.flush(b, x)
+            x = b.flush(x)
         _finish_float(e, i, form, to, x)
     elif source == "f64":
         _finish_float(e, i, form, to, x)

@@ -48,18 +48,6 @@ def magnitude(b: Builder, x: Value) -> Value:
     return b.as_type(b.and_(bits, b.like(bits, mask)), x.type.element)
 
 
-def signed_zero(b: Builder, x: Value) -> Value:
-    """Return zeros with the signs of numbers."""
-    bits = b.as_integer(x)
-    return b.as_type(b.and_(bits, b.like(bits, 1 << bits.type.element.width - 1)), x.type.element)
-
-
-def flush(b: Builder, x: Value) -> Value:
-    """Return single-precision numbers with subnormal ones as zeros of their sign."""
-    exponent = b.and_(b.as_integer(x), b.const(I32, _EXPONENT32))
-    return b.select(b.compare("==", exponent, 0), signed_zero(b, x), x)
-
-
 def wide(b: Builder, x: Value) -> Value:
     """Return single-precision numbers in double precision."""
     return b.fpext(x, vector(F64))
@@ -136,17 +124,12 @@ def rounded(b: Builder, high: Value, low: Value | None, rounding: str, ftz: bool
     scaled = narrow(b, b.fmul(high, up), None if low is None else b.fmul(low, up), rounding)
     tiny = b.floats("olt", magnitude(b, scaled), b.const(F32, _LEAST_UP32))
     small = b.floats("ole", magnitude(b, result), b.const(F32, _LEAST32))
-    return b.select(b.and_(tiny, small), signed_zero(b, result), result)
-
-
-def flush_result(b: Builder, x: Value) -> Value:
-    """Return what arithmetic gave, flushed if the processor hasn't done it."""
-    return x if b.flushes else flush(b, x)
+    return b.select(b.and_(tiny, small), b.signed_zero(result), result)
 
 
 def _flushed(b: Builder, ftz: bool, *operands: Value) -> tuple[Value, ...]:
     """Return operands of arithmetic, flushed if the processor doesn't do it."""
-    return tuple(flush(b, x) for x in operands) if ftz and not b.flushes else operands
+    return tuple(b.flush(x) for x in operands) if ftz and not b.flushes else operands
 
 
 def _zero_of_sum(b: Builder, result: Value, total: Value, signs: Value, rounding: str) -> Value:
@@ -174,7 +157,7 @@ def add(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False)
         high, low = two_sum(b, wide(b, x), wide(b, y))
         signs = b.or_(_negative(b, x), _negative(b, y))
         result = _zero_of_sum(b, narrow(b, high, low, rounding), high, signs, rounding)
-    return flush_result(b, result) if ftz else result
+    return b.flush_result(result) if ftz else result
 
 
 def subtract(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False) -> Value:
@@ -205,7 +188,7 @@ def multiply(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = F
 
 def _unless_tiny(b: Builder, scaled: Value, result: Value) -> Value:
     tiny = b.floats("olt", magnitude(b, scaled), b.const(F32, _LEAST_UP32))
-    return b.select(tiny, signed_zero(b, result), result)
+    return b.select(tiny, b.signed_zero(result), result)
 
 
 def fma(b: Builder, x: Value, y: Value, z: Value, rounding: str = "rn", ftz: bool = False) -> Value:
@@ -260,7 +243,7 @@ def extreme(
     """Return the smaller or larger operands: -0 is below +0, and a NaN loses unless `nan` asks that it win."""
     element = x.type.element
     if ftz:
-        x, y = flush(b, x), flush(b, y)
+        x, y = b.flush(x), b.flush(y)
     signs = b.xor(b.as_integer(x), b.as_integer(y))
     if xorsign:
         x, y = magnitude(b, x), magnitude(b, y)

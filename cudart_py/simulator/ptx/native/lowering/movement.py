@@ -1,4 +1,4 @@
-"""Moves, packing, selections, and conversions of addresses between state spaces."""
+"""Moves and packing, and what changes no registers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from llvmlite import ir
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction, Vector
 from ...syntax.types import type_size
-from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ..errors import NotNative
 from ..layout import Context
-from ..vectors import F32, I32, I64, follows_from_constants, lane_type, vector
-from .floats import flush
+from ..vectors import I32, I64, lane_type, vector
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
-
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 
 
 def mov(e: Emitter, i: Instruction, form: Form) -> None:
@@ -54,49 +50,6 @@ def mov(e: Emitter, i: Instruction, form: Form) -> None:
     e.write(destination, e.value(source, form.type), form.type)
 
 
-def cvta(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write the conversion of an address to or from a generic one."""
-    b = e.b
-    value = e.value(i.operands[1], form.type)
-    window = _WINDOWS.get(form.space)
-    if window is not None:
-        value = (b.sub if "to" in form.words else b.add)(value, b.const(I64, window))
-    e.write(i.operands[0], value, form.type)
-
-
-def isspacep(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write the question whether a generic address lies in a state space."""
-    b = e.b
-    value = e.value(i.operands[1], "u64")
-    if form.space in _WINDOWS:
-        inside = b.compare("<", b.sub(value, b.const(I64, _WINDOWS[form.space])), WINDOW_BYTES)
-    else:
-        inside = b.compare("<", value, SHARED_WINDOW)
-    e.write(i.operands[0], inside, "pred")
-
-
-def selp(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a selection by a predicate."""
-    b = e.b
-    x, y = (e.value(operand, form.type) for operand in i.operands[1:3])
-    if b.flushes and not any(map(follows_from_constants, (x, y))) and type_size(form.type) == type_size("f32"):
-        # A comparison and a selection of the same operands become one instruction, which would flush the result.
-        x = b.hidden(x)
-    e.write(i.operands[0], b.select(e.value(i.operands[3], "pred"), x, y), form.type)
-
-
-def slct(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a selection by the sign of a number."""
-    b = e.b
-    kind, chooser = form.types
-    x, y = (e.value(operand, kind) for operand in i.operands[1:3])
-    by = e.value(i.operands[3], chooser)
-    if "ftz" in form.words:
-        by = flush(b, by)
-    chosen = b.floats("oge", by, b.const(F32, 0)) if chooser == "f32" else b.compare(">=", by, 0, True)
-    e.write(i.operands[0], b.select(chosen, x, y), kind)
-
-
 def map_address(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``mapa``, which changes nothing in a launch without clusters."""
     e.write(i.operands[0], e.value(i.operands[1], form.type), form.type)
@@ -127,7 +80,7 @@ def fence(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 LOWERINGS: dict[str, Any] = {
-    "mov": mov, "cvta": cvta, "isspacep": isspacep, "selp": selp, "slct": slct, "mapa": map_address,
+    "mov": mov, "mapa": map_address,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
     "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
     "setmaxnreg": nothing,

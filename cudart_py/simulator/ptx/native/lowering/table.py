@@ -6,17 +6,22 @@ The table of opcodes has all facts about an instruction. Here stands only which 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
+from ...syntax.instructions import Instruction
 from ..errors import NotNative
-from . import arithmetic, bits, comparisons, conversions, halves, integers, memory, movement, system, warps
+from . import arithmetic, conversions, halves, memory, movement, system, warps
+
+if TYPE_CHECKING:
+    from ..writing.emitter import Emitter
 
 _FLOATS = ("f32", "f64")
 _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 _ANY: dict[str, Any] = {
-    **bits.LOWERINGS, **comparisons.LOWERINGS, **conversions.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS,
-    **system.LOWERINGS, **warps.LOWERINGS,
+    **conversions.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 
@@ -24,12 +29,18 @@ def lowering(form: Form) -> Callable[..., None]:
     """Return the function that writes instructions of a form; raise NotNative where there is none."""
     if "mbarrier::complete_tx::bytes" in form.words:
         raise NotNative("barriers in memory")
+    if isinstance(form.row.emit, Lowers):
+        return partial(_lower, form.row.emit)
     name = form.row.name
     found = _ANY.get(name)
-    if found is None:
-        kind = form.types[-1] if form.types else ""
-        table = arithmetic if kind in _FLOATS else halves if kind in _HALVES else integers
-        found = table.LOWERINGS.get(name)
+    if found is None and form.types and form.types[-1] in (*_FLOATS, *_HALVES):
+        found = (arithmetic if form.types[-1] in _FLOATS else halves).LOWERINGS.get(name)
     if found is None:
         raise NotNative(form.opcode)
     return found  # type: ignore[no-any-return]  # because the tables hold any
+
+
+def _lower(lowers: Lowers, e: Emitter, i: Instruction, form: Form) -> None:
+    """Write an instruction that both engines lower in the same way."""
+    for register, value in lowers.lower(e.b, i, form, partial(e.value, loose=lowers.loose)):
+        e.write(register, value.raw, value.type)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from llvmlite import ir
 
 from ...syntax import special_names
@@ -14,7 +13,7 @@ from ...windows import RESERVED_SHARED
 from ..errors import NotNative
 from ..layout import LANES, Context, Head
 from ..lowering.floats import canonical32
-from ..vectors import F32, I1, I32, I64, Builder, integer_like, lane_type, vector
+from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
     from ...compiling.forms import Form
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 Value = Any
 
+_NAMES = {I1: "pred", F32: "f32", F64: "f64"}
 # The special registers that the machine code finds out for each lane, warp or block.
 _LANE_MASKS: dict[str, Callable[[int], int]] = {
     "eq": lambda lane: 1 << lane,
@@ -116,7 +116,7 @@ class Emitter:
                 return b.not_(found)
             return self.viewed(found, element)
         if isinstance(operand, Immediate):
-            return b.const(element, _literal(operand, element))
+            return b.const(element, operand.bits_as(_NAMES.get(element) or f"b{element.width}"))
         if isinstance(operand, Symbol):
             return self._symbol(operand, element)
         raise NotNative("an operand of another form")
@@ -253,19 +253,3 @@ class Emitter:
         """Record an access of `size` bytes for an observer, just before it happens; `mask` as for `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
-
-
-def _literal(operand: Immediate, element: ir.Type) -> int:
-    """Return the bits of a literal as an element, as integers or floats of its width."""
-    width: int = integer_like(element).width
-    is_float = not isinstance(element, ir.IntType)
-    if element == I1:
-        return int(bool(operand.value))
-    if operand.float_bits:
-        bits = np.array(operand.value, f"u{operand.float_bits // 8}")
-        if is_float:
-            return int(bits.view(f"f{operand.float_bits // 8}").astype(f"f{width // 8}").view(f"u{width // 8}"))
-        return int(bits) & (1 << width) - 1
-    if is_float:
-        return int(np.array(float(operand.value), f"f{width // 8}").view(f"u{width // 8}"))
-    return operand.value & (1 << width) - 1

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .comparisons import RELATIONS
 from .exact import NAN_F16, two_sum
 from .formats import (
     narrow,
@@ -156,11 +155,6 @@ def tanh(kind: str, a: Array) -> Array:
     return narrow(np.tanh(_wide(a, kind, False)), None, kind)
 
 
-def compare(relation: str, kind: str, a: Array, b: Array, *, ftz: bool = False) -> Array:
-    """Return where a relation of PTX, such as "lt", holds (``setp``, ``set``)."""
-    return RELATIONS[relation](_single(a, kind, ftz), _single(b, kind, ftz))
-
-
 def halves(a: Array) -> tuple[Array, Array]:
     """Cut pairs (uint32) into their lower and upper halves (uint16)."""
     return a.astype(np.uint16), (a >> 16).astype(np.uint16)
@@ -179,9 +173,3 @@ def paired(function: Callable[..., Array]) -> Callable[..., Array]:
         return pair(function(*lower, **modifiers), function(*upper, **modifiers))
 
     return on_pairs
-
-
-def compare_pairs(relation: str, kind: str, a: Array, b: Array, *, ftz: bool = False) -> tuple[Array, Array]:
-    """Compare both halves of pairs: the booleans of the lower and of the upper ones (``setp.f16x2``)."""
-    (a_low, a_high), (b_low, b_high) = halves(a), halves(b)
-    return compare(relation, kind, a_low, b_low, ftz=ftz), compare(relation, kind, a_high, b_high, ftz=ftz)

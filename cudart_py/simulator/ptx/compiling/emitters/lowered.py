@@ -1,0 +1,103 @@
+"""Instructions that both engines write by one lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from ...instructions.comparisons import RELATIONS
+from ...instructions.values import Builder, Raw, Value, value_type
+from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from ..expressions import Expressions
+from ..forms import SPACES, Form, Row
+from ..writer import Writer
+from .functions import KEYWORDS
+
+# The carry flag is a predicate that no program declares.
+_CARRY = Register("%CC")
+# What a lowering can be told of the spelling, before the operands.
+_TOLD: dict[str, Callable[[Form], str]] = {
+    "relation": lambda form: form.words[0],
+    "kind": lambda form: form.type,
+    "to": lambda form: form.types[0],
+    "space": lambda form: form.space,
+}
+_TOLD_WORDS = {"relation": RELATIONS, "space": SPACES}
+
+
+class Lowers:
+    """Emit an opcode by its lowering, for either engine.
+
+    The lowering takes the facts of the spelling that `told` names, the operands in the types that the row gives them
+    (a literal is an int), and the modifiers as keywords; it returns the result, or the results. `loose` says that it
+    accepts single precision whose NaNs have any pattern.
+    """
+
+    def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:
+        self.lowering = lowering
+        self.loose = loose
+        self.told = told
+
+    def check(self, row: Row) -> None:
+        """Raise a ValueError if a modifier that only some spellings of a row have stands for no keyword."""
+        slots = [slot for pattern in row.patterns for slot in pattern.slots if not slot.is_type]
+        chosen = {word for slot in slots for word in slot.words} - fixed_words(row)
+        chosen -= {word for name in self.told for word in _TOLD_WORDS.get(name, ())}
+        dropped = sorted(chosen - KEYWORDS.keys() - {"rn"})
+        if dropped:
+            raise ValueError(
+                f"row {row.name!r}: the lowering would not be told of the modifier {dropped[0]!r}: "
+                "make it a keyword in KEYWORDS of emitters/functions.py, or give it a row of its own"
+            )
+
+    def lower(
+        self, builder: Builder, i: Instruction, form: Form, read: Callable[[Operand, str], Raw]
+    ) -> list[tuple[Operand, Value]]:
+        """Return the registers that an instruction writes, and their values; `read` returns operands of a type."""
+        told, types, keywords = _plan(self, form)
+        operands: list[Value | int] = []
+        for operand, type in zip(i.operands[1:], types, strict=False):
+            if type is None:
+                assert isinstance(operand, Immediate)
+                operands.append(operand.value)
+            elif isinstance(operand, Immediate):
+                operands.append(Value(builder, value_type(type), known=operand.bits_as(type)))
+            else:
+                operands.append(Value(builder, value_type(type), read(operand, type)))
+        if form.row.reads_carry:
+            operands.append(Value(builder, "pred", read(_CARRY, "pred")))
+        found = self.lowering(*told, *operands, **keywords)
+        results = found if isinstance(found, tuple) else (found,)
+        first = i.operands[0]
+        written = first.items if isinstance(first, Vector) else (first,)
+        if form.writes_carry:
+            written = (*written, _CARRY)
+        # A comparison gives an opposite that isn't always asked for.
+        return list(zip(written, results, strict=False))
+
+    def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
+        """Write NumPy expressions."""
+        builder = Expressions(w)
+        builder.assign(self.lower(builder, i, form, builder.operand))
+
+
+def fixed_words(row: Row) -> frozenset[str]:
+    """Return the modifiers that all spellings of a row have: they choose its function and are no keywords."""
+    each = [
+        {word for slot in pattern.slots if not slot.optional and len(slot.words) == 1 for word in slot.words}
+        for pattern in row.patterns
+    ]
+    return frozenset(set.intersection(*each))
+
+
+@lru_cache(maxsize=4096)
+def _plan(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
+    """Return what a lowering is told of a spelling, the types of its operands (None for a literal), and keywords."""
+    told = tuple(_TOLD[name](form) for name in lowers.told)
+    types = tuple(
+        None if pattern[0] == "#" else "u64" if pattern == "A" else form.type_of(pattern)
+        for pattern in form.operands[1:]
+    )
+    fixed = fixed_words(form.row)
+    return told, types, dict(KEYWORDS[word] for word in form.modifiers if word in KEYWORDS and word not in fixed)

@@ -1,0 +1,1 @@
+"""The meaning of PTX instructions, grouped as in the manual: one lowering per opcode serves both engines."""

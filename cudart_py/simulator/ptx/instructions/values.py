@@ -1,0 +1,299 @@
+"""The values that lowerings compute with, and the primitives that an engine builds them of."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+# What a builder makes: a vector of LLVM, or an expression of NumPy.
+Raw = Any
+
+_FOLDS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "and_": operator.and_, "or_": operator.or_, "xor": operator.xor, "least": min, "greatest": max,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip  # rows of a table
+_UNTYPED = {"b": "u", "f16": "u16", "bf16": "u16", "f16x2": "u32", "bf16x2": "u32", "u16x2": "u32", "s16x2": "s32"}
+
+
+class Builder(Protocol):
+    """The primitives that an engine implements.
+
+    Each primitive takes one raw value per operand and returns one for the same lanes. Types are the PTX types that
+    `Value` has. Integers are patterns of bits: where the sign matters, `signed` says how to read them.
+    """
+
+    def constant(self, type: str, bits: int) -> Raw:
+        """Return the same bits for all lanes."""
+
+    def add(self, x: Raw, y: Raw) -> Raw:
+        """Return wrapped sums of integers."""
+
+    def sub(self, x: Raw, y: Raw) -> Raw:
+        """Return wrapped differences of integers."""
+
+    def mul(self, x: Raw, y: Raw) -> Raw:
+        """Return the low halves of products of integers."""
+
+    def fmul(self, x: Raw, y: Raw) -> Raw:
+        """Return products of floats, rounded to nearest."""
+
+    def wide_product(self, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Return whole products of integers of at most 32 bits, in twice the width."""
+
+    def high_product(self, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Return the upper halves of products of 64-bit integers."""
+
+    def quotient(self, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Return quotients rounded toward zero; any value where the divisor is 0."""
+
+    def and_(self, x: Raw, y: Raw) -> Raw:
+        """Return the bits that both have."""
+
+    def or_(self, x: Raw, y: Raw) -> Raw:
+        """Return the bits that either has."""
+
+    def xor(self, x: Raw, y: Raw) -> Raw:
+        """Return the bits that one has."""
+
+    def not_(self, x: Raw) -> Raw:
+        """Return the opposite bits."""
+
+    def shift_left(self, x: Raw, by: Raw) -> Raw:
+        """Shift left by amounts of the same width, read without a sign; the width or more leaves zero."""
+
+    def shift_right(self, x: Raw, by: Raw, signed: bool) -> Raw:
+        """Shift right by amounts of the same width, read without a sign; the width or more leaves zero or the sign."""
+
+    def compare(self, relation: str, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Compare integers; `relation` is Python's operator."""
+
+    def floats(self, relation: str, x: Raw, y: Raw) -> Raw:
+        """Compare floats; `relation` has LLVM's names, such as ``olt`` and ``uno``."""
+
+    def least(self, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Return the lesser integers."""
+
+    def greatest(self, x: Raw, y: Raw, signed: bool) -> Raw:
+        """Return the greater integers."""
+
+    def choose(self, truth: Raw, x: Raw, y: Raw) -> Raw:
+        """Return the values of `x` where a predicate holds, and of `y` elsewhere."""
+
+    def resize(self, x: Raw, type: str, signed: bool) -> Raw:
+        """Cut integers or predicates to another width, or extend them by zeros or the sign."""
+
+    def reinterpret(self, x: Raw, type: str) -> Raw:
+        """Return the same bits as another type of the same width, one of the two a float."""
+
+    def flushed(self, *values: Raw) -> list[Raw]:
+        """Return operands of a comparison in single precision, with subnormal numbers as zeros."""
+
+    def count_ones(self, x: Raw) -> Raw:
+        """Return the number of ones, as u32."""
+
+    def count_leading_zeros(self, x: Raw) -> Raw:
+        """Return the number of zeros above the highest one of 32 or 64 bits, as u32."""
+
+    def reverse_bits(self, x: Raw) -> Raw:
+        """Return the bits in the opposite order."""
+
+
+def value_type(ptx_type: str) -> str:
+    """Return the type by which a value of a PTX type is read: bits and packed integers are integers."""
+    if ptx_type in _UNTYPED:
+        return _UNTYPED[ptx_type]
+    return _UNTYPED.get(ptx_type[0], ptx_type[0]) + ptx_type[1:]
+
+
+class Value:
+    """One number or predicate per lane, with operators that follow its type as those of NumPy's arrays do.
+
+    `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int is an operand that is the same for all lanes.
+    Integers wrap. Shifts, comparisons, extremes and conversions read the sign that the type says. A constant is
+    computed with while the instruction is written: its bits are `known`.
+    """
+
+    __slots__ = ("_raw", "builder", "known", "type")
+
+    def __init__(self, builder: Builder, type: str, raw: Raw = None, known: int | None = None) -> None:
+        self.builder = builder
+        self.type = type
+        self.known = known
+        self._raw = raw
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value differs between lanes: choose with where()")
+
+    @property
+    def raw(self) -> Raw:
+        """Return what the builder has made."""
+        if self._raw is None:
+            assert self.known is not None
+            self._raw = self.builder.constant(self.type, self.known)
+        return self._raw
+
+    @property
+    def width(self) -> int:
+        """Return the number of bits."""
+        return 1 if self.type == "pred" else int(self.type[1:])
+
+    @property
+    def signed(self) -> bool:
+        """Return whether the type has a sign."""
+        return self.type[0] == "s"
+
+    def like(self, number: int) -> Value:
+        """Return a number as a constant of the same type."""
+        return Value(self.builder, self.type, known=number & (1 << self.width) - 1)
+
+    def of(self, raw: Raw, type: str | None = None) -> Value:
+        """Return what the builder has made as a value, of the same type unless another is given."""
+        return Value(self.builder, type or self.type, raw)
+
+    # --- types
+
+    def read_as(self, type: str) -> Value:
+        """Return the same bits as a type of the same width."""
+        if "f" in (self.type[0], type[0]) and self.type != type and self.known is None:
+            return self.of(self.builder.reinterpret(self.raw, type), type)
+        return Value(self.builder, type, self._raw if "f" not in (self.type[0], type[0]) else None, self.known)
+
+    def to(self, type: str) -> Value:
+        """Return integers or predicates cut to another type, or extended by zeros or the sign."""
+        result = Value(self.builder, type)
+        if self.known is not None:
+            result.known = self._number(self.known) & (1 << result.width) - 1
+        elif result.width == self.width:
+            result._raw = self.raw
+        else:
+            result._raw = self.builder.resize(self.raw, type, self.signed)
+        return result
+
+    def _number(self, bits: int) -> int:
+        return bits - (1 << self.width) if self.signed and bits >> self.width - 1 else bits
+
+    # --- arithmetic
+
+    def _other(self, other: Value | int) -> Value:
+        return other if isinstance(other, Value) else self.like(other)
+
+    def _apply(self, name: str, other: Value | int, *, type: str | None = None, signed: bool | None = None) -> Value:
+        """Apply a primitive of two operands, or compute with constants; `signed` is for primitives that are told."""
+        y = self._other(other)
+        if self.known is not None and y.known is not None:
+            x = self if not signed or self.signed else self.read_as("s" + self.type[1:])
+            result = Value(self.builder, type or self.type)
+            result.known = int(_FOLDS[name](x._number(self.known), x._number(y.known))) & (1 << result.width) - 1
+            return result
+        arguments = (self.raw, y.raw) if signed is None else (self.raw, y.raw, signed)
+        if type == "pred":
+            return self.of(self.builder.compare(name, *arguments), type)
+        return self.of(getattr(self.builder, name)(*arguments), type)
+
+    def __add__(self, other: Value | int) -> Value:
+        return self._apply("add", other)
+
+    def __sub__(self, other: Value | int) -> Value:
+        return self._apply("sub", other)
+
+    def __rsub__(self, other: int) -> Value:
+        return self.like(other) - self
+
+    def __neg__(self) -> Value:
+        return 0 - self
+
+    def __mul__(self, other: Value | int) -> Value:
+        if self.type[0] == "f":
+            return self.of(self.builder.fmul(self.raw, self._other(other).raw))
+        return self._apply("mul", other)
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._apply("and_", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._apply("or_", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._apply("xor", other)
+
+    def __invert__(self) -> Value:
+        if self.known is not None:
+            return self.like(~self.known)
+        return self.of(self.builder.not_(self.raw))
+
+    def _amount(self, by: Value | int) -> Value:
+        """Return an amount of a shift in the width of what is shifted; the width stands for all larger ones."""
+        amount = by if isinstance(by, Value) else self.like(min(by, self.width))
+        if amount.width > self.width:
+            amount = minimum(amount.read_as(f"u{amount.width}"), self.width)
+        return amount.read_as(f"u{amount.width}").to(f"u{self.width}")
+
+    def __lshift__(self, by: Value | int) -> Value:
+        amount = self._amount(by)
+        if amount.known == 0:
+            return self
+        if amount.known is not None and (self.known is not None or amount.known >= self.width):
+            return self.like((self.known or 0) << min(amount.known, self.width))
+        return self.of(self.builder.shift_left(self.raw, amount.raw))
+
+    def __rshift__(self, by: Value | int) -> Value:
+        amount = self._amount(by)
+        if amount.known == 0:
+            return self
+        if amount.known is not None and self.known is not None:
+            return self.like(self._number(self.known) >> min(amount.known, self.width))
+        return self.of(self.builder.shift_right(self.raw, amount.raw, self.signed))
+
+    # --- comparisons
+
+    def compare(self, relation: str, other: Value | int) -> Value:
+        """Compare integers by Python's operator."""
+        return self._apply(relation, other, type="pred", signed=self.signed)
+
+    def equals(self, other: Value | int) -> Value:
+        """Return where integers are equal."""
+        return self.compare("==", other)
+
+    def differs(self, other: Value | int) -> Value:
+        """Return where integers differ."""
+        return self.compare("!=", other)
+
+    def __lt__(self, other: Value | int) -> Value:
+        return self.compare("<", other)
+
+    def __le__(self, other: Value | int) -> Value:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Value | int) -> Value:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Value | int) -> Value:
+        return self.compare(">=", other)
+
+
+def where(truth: Value, x: Value, y: Value | int) -> Value:
+    """Return the values of `x` where a predicate holds, and of `y` elsewhere."""
+    other = x.like(y) if isinstance(y, int) else y
+    if truth.known is not None:
+        return x if truth.known else other.read_as(x.type)
+    return x.of(x.builder.choose(truth.raw, x.raw, other.raw))
+
+
+def minimum(x: Value, y: Value | int) -> Value:
+    """Return the lesser integers."""
+    return x._apply("least", y, signed=x.signed)
+
+
+def maximum(x: Value, y: Value | int) -> Value:
+    """Return the greater integers."""
+    return x._apply("greatest", y, signed=x.signed)
+
+
+def wide_product(x: Value, y: Value) -> Value:
+    """Return whole products of integers of at most 32 bits, in the type of twice the width."""
+    wide = f"{x.type[0]}{2 * x.width}"
+    if None not in (x.known, y.known):
+        return x.to(wide) * y.to(wide)
+    return x.of(x.builder.wide_product(x.raw, y.raw, x.signed), wide)
