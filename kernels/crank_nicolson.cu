@@ -12,8 +12,8 @@
 //   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the
 //                          second, so that each half is a tridiagonal system of neighbours again (Abbas-Turki and
 //                          Graillat, 2017)
-//   warp_eliminating       one warp per system: a lane eliminates seven of its eight unknowns in registers, and shuffles
-//                          reduce the remaining 32 rows. No barriers
+//   warp_eliminating       one warp per system: a lane eliminates seven of its eight unknowns in registers, and
+//                          shuffles reduce the remaining 32 rows. No barriers
 //   warp_factored          the same, but everything that depends on the matrix alone is computed before the first step
 //   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right-hand side
 //
@@ -234,8 +234,8 @@ __global__ void permuted_reduction(const Number* in, Number* out, const Matrix<N
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// The rows of a warp in shared memory. Four coefficients of a lane are contiguous, so that one load reads them. The rows
-// of the upper boundary and beyond it say that the unknown equals the right-hand side.
+// The rows of a warp in shared memory. Four coefficients of a lane are contiguous, so that one load reads them. The
+// rows of the upper boundary and beyond it say that the unknown equals the right-hand side.
 template <class Number>
 struct WarpRows {
     struct alignas(4 * sizeof(Number)) Four {
@@ -333,8 +333,8 @@ __global__ void warp_factored(const Number* in, Number* out, const Matrix<Number
 }
 
 // Called after a library has solved `steps` steps, with one thread per node. If there was a step, u is updated from its
-// solution v. Then v is overwritten by the right-hand side of the next step. blockIdx.y is the system; v has no boundary
-// nodes.
+// solution v. Then v is overwritten by the right-hand side of the next step. blockIdx.y is the system; v has no
+// boundary nodes.
 template <class Number>
 __global__ void advance(Number* u, Number* v, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
                         int cells, int steps)

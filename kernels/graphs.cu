@@ -5,7 +5,7 @@
 //
 // The host needs a few microseconds to launch a kernel, however much the kernel has to do. A graph holds many launches
 // that the driver has prepared once, and the host starts them with one call. It saves the device no work: a hundred
-// passes over a large array take as long in a graph as in a hundred launches. Only the loop inside the kernel saves them.
+// passes over a large array take as long in a graph as in a hundred launches. Only the loop in the kernel saves them.
 
 __device__ float cooled(float temperature, float ambient, float part)
 {

@@ -1,5 +1,5 @@
-// A step of the heat plate (heat.cu) on one strip of its rows. Other devices have the rows above and below. A strip keeps
-// a copy of the nearest row of each, its halo, as its first and its last row.
+// A step of the heat plate (heat.cu) on one strip of its rows. Other devices have the rows above and below. A strip
+// keeps a copy of the nearest row of each, its halo, as its first and its last row.
 //
 //   heat_strip   all rows but the halo, which must have arrived before
 //   heat_edges   only the first and the last of these rows, which the neighbours wait for

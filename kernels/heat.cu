@@ -5,10 +5,10 @@
 //   heat_strided     a grid-stride loop over the cells; launched with one thread, with one block, and with many
 //   heat_cells       one thread per cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
 //   heat_unbounded   the same without the test. WRONG on purpose: it reads and writes outside the plate
-//   heat_tiled       a block first loads its tile and a halo one cell wide into shared memory. Where the caches hold the
+//   heat_tiled       a block first loads its tile and a halo of one cell into shared memory. Where the caches hold the
 //                    neighbours anyway, the tile adds more instructions than it saves loads
-//   heat_rows<n>     a thread updates four cells of a row, 16 bytes at a time, and goes down n rows: the row below stays
-//                    in registers, where it becomes the middle row and then the row above
+//   heat_rows<n>     a thread updates four cells of a row, 16 bytes at a time, and goes down n rows. The row below
+//                    stays in registers, where it becomes the middle row and then the row above
 //
 // The sum is symmetric: a plate that equals its mirror image stays that way to the last bit. Two kernels check that:
 //

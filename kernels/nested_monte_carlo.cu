@@ -4,18 +4,18 @@
 //
 //   nested_threads   one thread per start value, which simulates all paths from it, one after another
 //   nested_warps     one warp per start value; its lanes share the paths
-//   nested_blocks    several blocks per start value: x is the start value, and y the block among those of a start value.
+//   nested_blocks    several blocks per start value: x is the start value, y the block among those that share it.
 //                    Launched for one start value after another, it is the way without nesting
 //
 // The most even way wins: each thread has the same number of paths, and there are enough threads for all
-// multiprocessors. The random numbers of a path follow from its index, outer * inner + i, so each way simulates the same
-// paths. The kernels store the sum of the payoffs and of their squares: nested_blocks per block, the others per start
-// value.
+// multiprocessors. The random numbers of a path follow from its index, outer * inner + i, so each way simulates the
+// same paths. The kernels store the sum of the payoffs and of their squares: nested_blocks per block, the others per
+// start value.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"
 
-// The start values low + step * j. A launch prices `count` of them, beginning with index `first`, by `inner` paths each.
+// The start values low + step * j. A launch prices `count` of them, from index `first` on, by `inner` paths each.
 struct Stages {
     float low, step;
     unsigned first, count, inner;

@@ -5,8 +5,8 @@
 //   spin       the same with few blocks, which leave most of the device free for kernels in other streams. With many
 //              steps it takes so long that work which does not wait for it finishes first
 //
-// The kernels do not depend on streams. A launch takes its stream as the fourth value, kernel<<<grid, block, 0, stream>>>,
-// and a copy as its last argument: cudaMemcpyAsync(to, from, bytes, kind, stream).
+// The kernels do not depend on streams. A launch takes its stream as the fourth value, as in
+// kernel<<<grid, block, 0, stream>>>, and a copy as its last argument: cudaMemcpyAsync(to, from, bytes, kind, stream).
 
 __device__ unsigned generated(unsigned x, unsigned a, unsigned c, int steps)
 {

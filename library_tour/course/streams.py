@@ -328,12 +328,12 @@ def ordered_rows() -> list[Row]:
 
 
 def non_blocking() -> str:
-    """Read in the legacy default stream what a stream writes that does not synchronise with it."""
+    """Write in a non-blocking stream, and read in the legacy default stream."""
     return unordered(cuda.Stream(non_blocking=True), cuda.legacy_default)
 
 
 def per_thread_default() -> str:
-    """Read in the per-thread default stream, which is like any other stream, what a stream writes."""
+    """Write in an ordinary stream, and read in the per-thread default stream."""
     return unordered(cuda.Stream(), cuda.per_thread_default)
 
 
