@@ -83,9 +83,9 @@ class Lesson:
     measured. `further` are exercises beside the lesson's own.
     """
 
-    why: str = ""
+    why: str
     learn: Sequence[str]
-    idea: str = ""
+    idea: str
     steps: Sequence[Step]
     look_at: Sequence[str]
     exercise: Exercise

@@ -124,14 +124,12 @@ def _list(texts: Sequence[str]) -> Markdown:
 
 
 def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[RenderableType]:
-    if of.why:
-        yield Text("")
-        yield Markdown(of.why)
+    yield Text("")
+    yield Markdown(of.why)
     yield _heading(LEARN)
     yield _list(of.learn)
-    if of.idea:
-        yield _heading(IDEA)
-        yield Markdown(of.idea)
+    yield _heading(IDEA)
+    yield Markdown(of.idea)
     yield _heading(STEPS)
     for at, step in enumerate(of.steps, 1):
         yield Text(f"\n{at}. {step.name}", "bold")

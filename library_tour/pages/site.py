@@ -81,13 +81,11 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     chapter = f"[Chapter {position.number}](../index.md#{anchor(heading)}), {position.chapter.title}"
     yield f"{chapter}: {place.level}, {place.minutes} minutes{after}."
     if of:
-        if of.why:
-            yield links.link(of.why)
+        yield links.link(of.why)
         yield f"## {lesson.LEARN}"
         yield links.link(_list(of.learn))
-        if of.idea:
-            yield f"## {lesson.IDEA}"
-            yield links.link(of.idea)
+        yield f"## {lesson.IDEA}"
+        yield links.link(of.idea)
         yield f"## {lesson.STEPS}"
         yield from _steps(name, of, folder, links)
     yield "## Figures"

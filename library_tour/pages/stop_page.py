@@ -39,11 +39,9 @@ def stop_page(done: Outcome, machine: str, linked: Collection[str]) -> str:
         f"<p>{escape(listing.about(path.position(done.name)))}</p></header><main>"
     ]
     if of:
-        if of.why:
-            parts.append(f"<section>{markdown(links.link(of.why))}</section>")
+        parts.append(f"<section>{markdown(links.link(of.why))}</section>")
         parts.append(_section(lesson.LEARN, _list(of.learn, links)))
-        if of.idea:
-            parts.append(_section(lesson.IDEA, markdown(links.link(of.idea))))
+        parts.append(_section(lesson.IDEA, markdown(links.link(of.idea))))
         # An error may have lost the device that the diagrams' kernels would run on.
         diagrams = () if done.state == "error" else diagrams_of(done.name)
         parts.append(_section(lesson.STEPS, "".join(_steps(done.name, of, diagrams, links))))

@@ -21,11 +21,10 @@ EXERCISES = [exercise for name in NAMES for exercise in lesson.exercises(name)]
 
 
 def texts(of: Lesson) -> list[str]:
-    opening = [text for text in (of.why, of.idea) if text]
     steps = [step.text for step in of.steps]
     exercises = [[each.task, *each.hints, each.answer] for each in (of.exercise, *of.further)]
     ending = [*(text for exercise in exercises for text in exercise), of.course]
-    return [*opening, *of.learn, *steps, *of.look_at, *ending]
+    return [of.why, *of.learn, of.idea, *steps, *of.look_at, *ending]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +60,7 @@ def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
         assert len(of.learn) >= 2, name
         assert of.steps, name
         assert of.look_at, name
+        assert all(1 <= len(exercise.hints) <= 3 for exercise in (of.exercise, *of.further)), name
         for text in texts(of):
             check_text(text)
         for exercise, of_exercise in lesson.exercises(name).items():

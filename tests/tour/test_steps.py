@@ -30,7 +30,7 @@ def test_a_step_may_be_compared_with_another_than_the_one_before():
     made = [Step(name=name, shows=[name], text="") for name in ("copy_plain", "transpose_registers")]
     for compared_with, count in (("copy_plain", 1), ("", 0)):
         last = Step(name="last", shows=["transpose_naive"], text="", compared_with=compared_with)
-        of = Lesson(learn=[], steps=[*made, last], look_at=[], exercise=EXERCISE, course="")
+        of = Lesson(why="", learn=[], idea="", steps=[*made, last], look_at=[], exercise=EXERCISE, course="")
         assert len(marked("transpose", "last", of)) == count
 
 
