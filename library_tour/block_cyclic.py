@@ -60,7 +60,7 @@ Layouts = tuple[BlockCyclic, BlockCyclic, BlockCyclic]
 
 
 class Blocks:
-    """What a worker has of A, B and C = A B, in the memory of its device, and the stream of its product."""
+    """A worker's parts of A, B and C = A B, in the memory of its device, and the stream of its product."""
 
     def __init__(self, device: cuda.Device, number: int, layouts: Layouts) -> None:
         self.device, self.number, self.layouts = device, number, layouts

@@ -1,4 +1,4 @@
-"""What a driver that profiles counts while kernels run, as columns of a stop's table: why, before how fast."""
+"""Counters of a driver that profiles, as columns of a stop's table: they say why a kernel is fast or slow."""
 
 from __future__ import annotations
 

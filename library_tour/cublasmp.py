@@ -27,7 +27,7 @@ class CublasMp:
     """The product of matrices that lie in some layouts, of which this process is a rank; all ranks make it together.
 
     cuBLASMp takes matrices by columns, and ours lie by rows: it is asked for the transposed product of the transposed
-    operands, which are the same memory. Raises CublasMpRefusalError, also when it multiplies.
+    operands, which are the same memory. Raises CublasMpRefusalError, including at the multiplication.
     """
 
     def __init__(self, ranks: Ranks, device: cuda.Device, layouts: Layouts) -> None:

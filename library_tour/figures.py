@@ -1,4 +1,4 @@
-"""What figures have in common: title, the numbers on an axis, the names of a table's rows, and the files."""
+"""Parts that all figures share: the title, the numbers on an axis, the names of a table's rows, and the files."""
 
 from __future__ import annotations
 

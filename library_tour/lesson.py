@@ -1,4 +1,4 @@
-"""What a lesson is: the text that goes with a stop, and an exercise whose answer is checked.
+"""Lessons: the text that goes with a stop, and an exercise whose answer is checked.
 
 A lesson is the object LESSON of `library_tour/lessons/<stop>.py`. The code that an exercise starts from is
 `library_tour/exercises/<stop>.cu`, or `.py` for an exercise in host code, and its solution is the file of the same name
@@ -60,8 +60,8 @@ class Exercise:
 
     `task`, `hints` and `answer`, which explains the solution, are Markdown. There are one to three hints, and each
     gives away more than the one before it. `check` is called with the compiled module of an answer in CUDA C++, or with
-    the imported module of one in Python, always on the simulator. It yields the facts that it has tried. What the
-    answer raises is a fact that does not hold, and so is what the driver warns of. `name` is that of a further
+    the imported module of one in Python, always on the simulator. It yields the facts that it has tried. An
+    exception of the answer is a fact that does not hold, and so is a warning of the driver. `name` is that of a further
     exercise: "easy" or "hard".
     """
 

@@ -1,4 +1,4 @@
-"""What bounds a stop's speed: what this device was measured to reach, or what its clock and widths allow."""
+"""Limits of a stop's speed, as measured on this device or computed from its clock and widths."""
 
 from __future__ import annotations
 

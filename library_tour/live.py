@@ -1,4 +1,4 @@
-"""What a device is doing right now, from NVML (the library behind nvidia-smi)."""
+"""Live readings of a device from NVML, the library that nvidia-smi uses."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class UnreadableProgressError(Exception):
 
 @dataclass
 class Progress:
-    """What a reader has done, by the names of stops and exercises, in the order in which it was done first."""
+    """A reader's progress: the names of stops and exercises, in the order in which they were done first."""
 
     run: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)

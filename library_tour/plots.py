@@ -94,7 +94,7 @@ def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
 def _with_values(picture: Picture) -> Picture | None:
     """Return a picture without the lines and bars that have no values, None where it has no others to tell apart.
 
-    What a check has found to be wrong is not timed, and has none.
+    A variant whose result is wrong is not timed, and has none.
     """
     match picture:
         case Curve():

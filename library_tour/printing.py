@@ -15,7 +15,7 @@ import cudart_py as cuda
 
 
 class _Caught(io.StringIO):
-    """What is printed to Python's standard output, except by rich, whose progress goes on in the terminal."""
+    """Capture Python's standard output, except rich's, whose progress goes on in the terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()

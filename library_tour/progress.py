@@ -1,4 +1,4 @@
-"""How far a tour is: a bar with the time left, by the seconds that each stop took where they were recorded."""
+"""The progress of a tour: a bar with the time left, from the recorded seconds of each stop."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _Left(ProgressColumn):
 
 
 class Steps:
-    """What a tour tells its bar."""
+    """The calls by which a tour tells its bar what it does."""
 
     def __init__(self, progress: Progress, pace: Pace, count: int, *, says_work: bool) -> None:
         self._progress, self._pace, self._says_work = progress, pace, says_work

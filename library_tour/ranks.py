@@ -73,7 +73,7 @@ class Ranks:
 
     @property
     def count(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return int(self.comm.size)
 
     def own_device(self) -> cuda.Device:

@@ -61,7 +61,7 @@ def _versions() -> dict[str, str]:
 def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
     """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed.
 
-    What LIBRARY_TOUR_COMMIT says goes before that.
+    The variable LIBRARY_TOUR_COMMIT takes precedence.
     """
     if told := os.environ.get(COMMIT_VARIABLE):
         return told

@@ -21,7 +21,7 @@ OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 
 
 class Card(NamedTuple):
-    """What bounds a kernel on a card: memory in GB/s, arithmetic in TFLOP/s, and where the figures are from."""
+    """The limits of a card: memory in GB/s, arithmetic in TFLOP/s, and the source of the figures."""
 
     name: str
     bandwidth: float

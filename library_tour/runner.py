@@ -14,10 +14,10 @@ from .stop import Check, Result, Stop
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stop ended.
+    """The outcome of a stop.
 
     `state` is "passed", "failed" (a check does not hold), "error" (it raised) or "unsupported" (the
-    driver cannot do it, which is no failure); `message` says why in the last two. `counts` is what the
+    driver cannot do it, which is not a failure); `message` says why in the last two. `counts` is what the
     size counts.
     """
 
@@ -57,7 +57,7 @@ def size_for(stop: Stop, requested: int | None) -> int | None:
 
 
 def run_stop(name: str, device: cuda.Device, requested: int | None = None) -> Outcome:
-    """Run a stop on a device; nothing that it raises comes out of here but KeyboardInterrupt and its kin."""
+    """Run a stop on a device. Nothing that it raises leaves this function but KeyboardInterrupt and other exits."""
     start = time.perf_counter()
     title, size, counts, result, message, trace = "", None, "", Result(rows=()), "", ""
     try:

@@ -1,4 +1,4 @@
-"""What the stops for several devices share: the devices, their access to each other, what is right, and times."""
+"""Helpers for stops with several devices: the devices, their access to each other, expected results, and times."""
 
 from __future__ import annotations
 

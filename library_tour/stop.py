@@ -1,4 +1,4 @@
-"""What a stop is and what it returns: rows, checks and pictures, with no idea how they are shown."""
+"""Stops and their results: rows, checks and pictures, without a notion of how they are shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Size:
-    """What `--size` counts in a stop, and how much of it.
+    """The sizes of a stop, and the thing that `--size` counts.
 
     `full` is for a driver whose times are worth taking, `small` for one that only checks; `least` is
     the smallest with which the stop can show its idea.
@@ -61,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Limit:
-    """What bounds a stop's speed, and how fast that is here: `rate` in `unit`, None where not measured."""
+    """The limit of a stop's speed, and its rate here: `rate` in `unit`, None where not measured."""
 
     name: str
     unit: str = "GB/s"
@@ -99,7 +99,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What was at work when: for each lane of the picture, begin and end of its spans, in milliseconds or `unit`."""
+    """Spans of work: for each lane of the picture, begin and end of each span, in milliseconds or `unit`."""
 
     name: str
     lanes: Mapping[str, Points]
@@ -137,7 +137,7 @@ Picture = Curve | Bars | Timeline | Film | Panels
 
 @dataclass(frozen=True)
 class Result:
-    """What a stop found: `rows` in the table's order, facts beside them, `notes` in full sentences.
+    """The result of a stop: `rows` in the table's order, facts beside them, `notes` in full sentences.
 
     `tables` are further tables below the first, by their headings, for rows with columns of their own.
     """
@@ -161,7 +161,7 @@ class Result:
 
 
 class Stop(Protocol):
-    """What the frame needs of a stop's module."""
+    """The names that the tour needs in a stop's module."""
 
     TITLE: str  # one line: what is shown
     SIZE: Size | None  # what --size means; None where nothing depends on it

@@ -46,7 +46,7 @@ def median_ms(work: Callable[[], object], stream: cuda.Stream | None = None, *, 
 def fresh_ms(before: Callable[[], object], work: Callable[[], object]) -> float:
     """Return the current device's median time of `work` from a state that `before` makes again each time, untimed.
 
-    What `work` does on the host before it returns is part of the time.
+    The host's part of `work`, until it returns, is included in the time.
     """
     times = []
     for _ in range(FRESH_TIMES):

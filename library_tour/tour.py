@@ -27,7 +27,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass
 class Files:
-    """What is written beside the report: a JSON file or standard output, a folder of pictures, a folder of pages.
+    """Outputs beside the report: a JSON file or standard output, a folder of pictures, a folder of pages.
 
     `card` is that of the roofline among the pictures.
     """

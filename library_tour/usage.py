@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class UsageError(Exception):
-    """What was asked for cannot be done; the message says why."""
+    """The request cannot be carried out; the message says why."""
 
 
 @contextmanager

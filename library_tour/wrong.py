@@ -1,7 +1,6 @@
-"""Run what is wrong on purpose, in a process of its own and on the simulator, which says what is wrong.
+"""Run programs that are wrong on purpose, in a process of their own and on the simulator, which says what is wrong.
 
-What reads beyond an array, or waits forever, never runs on a GPU; and the error that it ends with stays in
-its process.
+A kernel that reads beyond an array, or waits forever, never runs on a GPU, and its error stays in its process.
 """
 
 from __future__ import annotations

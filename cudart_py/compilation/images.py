@@ -63,7 +63,7 @@ class CompiledImage:
 
     `ptx` is text without a closing NUL, and `cubin` machine code for `arch` ("sm_90"). An image for a virtual
     architecture ("compute_90") has PTX alone. One that was compiled with `-dlto` has link-time code alone, `ltoir`, and
-    no signatures. What an image does not have is empty.
+    no signatures. Parts that an image does not have are empty.
 
     `signatures` and `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write, each name
     expression among it, to the entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the

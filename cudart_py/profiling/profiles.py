@@ -120,9 +120,9 @@ class Profile:
 def profile(record_warp: int | None = None) -> Profile:
     """Count what launches do: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
-    What is queued before runs first, uncounted; what is queued inside has run when the `with` ends. With `record_warp`,
-    the number of a warp counted over the blocks of a launch, each launch has a record of what this warp did, from which
-    `cuda.profiling.access_diagram` draws; the kernels then run in the NumPy engine, which is slower. Raises
+    Work that was queued before runs first, uncounted; work queued inside has run when the `with` ends. With
+    `record_warp`, the number of a warp counted over the blocks of a launch, each launch has a record of this warp, from
+    which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower. Raises
     NotSupportedError where the driver lacks the capability `profile`, as a GPU's does.
     """
     return Profile(_warp_number("profile", record_warp))

@@ -72,7 +72,7 @@ class WarpStep:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpRecord:
-    """What one warp of a launch did, in the order in which it did it.
+    """The record of one warp of a launch: its steps and accesses, in order.
 
     `warp` is its number, counted over the blocks of the launch. Of each instruction the first 16 accesses are recorded,
     and 1,024 steps of the warp; `complete` says whether that is all.

@@ -1,4 +1,4 @@
-"""Copies and sums that differ in which lane reads which element, and so in how many 32-byte sectors a load touches.
+"""Copies and sums that differ in which lane reads which element, and so in how many 32-byte sectors each load touches.
 
 On the simulator, which checks, counts and does not time:
 
@@ -75,7 +75,7 @@ NOTES = (
     "GB/s counts each element that is read, once, and each that is written. With one element per thread, each thread "
     "has one 4-byte load in flight, which is too little to reach the limit of a large GPU. With 8 elements per thread, "
     "8 loads are in flight.",
-    "In a matrix stored by rows, one thread per row puts neighbouring lanes a row apart. One warp per row makes them "
+    "In a matrix stored by rows, one thread per row puts neighbouring lanes one row apart. One warp per row makes them "
     "neighbours.",
 )
 

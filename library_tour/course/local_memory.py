@@ -34,8 +34,8 @@ On the simulator, which checks, counts and does not time:
     Shared memory is equally fast for all indices here, since the counters of each
     lane have a bank of their own.
     A limit on the registers, here by __launch_bounds__, makes room for more
-    threads. What does not fit is spilled to local memory, as the report of the
-    compiler shows: the kernel with spills is the slower one.
+    threads. Values that do not fit are spilled to local memory, as the compiler's
+    report shows: the kernel with spills is the slower one.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "In local memory the words with one index lie side by side for all lanes. A warp touches 4 sectors if its "
         "lanes agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices here, "
         "since the counters of each lane have a bank of their own.",
-        "A limit on the registers, here by __launch_bounds__, makes room for more threads. What does not fit is "
-        "spilled to local memory, as the report of the compiler shows: the kernel with spills is the slower one.",
+        "A limit on the registers, here by __launch_bounds__, makes room for more threads. Values that do not "
+        "fit are spilled to local memory, as the compiler's report shows: the kernel with spills is the slower one.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables={REPORTED: reported(module)})
 

@@ -1,1 +1,1 @@
-"""What the exercises start from: one file a stop, in CUDA C++ or Python."""
+"""The starting code of the exercises, in CUDA C++ or Python."""

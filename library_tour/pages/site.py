@@ -166,7 +166,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Return plain text as Markdown, also in a cell of a table."""
+    """Return plain text as Markdown that may stand in a cell of a table."""
     escaped = re.sub(r"([\\`*_{}\[\]#])", r"\\\1", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
 

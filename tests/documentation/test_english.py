@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-READ = ("README.md", "docs/**/*.md", "cudart_py/**/*.py")
+READ = ("README.md", "docs/**/*.md", "cudart_py/**/*.py", "library_tour/**/*.py")
 # A script writes the first page. The other texts describe the simulator's engines, which are being rebuilt.
 LEFT_OUT = ("docs/h200.md", "docs/simulator.md", "docs/adding-a-ptx-instruction.md", "cudart_py/simulator/ptx/")
 

@@ -1,7 +1,8 @@
 """Captures: streams whose operations become a graph's nodes instead of work.
 
-The streams of a capture are the one that began it, its origin, and those that have waited for its events. What the
-driver can't capture invalidates it: everything answers CUDA_ERROR_STREAM_CAPTURE_INVALIDATED then, until it is ended.
+The streams of a capture are the one that began it, its origin, and those that have waited for its events. An operation
+that the driver can't capture invalidates it: until it is ended, every call answers
+CUDA_ERROR_STREAM_CAPTURE_INVALIDATED.
 """
 
 from __future__ import annotations
