@@ -32,7 +32,7 @@ On the simulator, which checks, counts and does not time:
     element per thread, each thread has one 4-byte load in flight, which is too
     little to reach the limit of a large GPU. With 8 elements per thread, 8 loads
     are in flight.
-    In a matrix stored by rows, one thread per row puts neighbouring lanes a row
+    In a matrix stored by rows, one thread per row puts neighbouring lanes one row
     apart. One warp per row makes them neighbours.
 """
 
