@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 # The submodules that `import cudart_py` brings, some of whose names are looked for at the top level.
 _SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
-_KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
+# Those that it does not bring.
+_IMPORTED_BY_NAME = ("benchmark", "libraries")
+KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
 # Whose names they are: c of CuPy, k of cuda.core, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
@@ -35,6 +37,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "ones": ("cty", "cuda.full(n, 1.0)"),
         "ones_like": ("cty", "cuda.empty_like(x).fill(1.0)"),
         "full_like": ("cty", "cuda.empty_like(x).fill(1.0)"),
+        "eye": ("cty", "cuda.to_device(np.eye(n))"),
+        "linspace": ("cty", "cuda.to_device(np.linspace(0, 1, n))"),
         "ndarray": ("", "cuda.DeviceArray"),
         "device_array": ("n", "cuda.empty(n, np.float32)"),
         "device_array_like": ("n", "cuda.empty_like(x)"),
@@ -47,6 +51,9 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "pinned_array": ("n", "cuda.pinned_empty(n, np.float32)"),
         "empty_pinned": ("c", "cuda.pinned_empty(n, np.float32)"),
         "pagelocked_empty": ("p", "cuda.pinned_empty(n, np.float32)"),
+        "alloc_pinned_memory": ("c", "cuda.pinned_empty(n, np.float32)"),
+        "get_default_pinned_memory_pool": ("c", "cuda.pinned_empty(n, np.float32)"),
+        "PinnedMemoryPool": ("c", "cuda.pinned_empty(n, np.float32)"),
         "mapped_array": ("n", "cuda.pinned_empty(n, np.float32, mapped=True)"),
         "mapped": ("", "cuda.pinned_empty(n, np.float32, mapped=True)"),
         "pinned": ("n", "cuda.register_host(host)"),
@@ -59,11 +66,13 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "memcpy_dtoh": ("p", "x.to_host(out=host)"),
         "memcpy_dtoh_async": ("p", "x.to_host(pinned, stream=stream)"),
         "memcpy_dtod": ("p", "cuda.memcpy(y, x)"),
+        "memcpy_async": ("", "cuda.memcpy(y, x, stream=stream)"),
         "memset_d32": ("p", "cuda.memset(y, 0)"),
         "as_cuda_array": ("n", "cuda.as_device_array(x)"),
         # memory of a device
         "get_default_memory_pool": ("c", "cuda.MemoryPool.current()"),
         "set_allocator": ("c", "pool.make_current()"),
+        "using_allocator": ("c", "cuda.empty(n, np.float32, pool=pool)"),
         "DeviceMemoryPool": ("p", "cuda.MemoryPool()"),
         "empty_cache": ("t", "cuda.MemoryPool.current().trim()"),
         "memory_allocated": ("t", "cuda.MemoryPool.current().used"),
@@ -116,10 +125,19 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "gridsize": ("n", "in the kernel: int stride = gridDim.x * blockDim.x"),
         "syncthreads": ("n", "in the kernel: __syncthreads()"),
         "atomic": ("n", "in the kernel: atomicAdd(&x[i], v)"),
-        "ElementwiseKernel": ("cp", _KERNEL),
-        "ReductionKernel": ("cp", _KERNEL),
-        "vectorize": ("n", _KERNEL),
-        "reduce": ("n", _KERNEL),
+        "ElementwiseKernel": ("cp", KERNEL),
+        "ReductionKernel": ("cp", KERNEL),
+        "vectorize": ("n", KERNEL),
+        "reduce": ("n", KERNEL),
+        **dict.fromkeys(("argmax", "argmin", "max", "mean", "min", "sort", "sqrt", "sum"), ("cty", KERNEL)),
+        "concatenate": ("cy", "cuda.memcpy(z[:n], x)"),
+        # libraries and textures
+        "matmul": ("cty", "libraries.gemm(a, b)"),
+        "dot": ("cty", "libraries.dot(x, y)"),
+        "fft": ("cty", "libraries.rfft(x)"),
+        "linalg": ("cty", "libraries.solve(a, b)"),
+        "random": ("cy", "libraries.normal(n)"),
+        "texture": ("c", 'cuda.textures.Texture(cuda.empty_pitched((16, 16), np.float32), filter="linear")'),
         # others
         "checks": ("", 'cuda.sanitizer("error")'),
         "manual_seed": ("t", "libraries.Generator(seed=0)"),
@@ -161,11 +179,12 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "free": ("", "x.close()"),
         **dict.fromkeys(
             (
-                *("all", "any", "argmax", "argmin", "astype", "clip", "cumsum", "dot", "max", "mean", "min", "prod"),
-                *("round", "sort", "std", "sum", "var"),
+                *("all", "any", "argmax", "argmin", "astype", "clip", "cumsum", "max", "mean", "min", "prod", "round"),
+                *("sort", "std", "sum", "var"),
             ),
-            ("cty", _KERNEL),
+            ("cty", KERNEL),
         ),
+        "dot": ("cty", "libraries.dot(x, y)"),
     },
     "Device": {
         "sync": ("k", "device.synchronize()"),
@@ -229,18 +248,35 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "sync": ("", "event.synchronize()"),
         "wait": ("t", "stream.wait(event)"),
     },
+    "Graph": {
+        "launch": ("c", "graph.instantiate().launch(stream)"),
+        "upload": ("c", "graph.instantiate().upload(stream)"),
+        "replay": ("t", "graph.instantiate().launch(stream)"),
+    },
+    "MemoryPool": {
+        "used_bytes": ("c", "pool.used"),
+        "total_bytes": ("c", "pool.reserved"),
+        "free_bytes": ("c", "pool.reserved - pool.used"),
+        "free_all_blocks": ("c", "pool.trim()"),
+        "get_limit": ("c", "pool.max_size"),
+        "set_limit": ("c", "cuda.MemoryPool(max_size=2**24)"),
+        "malloc": ("c", "cuda.empty(n, np.float32, pool=pool)"),
+    },
 }
 
 
-_ARITHMETIC = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+_ONE_VALUE = f"{KERNEL}; float(x) is the value of an array of one element"
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
 
 # For each class the operators that it refuses, by the methods that Python calls, with what to write.
 OPERATORS: dict[str, dict[str, str]] = {
     "DeviceArray": {
-        "__setitem__": "array[...].fill(value), or array[...].copy_from(values)",
-        **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _KERNEL),
-        **dict.fromkeys(_UNARY_AND_ORDER, _KERNEL),
+        "__setitem__": "x[0].fill(1), or x[2:4].copy_from(values)",
+        **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _ONE_VALUE),
+        **dict.fromkeys(_UNARY_AND_ORDER, _ONE_VALUE),
+        **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.gemm(a, b)"),
+        "__round__": "round(float(x), 2)",
     },
 }
 
@@ -292,12 +328,28 @@ def hinted(cls: type[T]) -> type[T]:
     return cls
 
 
+def host_only(function: str, instead: str = "") -> TypeError:
+    """Return the error that a function of NumPy, such as `np.linalg.norm`, cannot read device memory.
+
+    `instead` is what else to write where `HINTS` and the package know no function of this name.
+    """
+    name = function.rpartition(".")[2]
+    if name in HINTS["module"]:
+        instead = HINTS["module"][name][1]
+    elif name in sys.modules[__package__].__all__:
+        instead = f"cuda.{name}"
+    other_way = f", or {instead}" if instead else ""
+    return TypeError(f"{function} takes host arrays, and this is a DeviceArray: write x.to_host(){other_way}")
+
+
 def absent(name: str) -> NoReturn:
     """Raise AttributeError for a name that the package does not have, as its `__getattr__`.
 
     A name of one of its submodules, or of CUDA's runtime or driver, is answered as well.
     """
     what = f"module {__package__!r}"
+    if name in _IMPORTED_BY_NAME:
+        raise AttributeError(f"{what} has no attribute {name!r} yet: write from cudart_py import {name}")
     for submodule in _SUBMODULES:
         if name in sys.modules[f"{__package__}.{submodule}"].__all__:
             raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
@@ -311,4 +363,4 @@ def absent(name: str) -> NoReturn:
 def public_names() -> list[str]:
     """Return the package's public names and the public submodules that are imported, as its `__dir__`."""
     package = sys.modules[__package__]
-    return [*package.__all__, *(name for name in ("benchmark", "libraries") if name in vars(package))]
+    return [*package.__all__, *(name for name in _IMPORTED_BY_NAME if name in vars(package))]

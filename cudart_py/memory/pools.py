@@ -21,6 +21,7 @@ from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
+from ..hints import hinted
 from .allocation import with_room
 
 # By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
@@ -76,6 +77,7 @@ class _EndingPool:
         return True
 
 
+@hinted
 class MemoryPool(Handle):
     """A pool of a device's memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
 

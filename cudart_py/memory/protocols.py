@@ -17,6 +17,7 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver.calls import api
 from ..driver.capabilities import require_interop
+from ..hints import KERNEL, host_only
 from ..streams.stream import Stream, legacy_default
 from .transfers import Side
 
@@ -25,6 +26,9 @@ DLPACK_CPU = 1
 _CUDA = 2
 # kDLCUDA, kDLCUDAHost and kDLCUDAManaged, whose memory kernels reach.
 DLPACK_REACHED = (_CUDA, 3, 13)
+
+# NumPy's functions that ask an array for its shape and dtype alone.
+_NEED_NO_ELEMENTS = (np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj)
 
 
 class ArrayProtocols(Handle):
@@ -43,8 +47,6 @@ class ArrayProtocols(Handle):
     device: Device
     stream: Stream
 
-    # NumPy's operators leave the operation to the array, whose operators refuse it.
-    __array_ufunc__ = None
     __hash__ = object.__hash__
 
     @property
@@ -90,6 +92,22 @@ class ArrayProtocols(Handle):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise TypeError("NumPy cannot read a DeviceArray, whose elements are in device memory: use array.to_host()")
+
+    def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
+        """Refuse a function of NumPy, some of which would take the TypeError of `__array__` for an answer."""
+        if function in _NEED_NO_ELEMENTS:
+            return function._implementation(*operands, **options)
+        raise host_only(f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1))
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any, **options: Any) -> NoReturn:
+        """Refuse a universal function of NumPy, or an operator of an array or a scalar of NumPy."""
+        way = "" if method == "__call__" else f".{method}"
+        raise host_only(f"np.{function.__name__}{way}", KERNEL)
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TypeError(f"a DeviceArray has no format {spec!r}: write float(x) for the value of one element")
+        return str(self)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -19,6 +19,7 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.launch_log import GraphRecord, note_launched
 from ..driver.unwrap import failure
+from ..hints import hinted
 from .conditionals import Condition
 from .graph_nodes import GraphNode, NodeWork, add_child_graph, has_fill, kind_of, nodes_of
 from .stream_base import StreamBase, resolved
@@ -31,6 +32,7 @@ _MODES = ("global", "thread_local", "relaxed")
 _SWITCHED = ("kernel", "memcpy", "memset")
 
 
+@hinted
 class Graph(Handle):
     """Work and the order among it, captured by `with stream.capture() as graph:` (CUgraph).
 

@@ -13,6 +13,12 @@ from cudart_py import libraries
 from cudart_py.hints import HINTS
 
 
+def captured() -> cuda.graphs.Graph:
+    with cuda.Stream().capture() as graph:
+        pass
+    return graph
+
+
 @pytest.fixture
 def things(device: cuda.Device) -> dict[str, Any]:
     module = cuda.compile('extern "C" __global__ void k() {}')
@@ -24,6 +30,8 @@ def things(device: cuda.Device) -> dict[str, Any]:
         "Kernel": module["k"],
         "Stream": cuda.legacy_default,
         "Event": cuda.Event(),
+        "Graph": captured(),
+        "MemoryPool": cuda.MemoryPool.current(),
     }
 
 
@@ -93,12 +101,14 @@ __constant__ float weights[4];
         "cuda": cuda, "libraries": libraries, "np": np, "host": host, "pinned": cuda.pinned_empty(4, np.float32),
         "x": x, "y": y, "n": 4, "nbytes": 16, "start": start, "end": end, "event": end, "device": device,
         "stream": cuda.Stream(), "other": cuda.Stream(), "source": source, "name": "saxpy", "module": module,
-        "kernel": module["saxpy"],
+        "kernel": module["saxpy"], "a": cuda.to_device(np.eye(2)), "b": cuda.to_device(np.eye(2)),
+        "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
     }  # fmt: skip  # names of a program
     device.synchronize()
     for hints in HINTS.values():
         for name, (_, write) in hints.items():
-            if name not in NOT_RUN and not write.startswith(NOT_PYTHON):
+            missing = write.startswith("libraries.") and "libraries" not in cuda.capabilities()
+            if name not in NOT_RUN and not write.startswith(NOT_PYTHON) and not missing:
                 exec(write, dict(names))
     x.copy_from(host)
     exec(HINTS["module"]["memcpy_dtoh"][1].replace("=host", "=out"), {**names, "out": out})

@@ -14,18 +14,33 @@ import cudart_py as cuda
         (np.asarray, r"to_host\(\)"),
         (np.array, r"to_host\(\)"),
         (lambda d: np.stack([d, d]), r"to_host\(\)"),
-        (lambda d: np.arange(6) == d, r"to_host\(\)"),
         (lambda d: d == np.arange(6), r"to_host\(\)"),
         (lambda d: d == 0.0, r"to_host\(\)"),
         (lambda d: d != 0.0, r"to_host\(\)"),
         (lambda d: d == cuda.zeros(6), r"to_host\(\)"),
         (lambda d: 0.0 in d, r"to_host\(\)"),
-        (np.sum, None),
-        (np.sin, None),
-        (lambda d: np.arange(6) + d, "write the kernel"),
+        (lambda d: np.arange(6) == d, r"np.equal takes .* x.to_host\(\)"),
+        (lambda d: np.arange(6) != d, r"np.not_equal takes .* x.to_host\(\)"),
+        (lambda d: np.array_equal(d, np.zeros(6)), r"np.array_equal takes .* x.to_host\(\)$"),
+        (lambda d: np.array_equiv(np.zeros(6), d), r"np.array_equiv takes .* x.to_host\(\)$"),
+        (np.linalg.norm, r"np.linalg.norm takes .* x.to_host\(\)$"),
+        (np.zeros_like, r"np.zeros_like takes .* or cuda.zeros_like$"),
+        (np.fft.fft, r"np.fft.fft takes .* or libraries.rfft\(x\)$"),
+        (np.sum, "np.sum takes .* or the kernel"),
+        (np.sin, "np.sin takes .* or the kernel"),
+        (np.add.reduce, "np.add.reduce takes .* or the kernel"),
+        (lambda d: np.add(np.ones(6), 1, out=d), "np.add takes .* or the kernel"),
+        (lambda d: np.arange(6) + d, "np.add takes .* or the kernel"),
+        (lambda d: np.eye(6) @ d, "libraries.gemm"),
+        (lambda d: np.float32(2) * d, "np.multiply takes .* or the kernel"),
         (lambda d: 1.0 - d, "write the kernel"),
         (lambda d: d * 2, "write the kernel"),
-        (lambda d: d @ d, "write the kernel"),
+        (lambda d: d @ d, "write libraries.gemm"),
+        (lambda d: d[0] + 1, r"float\(x\)"),
+        (lambda d: d[0] > 1, r"float\(x\)"),
+        (lambda d: divmod(d[0], 2), r"float\(x\)"),
+        (lambda d: round(d[0], 2), r"float\(x\)"),
+        (lambda d: f"{d[0]:.2f}", r"float\(x\)"),
         (lambda d: -d, "write the kernel"),
         (lambda d: d > 0, "write the kernel"),
         (lambda d: sorted([d, d]), "write the kernel"),
@@ -38,13 +53,20 @@ def test_an_array_is_not_compared_and_not_calculated_with_on_the_host(device, as
 
 def test_elements_are_not_assigned_and_the_error_says_what_to_write(device):
     x, values = cuda.zeros(4), np.ones(2)
-    with pytest.raises(TypeError, match=r"write array\[...\].fill\(value\), or array\[...\].copy_from\(values\)$"):
+    with pytest.raises(TypeError, match=r"write x\[0\].fill\(1\), or x\[2:4\].copy_from\(values\)$"):
         x[0] = 5.0
     with pytest.raises(TypeError, match="write the kernel"):
         x[0] += 5.0
     x[0].fill(5.0)
     x[1:3].copy_from(values)
     assert x.to_host().tolist() == [5, 1, 1, 0]
+
+
+@pytest.mark.parametrize("ask", [np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj])
+def test_numpy_may_ask_for_the_shape_and_the_dtype(device, ask):
+    host = np.zeros((2, 3), np.complex64)
+    assert ask(cuda.to_device(host)) == ask(host)
+    assert f"{cuda.zeros(3)}".startswith("<DeviceArray (3,)")
 
 
 def test_the_operators_that_an_array_refuses_are_not_among_its_attributes(device):
