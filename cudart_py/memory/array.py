@@ -23,7 +23,7 @@ from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allo
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
 from .protocols import ArrayProtocols
-from .transfers import Side, host_side, raw_bytes, transfer
+from .transfers import Side, host_side, raw_bytes, structure_bytes, transfer
 
 if TYPE_CHECKING:
     from .pools import MemoryPool
@@ -254,9 +254,9 @@ class DeviceArray(ArrayProtocols):
 
         `source` is a host array, or what NumPy makes one of, or another DeviceArray, of the same shape and dtype. Of
         bytes, a bytearray, a memoryview or a ctypes object the bytes themselves are copied, as many as the array has.
-        Returns when a host source may be changed again, except when given both a `stream` and a pinned source: then it
-        must stay as it is until that stream is synchronised. A copy from a DeviceArray is queued, by default in this
-        array's own stream.
+        An array of uint8 also takes the bytes of NumPy's structures, a scalar or an array. Returns when a host source
+        may be changed again, except when given both a `stream` and a pinned source: then it must stay as it is until
+        that stream is synchronised. A copy from a DeviceArray is queued, by default in this array's own stream.
         """
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
@@ -264,7 +264,8 @@ class DeviceArray(ArrayProtocols):
             side, pinned = arguments.opened(call, "source", source, DeviceArray)._side, False
             self._check_like(call, "source", source)
         else:
-            host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
+            given = structure_bytes(raw_bytes(call, "source", source, self.shape, self.dtype), self.dtype)
+            host = arguments.host_array(call, "source", given)
             if not host.shape and self.shape:
                 remedy = "fill(value) sets every element to one value"
                 raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
@@ -321,7 +322,8 @@ class DeviceArray(ArrayProtocols):
         if other.shape != self.shape:
             raise arguments.wrong_value(call, name, f"of the array's shape {self.shape}", other)
         if other.dtype != self.dtype:
-            raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other)
+            remedy = "" if isinstance(other, DeviceArray) else _conversion(name, other, self.dtype)
+            raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other, remedy)
 
     def _one_byte(self, stream: Stream) -> Side:
         return allocate_array((1,), np.dtype(np.uint8), 1, stream)._side
@@ -418,6 +420,15 @@ def side_of(call: str, name: str, array: Any, *, writes: bool = False) -> Side:
     if isinstance(array, DeviceArray):
         return arguments.opened(call, name, array, DeviceArray)._side
     return host_side(call, name, array, writes=writes)
+
+
+def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
+    """Return what to write for a host array that has another dtype than the device array."""
+    if host.dtype.names or dtype.names:
+        return "view(dtype) is the same memory as another dtype"
+    if not host.shape:
+        return f"write fill({host.item()!r}) to convert a number"
+    return f"make it with np.array(..., np.{dtype})" if name == "source" else f"make it with dtype=np.{dtype}"
 
 
 def _check_pitch(call: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:

@@ -91,6 +91,16 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
     return flat.view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)
 
 
+def structure_bytes(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return NumPy's structures as their bytes where these are to become elements of uint8; others as they are.
+
+    A variable of a module whose type is a structure is an array of bytes.
+    """
+    if isinstance(value, np.void | np.ndarray) and value.dtype.names and dtype == np.uint8:
+        return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    return value
+
+
 def check_same(call: str, dst: Side, src: Side) -> None:
     """Raise TypeError for sides of different dtypes, ValueError for those of which one cannot be the other's copy."""
     if dst.dtype != src.dtype:

@@ -137,6 +137,20 @@ def test_bytes_are_copied_as_elements(device, make):
     np.testing.assert_array_equal(y.to_host(), host)
 
 
+def test_structures_are_copied_as_bytes_into_an_array_of_bytes(device):
+    kind = np.dtype([("slope", np.float32), ("offset", np.float64)], align=True)
+    lines = np.array([(1, 2), (3, 4)], kind)
+    for source in (lines, lines[0], np.array(lines[1]), lines[:1], lines[::-1]):
+        bytes_of_it = cuda.zeros(source.nbytes, np.uint8).copy_from(source)
+        assert (bytes_of_it.view(kind).to_host() == source).all()
+    for array, error, words in (
+        (cuda.zeros(31, np.uint8), ValueError, r"of the array's shape \(31,\), .* of uint8 and shape \(32,\)"),
+        (cuda.zeros(2, np.int64), TypeError, r"dtype int64, .*view\(dtype\)"),
+    ):
+        with pytest.raises(error, match=words):
+            array.copy_from(lines)
+
+
 def test_elements_are_copied_into_bytes(device):
     host = np.arange(5, dtype=np.int16)
     for target in (bytearray(10), (ctypes.c_short * 5)()):
@@ -153,10 +167,15 @@ def test_an_array_is_copied_from_another_of_its_shape_and_dtype(device, rng):
         (cuda.zeros(12), ValueError, "must be of the array's shape"),
         (np.ones(12), ValueError, "must be of the array's shape"),
         (3, ValueError, r"must be of the array's shape .4, 3., not the int 3; fill\(value\)"),
-        (cuda.zeros((4, 3), np.float32), TypeError, "must be of the array's dtype float64"),
+        (cuda.zeros((4, 3), np.float32), TypeError, "must be of the array's dtype float64, not an object [^;]*$"),
+        ([[1] * 3] * 4, TypeError, r"must be of the array's dtype float64, .*np.array\(..., np.float64\)"),
         (b"\1" * 95, ValueError, "must have 96 bytes, .* not 95"),
         (memoryview(bytes(192))[::2], ValueError, "must be contiguous"),
     ):
         with pytest.raises(error, match=f"argument 'source' {words}"):
             x.copy_from(source)
     np.testing.assert_array_equal(x.to_host(), host[:, ::2])
+    with pytest.raises(TypeError, match=r"dtype int32, .*write fill\(7\)"):
+        cuda.zeros((), np.int32).copy_from(7)
+    with pytest.raises(TypeError, match="argument 'out' must be of the array's dtype float64, .*dtype=np.float64"):
+        x.to_host(np.zeros((4, 3), np.float32))
