@@ -71,6 +71,14 @@ def unusable(call: str, name: str, rule: str, actual: object = None, remedy: str
     return ValueError(_sentence(call, name, rule, actual, remedy))
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like another; None where none is like it."""
+    import difflib  # needed for errors alone
+
+    near = difflib.get_close_matches(name, tuple(known), 1)
+    return near[0] if near else None
+
+
 def refuse_copy(thing: Any, remedy: str) -> NoReturn:
     """Raise the TypeError of an object that can be neither copied nor pickled, since its handle is given back once."""
     raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
@@ -112,7 +120,8 @@ def opened(call: str, name: str, value: Any, kind: type[T], wanted: str = "") ->
     # `instance` would be one more call in the way of every copy and fill.
     thing: Any = value if isinstance(value, kind) else instance(call, name, value, kind, wanted)
     if thing.closed:
-        raise wrong_value(call, name, "open", thing)
+        how = getattr(thing, "_closed_by", str)().removeprefix(", ")
+        raise wrong_value(call, name, "open", thing, how and f"it was closed {how}")
     return thing  # type: ignore[no-any-return]  # the classes that are asked for have `closed`, and no base in common
 
 

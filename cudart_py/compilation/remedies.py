@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from .. import arguments
 from . import headers
 from .demangling import demangle
 from .diagnostics import missing_header, unknown_names
@@ -191,13 +192,11 @@ def _for_options(log: str) -> list[str]:
 
 def _for_name(name: str, code: str) -> str:
     """Return the remedy for a name that stands in `names=` and is not declared, with what the source has instead."""
-    import difflib  # needed for this error alone
-
     kernels = sorted(set(_KERNEL.findall(code)))
     if name in kernels:
         return f"write the namespace or the class of {name} before it in names=[...], as in space::{name}"
-    near = difflib.get_close_matches(name, kernels, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = arguments.nearest(name, kernels)
+    hint = f"; did you mean {near}?" if near else ""
     listing = f" Kernels of the source: {', '.join(kernels)}" if kernels else ""
     return f"names=[...] asks for {name}, which the source does not declare{hint or ('.' if listing else '')}{listing}"
 

@@ -31,10 +31,10 @@ from ..textures.texture import Texture
 # The complex numbers that structures of two floats or doubles hold, by their bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 
-# The remedy where an argument is not a number and the parameter has the C++ type of handles.
+# The arguments of a parameter that has the C++ type of handles.
 _HANDLES = (
-    "a cudaTextureObject_t takes a cudart_py.textures.Texture, a cudaSurfaceObject_t a cudart_py.textures.Surface, and "
-    "a cudaGraphConditionalHandle a cudart_py.graphs.Condition"
+    "a cudart_py.textures.Texture (as a cudaTextureObject_t), a cudart_py.textures.Surface (as a cudaSurfaceObject_t), "
+    "a cudart_py.graphs.Condition (as a cudaGraphConditionalHandle) or an integer"
 )
 
 # The arguments of parameters that are not pointers, by kind.
@@ -70,6 +70,10 @@ def convert_all(
     libraries' arrays name. Raises TypeError and ValueError.
     """
     parameters = signature.parameters
+    if len(arguments) == 1 and isinstance(arguments[0], tuple):
+        raise TypeError(
+            f"{signature} takes its arguments one after another, not in a tuple: write {name}[grid, block](*arguments)"
+        )
     if len(arguments) != len(parameters):
         raise TypeError(f"{signature} takes {len(parameters)} arguments, and {len(arguments)} were given")
     places = (_Place(name, device, stream, position, parameter) for position, parameter in enumerate(parameters))
@@ -86,8 +90,7 @@ def _convert(place: _Place, argument: Any) -> Any:
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
         return _by_value(place, np.uint64(_pointer(place, argument)))
     if isinstance(argument, DeviceArray):
-        wanted = _WANTED.get(parameter.kind, "a value")
-        raise TypeError(f"{place} takes {wanted}, not a DeviceArray{_remedy(place, argument)}")
+        raise TypeError(f"{place} takes {_wanted(place, argument)}, not a DeviceArray")
     if parameter.kind == "bool":
         if isinstance(argument, bool | np.bool_):
             return bool(argument)
@@ -113,23 +116,29 @@ def _what(argument: Any) -> str:
     return describe(argument)
 
 
-def _remedy(place: _Place, argument: Any) -> str:
-    """Return the end of the sentence on an argument of the wrong type, with what to write for a handle."""
-    if isinstance(argument, CudaArray):
-        return (
-            "; pass cudart_py.textures.Texture(array) for a cudaTextureObject_t, or cudart_py.textures.Surface(array) "
-            "for a cudaSurfaceObject_t"
-        )
+def _wanted(place: _Place, argument: Any) -> str:
+    """Return what a parameter that is not a pointer takes, in the sentence on an argument of the wrong type."""
     # Handles are numbers in C++, so that a number was meant for one.
-    is_number = isinstance(argument, int | float | np.number)
-    return f"; {_HANDLES}" if place.parameter.type == "unsigned long long" and not is_number else ""
+    if place.parameter.type == "unsigned long long" and not isinstance(argument, int | float | np.number):
+        return _HANDLES
+    return _WANTED.get(place.parameter.kind, "a value")
+
+
+def _remedy(argument: Any) -> str:
+    """Return the end of the sentence on an argument of the wrong type, with what to write for a CUDA array."""
+    if not isinstance(argument, CudaArray):
+        return ""
+    return (
+        "; pass cudart_py.textures.Texture(array) for a cudaTextureObject_t, or cudart_py.textures.Surface(array) for "
+        "a cudaSurfaceObject_t"
+    )
 
 
 def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     if isinstance(argument, np.bool_):
         argument = bool(argument)  # as Python's, which is an integer
     if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
-        raise TypeError(f"{place} takes an integer, not {_what(argument)}{_remedy(place, argument)}")
+        raise TypeError(f"{place} takes {_wanted(place, argument)}, not {_what(argument)}{_remedy(argument)}")
     value = operator.index(argument)
     if not low <= value <= high:
         raise ValueError(f"{place} takes integers from {low} to {high}, not {describe(value)}")
@@ -199,7 +208,7 @@ def _by_value(place: _Place, argument: Any) -> bytes:
     else:
         raise TypeError(
             f"{place} is passed by value: give a NumPy scalar or array (of a structured dtype for a structure) or a "
-            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}{_remedy(place, argument)}"
+            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}{_remedy(argument)}"
         )
     if len(raw) != place.parameter.size:
         raise ValueError(f"{place} has {place.parameter.size} bytes, and {_what(argument)} has {len(raw)}")
@@ -244,7 +253,7 @@ def _pointer(place: _Place, argument: Any) -> int:
             f"{place} takes an array, not {_what(argument)}; for a raw address write "
             f"cudart_py.Pointer({int(argument):#x})"
         )
-    raise TypeError(f"{place} takes a device array, not {_what(argument)}{_remedy(place, argument)}")
+    raise TypeError(f"{place} takes a device array, not {_what(argument)}{_remedy(argument)}")
 
 
 def _has_pitch(array: DeviceArray) -> bool:
@@ -285,4 +294,5 @@ def _check_dtype(place: _Place, dtype: np.dtype[Any]) -> None:
     else:
         fits = parameter.dtype is None or dtype == parameter.dtype
     if not fits:
-        raise TypeError(f"{place} takes an array of {parameter.dtype}, not of {dtype}")
+        remedy = "" if parameter.dtype == "bfloat16" else f"; make it with dtype=np.{parameter.dtype}"
+        raise TypeError(f"{place} takes an array of {parameter.dtype}, not of {dtype}{remedy}")

@@ -64,6 +64,14 @@ class Kernel(Function):
         shapes = ("grid, block", "grid, block, shared_bytes", "grid, block, shared_bytes, stream")
         return TypeError(f"launch {self.name} as {' or '.join(f'{self.name}[{shape}](...)' for shape in shapes)}")
 
+    def _without_option(self, names: list[str]) -> TypeError:
+        near = arguments.nearest(names[0], NAMES)
+        return TypeError(
+            f"{self.name}: launch has no option {', '.join(map(repr, names))}"
+            f"{f'; did you mean {near!r}?' if near else '.'} Its options are {', '.join(sorted(NAMES))}; pass the "
+            "kernel's arguments in the order of its parameters"
+        )
+
     def launch(
         self,
         grid: Any,
@@ -78,11 +86,7 @@ class Kernel(Function):
         Returns at once, and raises what `configure` and the launch raise (cuLaunchKernel, cuLaunchKernelEx).
         """
         if not NAMES.issuperset(options):
-            strange = ", ".join(repr(name) for name in options if name not in NAMES)
-            raise TypeError(
-                f"{self.name}: launch takes the options {', '.join(sorted(NAMES))}, and {strange} came; pass the "
-                "kernel's arguments in the order of its parameters"
-            )
+            raise self._without_option([name for name in options if name not in NAMES])
         self.configure(grid, block, shared_bytes, stream, **options)(*arguments)
 
     def configure(

@@ -134,7 +134,7 @@ class Module(Handle):
             return
         if name in self:
             raise AttributeError(f"a module's kernels are not attributes: write module[{name!r}]")
-        near = _nearest(name, self.kernels)
+        near = arguments.nearest(name, self.kernels)
         if near is not None:
             raise AttributeError(f"a module has no attribute {name!r}; did you mean the kernel module[{near!r}]?")
 
@@ -236,17 +236,9 @@ class Module(Handle):
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
 
 
-def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name that is most like another; None where none is like it."""
-    import difflib  # needed for errors alone
-
-    near = difflib.get_close_matches(name, known, 1)
-    return near[0] if near else None
-
-
 def _suggestion(name: str, known: Sequence[str]) -> str:
     """Return the end of the sentence that says that a name is not known."""
-    near = _nearest(name, known)
+    near = arguments.nearest(name, known)
     return "." if near is None else f"; did you mean {near!r}?"
 
 

@@ -108,10 +108,11 @@ def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
     return stride // itemsize
 
 
-def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False) -> Matrix:
+def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False, remedy: str = "pass a copy") -> Matrix:
     """Describe a matrix whose rows are contiguous and may be padded, and with `batched` also three dimensions.
 
-    Raises ValueError for another number of dimensions and for strides that BLAS has no name for.
+    Raises ValueError for another number of dimensions and for strides that BLAS has no name for; `remedy` says what to
+    do about rows with gaps.
     """
     arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
     shape, strides, itemsize = array.shape, array.strides, array.dtype.itemsize
@@ -120,7 +121,7 @@ def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False) -
     if columns > 1 and step != 1:
         raise arguments.unusable(
             call, name, "have rows of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
-            f"{itemsize} bytes",
+            f"{itemsize} bytes", remedy,
         )  # fmt: skip  # grouped by meaning
     if rows <= 1:  # the stride of one row means nothing
         leading = max(columns, 1)

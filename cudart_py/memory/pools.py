@@ -236,4 +236,6 @@ def _device_of(call: str, device: Device | None) -> Device:
     """Return a device that a call was given, by default the current one."""
     if device is None:
         return current_device()
+    if isinstance(device, int):
+        raise arguments.wrong_type(call, "device", "a Device or None", device, "write MemoryPool(max_size=...)")
     return arguments.instance(call, "device", device, Device, "a Device or None")

@@ -123,7 +123,7 @@ BAD_ARGUMENTS = [
     (
         lambda: arguments(x=cuda.zeros(4)),
         TypeError,
-        r"argument 1 .*const\*\) takes an array of float32, not of",
+        r"argument 1 .*const\*\) takes an array of float32, not of float64; make it with dtype=np.float32",
     ),
     (
         lambda: arguments(n=2**32),
@@ -211,8 +211,12 @@ def test_launch_launches_at_once_and_configure_waits_for_the_call(device, module
         assert y.to_host(stream=stream).tolist() == [18] * 4
     with pytest.raises(TypeError, match="takes 4 arguments, and 0 were given"):
         module["saxpy"].launch(1, 4)
-    with pytest.raises(TypeError, match="saxpy: launch takes the options .*, and 'shared' came; pass the kernel's"):
-        module["saxpy"].launch(1, 4, 2.0, x, y, 4, shared=4)
+    for option in ("shared", "shared_mem"):
+        words = f"saxpy: launch has no option '{option}'; did you mean 'shared_bytes'.* cooperative,"
+        with pytest.raises(TypeError, match=words):
+            module["saxpy"].launch(1, 4, 2.0, x, y, 4, **{option: 4})
+    with pytest.raises(TypeError, match=r"in a tuple: write saxpy\[grid, block\]\(\*arguments\)"):
+        module["saxpy"][1, 4]((2.0, x, y, 4))
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ def test_a_pool_holds_no_more_than_its_maximum(device):
             cuda.empty(64 * MIB, np.uint8)
 
 
+def test_a_size_in_the_place_of_the_device_is_refused_with_the_argument_for_sizes(device):
+    with pytest.raises(TypeError, match="'device' must be a Device or None, not the int .*max_size="):
+        cuda.MemoryPool(64 * MIB)
+
+
 @pytest.mark.needs("profile")  # a GPU's driver rounds the limit up, too
 def test_a_limit_that_rounding_exceeds_is_explained(device):
     with cuda.MemoryPool(max_size=1000) as pool:

@@ -227,6 +227,9 @@ def test_what_is_closed_is_refused_by_launches_and_bound_launches(device, kernel
         cuda.textures.Texture(over_closed.array)
     with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) takes no texture"):
         kernels["take_int"][1, 1](texture_of(host, geometry))
+    for wrong in (None, out, host):
+        with pytest.raises(TypeError, match=r"argument 0 of read_2d \(unsigned long long\) takes a .*Texture .*, not "):
+            kernels["read_2d"][1, 1](wrong, at, out, 1)
 
 
 def in_the_arguments(launch, texture, at, out):

@@ -237,8 +237,9 @@ def _describe(
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
     operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
-    view_a = views.matrix(call, "a", a, batched=True)
-    view_b = views.matrix(call, "b", b, batched=True)
+    remedy = 'for {0}.T write {0} and op_{0}="T", otherwise pass a copy'
+    view_a = views.matrix(call, "a", a, batched=True, remedy=remedy.format("a"))
+    view_b = views.matrix(call, "b", b, batched=True, remedy=remedy.format("b"))
     (m, k), (k_b, n) = _turned(view_a, op_a), _turned(view_b, op_b)
     if k != k_b:
         raise arguments.unusable(
