@@ -328,18 +328,20 @@ def hinted(cls: type[T]) -> type[T]:
     return cls
 
 
-def host_only(function: str, instead: str = "") -> TypeError:
-    """Return the error that a function of NumPy, such as `np.linalg.norm`, cannot read device memory.
+def host_only(kind: str, function: str, instead: str = "") -> TypeError:
+    """Return the error that a function of NumPy, such as `np.linalg.norm`, cannot read the memory of a kind of arrays.
 
-    `instead` is what else to write where `HINTS` and the package know no function of this name.
+    Where `HINTS` has the kind, the error has the hint for the function's name, or `instead`.
     """
     name = function.rpartition(".")[2]
-    if name in HINTS["module"]:
+    if kind not in HINTS:
+        instead = ""
+    elif name in HINTS["module"]:
         instead = HINTS["module"][name][1]
     elif name in sys.modules[__package__].__all__:
         instead = f"cuda.{name}"
     other_way = f", or {instead}" if instead else ""
-    return TypeError(f"{function} takes host arrays, and this is a DeviceArray: write x.to_host(){other_way}")
+    return TypeError(f"{function} takes host arrays, and this is a {kind}: write x.to_host(){other_way}")
 
 
 def absent(name: str) -> NoReturn:

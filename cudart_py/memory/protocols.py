@@ -31,7 +31,29 @@ DLPACK_REACHED = (_CUDA, 3, 13)
 _NEED_NO_ELEMENTS = (np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj)
 
 
-class ArrayProtocols(Handle):
+class UnreadByNumPy:
+    """The part of an array in device memory that NumPy calls: it says that the elements must be copied to the host."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"NumPy cannot read a {kind}, whose elements are in device memory: use array.to_host()")
+
+    def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
+        """Refuse a function of NumPy, some of which would take the TypeError of `__array__` for an answer."""
+        if function in _NEED_NO_ELEMENTS:
+            return function._implementation(*operands, **options)
+        name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+        raise host_only(type(self).__name__, name)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any, **options: Any) -> NoReturn:
+        """Refuse a universal function of NumPy, or an operator of an array or a scalar of NumPy."""
+        way = "" if method == "__call__" else f".{method}"
+        raise host_only(type(self).__name__, f"np.{function.__name__}{way}", KERNEL)
+
+
+class ArrayProtocols(UnreadByNumPy, Handle):
     """The part of a device array that others call: CUDA's array interface, DLPack, and what is refused.
 
     The host cannot read the elements, so that NumPy's functions and operators would see one Python object, or one for
@@ -89,20 +111,6 @@ class ArrayProtocols(Handle):
 
     def __complex__(self) -> complex:
         return complex(self._only("__complex__").item())
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TypeError("NumPy cannot read a DeviceArray, whose elements are in device memory: use array.to_host()")
-
-    def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
-        """Refuse a function of NumPy, some of which would take the TypeError of `__array__` for an answer."""
-        if function in _NEED_NO_ELEMENTS:
-            return function._implementation(*operands, **options)
-        raise host_only(f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1))
-
-    def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any, **options: Any) -> NoReturn:
-        """Refuse a universal function of NumPy, or an operator of an array or a scalar of NumPy."""
-        way = "" if method == "__call__" else f".{method}"
-        raise host_only(f"np.{function.__name__}{way}", KERNEL)
 
     def __format__(self, spec: str) -> str:
         if spec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +15,7 @@ from ..driver import enums
 from ..driver.calls import api
 from ..memory.array import DeviceArray, side_of
 from ..memory.host_memory import is_pinned
+from ..memory.protocols import UnreadByNumPy
 from ..memory.transfers import Side, raw_bytes
 from ..memory.waiting import WaitingHandle
 from ..shapes import Shape
@@ -23,7 +24,7 @@ from .array_copies import ArrayEnd, copy_array
 from .formats import check_channels, check_format, format_of
 
 
-class CudaArray(WaitingHandle):
+class CudaArray(UnreadByNumPy, WaitingHandle):
     """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).
 
         volume = cuda.textures.CudaArray(host.shape, np.float32).copy_from(host)
@@ -196,9 +197,6 @@ class CudaArray(WaitingHandle):
         resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = enums.CUarray(self.handle)
         return resource
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TypeError("NumPy cannot read a CudaArray, whose elements are in device memory: use array.to_host()")
 
     # -- life ----------------------------------------------------------------------------------
 

@@ -64,6 +64,14 @@ def test_a_name_of_a_submodule_or_of_cuda_is_answered(name: str, write: str) -> 
     assert not hasattr(cuda, name)
 
 
+@pytest.mark.parametrize("name", ["benchmark", "libraries"])
+def test_a_submodule_that_is_not_imported_yet_says_how_to_import_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    importlib.import_module(f"cudart_py.{name}")
+    monkeypatch.delattr(cuda, name)
+    with pytest.raises(AttributeError, match=f"write from cudart_py import {name}$"):
+        getattr(cuda, name)
+
+
 def test_the_package_lists_its_public_names_alone() -> None:
     assert {*dir(cuda)} - {"benchmark", "libraries"} == {*cuda.__all__}
     assert all(hasattr(cuda, name) for name in dir(cuda))

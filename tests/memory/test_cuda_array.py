@@ -144,6 +144,11 @@ def test_numpy_is_told_how_to_read_an_array(device):
     array = cuda.textures.CudaArray((5,), np.float32)
     with pytest.raises(TypeError, match=r"use array\.to_host\(\)"):
         np.asarray(array)
+    for ask in (np.array_equal, np.equal):
+        with pytest.raises(
+            TypeError, match=rf"np.{ask.__name__} takes host arrays, .* a CudaArray: write x.to_host\(\)$"
+        ):
+            ask(array, np.zeros(5, np.float32))
     with pytest.raises(TypeError, match="argument 'host' must be an array .*, not an object of type CudaArray"):
         cuda.to_device(array)
 
