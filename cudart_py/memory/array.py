@@ -264,8 +264,9 @@ class DeviceArray(ArrayProtocols):
             side, pinned = arguments.opened(call, "source", source, DeviceArray)._side, False
             self._check_like(call, "source", source)
         else:
-            given = structure_bytes(raw_bytes(call, "source", source, self.shape, self.dtype), self.dtype)
-            host = arguments.host_array(call, "source", given)
+            host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
+            if host.dtype is not self.dtype:
+                host = structure_bytes(host, self.dtype)
             if not host.shape and self.shape:
                 remedy = "fill(value) sets every element to one value"
                 raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)

@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import arguments, errors, shapes
 from ..context.capture import captures, find, hold, hold_node
@@ -91,14 +92,14 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
     return flat.view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)
 
 
-def structure_bytes(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return NumPy's structures as their bytes where these are to become elements of uint8; others as they are.
+def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return structures as their bytes where these are to become elements of uint8; other arrays as they are.
 
     A variable of a module whose type is a structure is an array of bytes.
     """
-    if isinstance(value, np.void | np.ndarray) and value.dtype.names and dtype == np.uint8:
-        return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-    return value
+    if host.dtype.names and dtype == np.uint8:
+        return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+    return host
 
 
 def check_same(call: str, dst: Side, src: Side) -> None:
