@@ -183,6 +183,14 @@ class ConditionalNode(Generic[_Streams]):
         for status in statuses:
             if status:
                 raise failure(status, "cuStreamEndCapture")
+        # A body that does nothing beside one that does something is a branch left empty on purpose.
+        with activated(self._stream.device):
+            counts = [int(api.cuGraphGetNodes(graph, 0)[1]) for graph in self._condition._bodies]
+        if not any(counts):
+            raise errors.CaptureError(
+                f"{self._call}: the {'body' if self._size == 1 else 'bodies'} recorded nothing. Launch in "
+                f"{'the stream' if self._size == 1 else 'the streams'} that 'as' gave, not in the captured stream"
+            )
 
     def _drop(self) -> None:
         """End the captures of the bodies."""

@@ -225,7 +225,8 @@ class Stream(StreamBase):
 
         The block's stream records into the part, and this stream's later work comes after it. A part has kernels,
         copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one executable graph
-        at a time and is not part of another graph. Raises CaptureError where the stream is not being captured.
+        at a time and is not part of another graph. Raises CaptureError where the stream is not being captured, and at
+        the end of a block whose parts recorded nothing, as where the work went to this stream by mistake.
         """
         return self._one_body("Stream.if_then", condition, "IF")
 

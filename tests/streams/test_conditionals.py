@@ -110,6 +110,30 @@ def test_no_node_is_left_out_of_a_graph_with_a_fill(kernels, stream, x, where):
     assert executable.is_enabled(graph.nodes[0])
 
 
+@pytest.mark.parametrize(("kind", "further"), [("if_then", ()), ("while_loop", ()), ("if_else", ()), ("switch", (2,))])
+def test_a_node_whose_bodies_recorded_nothing_is_refused(kernels, stream, x, kind, further):
+    with (
+        pytest.raises(cuda.errors.CaptureError, match=rf"Stream\.{kind}: the bod(y|ies) recorded nothing"),
+        stream.capture(),
+        getattr(stream, kind)(stream.condition(default=1), *further),
+    ):
+        kernels["add"][1, 1, 0, stream](x, 1)
+    stream.synchronize()
+    assert x.to_host(stream=stream).tolist() == [0, 0, 0, 0]
+
+
+def test_one_of_several_bodies_may_be_empty(kernels, stream, x):
+    with stream.capture() as graph, stream.if_else(stream.condition()) as (_, otherwise):
+        kernels["add"][1, 1, 0, otherwise](x, 1)
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream).tolist() == [1, 0, 0, 0]
+
+
+def test_an_error_in_the_block_is_not_hidden_by_its_empty_body(stream):
+    with pytest.raises(ZeroDivisionError), stream.capture(), stream.if_then(stream.condition()):
+        _ = 1 / 0
+
+
 def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
     with stream.capture() as graph:
         again, never = stream.condition(default=1), stream.condition()
