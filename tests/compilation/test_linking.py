@@ -86,10 +86,27 @@ def test_texts_of_ptx_become_one():
 
 
 def test_undefined_reference_names_the_symbol():
-    with pytest.raises(LinkError, match="Undefined reference to '_Z5twicef'") as caught:
+    with pytest.raises(LinkError, match=r"No image defines twice\(float\)") as caught:
         link_images([made(CALLER, "cubin")], arch=90)
-    assert "Undefined" in caught.value.log
+    assert "_Z5twicef" in caught.value.log
+    assert "_Z5twicef" not in str(caught.value)
     assert caught.value.status is not None
+
+
+@pytest.mark.parametrize("options", [[], ["-rdc=true"]])
+def test_an_undefined_reference_names_the_image_that_has_it_and_the_option(options):
+    """Code that is not relocatable has no functions for other images, and the linker's log names the last image."""
+    caller = compile_image(CALLER, arch=90, options=["-rdc=true"], name="caller.cu")
+    called = compile_image(CALLED.replace("twice", "thrice"), arch=90, options=options, name="called.cu")
+    with pytest.raises(LinkError, match=r"twice\(float\), which caller\.cu uses\.\n.*-rdc=true") as caught:
+        link_images([caller, called])
+    assert "called.cu" not in str(caught.value)
+
+
+def test_source_is_refused_with_the_call_that_compiles_it(tmp_path):
+    (tmp_path / "called.cu").write_text(CALLED)
+    with pytest.raises(ValueError, match=r"'images\[0\]' .*called\.cu is CUDA C\+\+; pass compile_image\(.*-rdc=true"):
+        link_images([tmp_path / "called.cu"], arch=90)
 
 
 @pytest.mark.parametrize("kind", ["cubin", "ptx", "ltoir"])

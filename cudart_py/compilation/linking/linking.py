@@ -24,8 +24,12 @@ from .ptx_linking import link_ptx, linked_definitions
 
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
+# The lines of the log with undefined references, whose images it often gets wrong, and its last line.
+_SAID_BETTER = re.compile(r"^(?:error\s*:\s*Undefined reference to '[^']+'.*|ERROR \d+: .*)$\n?", re.MULTILINE)
+_RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
 # Not optimised, so that no function disappears into those that call it.
 _LISTED = ("-lto", "-ptx", "-O0")
+_SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 # A symbol that no program defines.
 _NOWHERE = "cudart_py_defined_nowhere"
 
@@ -41,8 +45,8 @@ def link_images(
     compiled images unless given; `options` go to nvJitLink as they are. The result has PTX where all images are
     link-time code, or each is PTX or a compiled image with PTX; it has the signatures that the images or that PTX tell.
 
-    Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define, or with
-    the linker's log.
+    Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define or none
+    does, or with the linker's log.
     """
     inputs = _read(images)
     target = _target(images, arch)
@@ -84,6 +88,9 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
         else:
             raise arguments.wrong_type("link", f"images[{position}]", "bytes, a path or a compiled image", image)
         if not _is_image(code):
+            if name.endswith(_SOURCES):
+                rule = f"be an image, and {name} is CUDA C++"
+                raise arguments.unusable("link", f"images[{position}]", rule, remedy=f"pass {_RELOCATABLE}")
             raise ValueError(f"link: argument 'images[{position}]' is no cubin, PTX, link-time code, fatbin or library")
         inputs.append((name, code))
     if not inputs:
@@ -206,8 +213,10 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[st
             log = _text(linker.get_error_log_size, linker.get_error_log, handle)
             others = [f"{name} is for {own}" for name, own in _of_other_architectures(inputs, target)]
             reason = f": {', '.join(others)}, and the link is for {target}" if others else ""
+            parts = [_SAID_BETTER.sub("", log).strip(), _undefined(log, inputs)]
+            said = "\n\n".join(filter(None, parts)) or log or str(error)
             raise errors.LinkError(
-                f"the images do not link{reason}\n\n{log or error}",
+                f"the images do not link{reason}\n\n{said}",
                 status=error.status,
                 call="nvJitLinkComplete",
                 log=log,
@@ -217,6 +226,20 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[st
         return _bytes(size, read, handle), _text(linker.get_info_log_size, linker.get_info_log, handle)
     finally:
         linker.destroy(handle)
+
+
+def _undefined(log: str, inputs: Sequence[tuple[str, bytes]]) -> str:
+    """Return one line per symbol that no image defines, with the images that refer to it where they tell, and why."""
+    lines = []
+    for symbol in dict.fromkeys(_UNDEFINED.findall(log)):
+        name = demangle(symbol) or symbol
+        word = re.compile(rb"(?<![\w$])" + re.escape(symbol.encode()) + rb"(?![\w$])")
+        users = [image for image, code in inputs if word.search(code)]
+        used = f", which {' and '.join(users)} {'uses' if len(users) == 1 else 'use'}" if users else ""
+        lines.append(f"No image defines {name}{used}.")
+    if lines:
+        lines.append(f"Add the image that does. Its source must be compiled with {_RELOCATABLE}.")
+    return "\n".join(lines)
 
 
 def _of_other_architectures(inputs: Sequence[tuple[str, bytes]], target: str) -> list[tuple[str, str]]:

@@ -263,7 +263,10 @@ class _Checker:
                 raise PtxError(f"{name} takes {expected} parameters")
         elif module.function(name) is None:
             if not name.startswith("cuda"):
-                raise PtxError(f"function {name} is declared and nowhere defined: link the module with what defines it")
+                raise PtxError(
+                    f"the function {name} is declared and not defined; compile the source that defines it, and this "
+                    'one, with compile_image(source, options=["-rdc=true"]), and load both by cuda.link([...])'
+                )
             why = "not simulated: the runtime's functions for kernels, such as launching another"
             self._leave_out(instruction, why, f"call {name}")
 

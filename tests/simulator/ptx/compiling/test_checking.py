@@ -49,7 +49,7 @@ NO_PTX = {
     "brx.idx %r1, here; here:": "here is no list of targets",
     "call nobody;": "function nobody isn't declared",
     "call f, (%r1);": "function f gives 0 results and takes 0 arguments",
-    "call g;": "function g is declared and nowhere defined",
+    "call g;": r"function g is declared and not defined; .* cuda\.link\(",
     "tex.a1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 is a register of .f32, not of .u32",
     "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is no texture or surface with its coordinates",
     "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
