@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.program import program_of
-from ..faults import TOO_LONG, TOO_MANY_STEPS
+from ..faults import TOO_LONG, TOO_MANY_STEPS, Fault
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
 from ..windows import RESERVED_SHARED, SHARED_UNIT
@@ -117,6 +117,13 @@ class Launch:
             f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
             f"{quoted}{places.origin}"
         )
+
+    def trapped(self, site: Instruction, group: Group) -> Fault:
+        """Return the fault of a trap, with the remedy for that of cooperative groups."""
+        report = self.located("trap executed", site, group, 0)
+        if not self.cooperative and "cooperative_groups.h:" in report.partition(": trap executed")[0]:
+            report += "\n    grid.sync() needs a cooperative launch: kernel.launch(grid, block, ..., cooperative=True)"
+        return Fault("CUDA_ERROR_LAUNCH_FAILED", report)
 
     def shared_place(self, address: int) -> str:
         """Return the place of an address in shared memory, with the variable that lies there."""
@@ -231,6 +238,10 @@ class LaunchState:
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Return a sentence that says what happened, where in the source, and in which block and thread."""
         return self.launch.located(what, site, group, position)
+
+    def trapped(self, site: Instruction, group: Group) -> Fault:
+        """Return the fault of a trap, as `Launch.trapped`."""
+        return self.launch.trapped(site, group)
 
 
 @cache

@@ -281,7 +281,7 @@ class Chunk:
         if kind == "switch":
             return self._switch(group, block, result, alone)
         assert terminator.instruction is not None
-        raise Fault("CUDA_ERROR_LAUNCH_FAILED", self.state.located("trap executed", terminator.instruction, group, 0))
+        raise self.state.trapped(terminator.instruction, group)
 
     def _switch(self, group: Group, block: Block, index: Any, alone: bool) -> Group | None:
         targets = block.terminator.targets

@@ -48,7 +48,7 @@ def fault_of(launch: NativeLaunch) -> Fault:
     site = launch.kernel.sites.sites[int(context[Context.FAULT_SITE])]
     group, places = group_of(launch, site.instance, int(context[Context.FAULT_MASK]))
     if kind == Kind.TRAP:
-        return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located("trap executed", site.instruction, group, 0))
+        return state.trapped(site.instruction, group)
     values = launch.fault_addresses[places]
     if kind == Kind.BRANCH:
         index = values & 0xFFFFFFFF
