@@ -20,6 +20,56 @@ _SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
 _IMPORTED_BY_NAME = ("benchmark", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
+# Fields of cudaDeviceProp in C++, with what has their values here.
+_DEVICE_FIELDS = {
+    "ECCEnabled": "properties.ecc_enabled",
+    "accessPolicyMaxWindowSize": "properties.max_access_policy_window_size",
+    "asyncEngineCount": "properties.async_engine_count",
+    "canMapHostMemory": "properties.can_map_host_memory",
+    "clockRate": "properties.clock_rate",
+    "clusterLaunch": 'attribute("cluster_launch")',
+    "computePreemptionSupported": "properties.compute_preemption_supported",
+    "concurrentKernels": "properties.concurrent_kernels",
+    "concurrentManagedAccess": "properties.concurrent_managed_access",
+    "cooperativeLaunch": "properties.cooperative_launch",
+    "hostRegisterSupported": "properties.host_register_supported",
+    "l2CacheSize": "properties.l2_cache_size",
+    "major": "properties.compute_capability[0]",
+    "managedMemory": "properties.managed_memory",
+    "maxBlocksPerMultiProcessor": "properties.max_blocks_per_sm",
+    "maxGridSize": "properties.max_grid_dim",
+    "maxTexture1D": 'attribute("maximum_texture1d_width")',
+    "maxThreadsDim": "properties.max_block_dim",
+    "maxThreadsPerBlock": "properties.max_threads_per_block",
+    "maxThreadsPerMultiProcessor": "properties.max_threads_per_sm",
+    "memPitch": "properties.max_pitch",
+    "memoryBusWidth": "properties.memory_bus_width",
+    "memoryClockRate": "properties.memory_clock_rate",
+    "memoryPoolsSupported": "properties.memory_pools_supported",
+    "minor": "properties.compute_capability[1]",
+    "multiProcessorCount": "properties.sm_count",
+    "pageableMemoryAccess": "properties.pageable_memory_access",
+    "pciBusID": "properties.pci_bus_id",
+    "pciDeviceID": 'attribute("pci_device_id")',
+    "pciDomainID": 'attribute("pci_domain_id")',
+    "persistingL2CacheMaxSize": "properties.max_persisting_l2_cache_size",
+    "regsPerBlock": "properties.registers_per_block",
+    "regsPerMultiprocessor": "properties.registers_per_sm",
+    "reservedSharedMemPerBlock": "properties.reserved_shared_memory_per_block",
+    "sharedMemPerBlock": "properties.shared_memory_per_block",
+    "sharedMemPerBlockOptin": "properties.shared_memory_per_block_optin",
+    "sharedMemPerMultiprocessor": "properties.shared_memory_per_sm",
+    "singleToDoublePrecisionPerfRatio": "properties.single_to_double_ratio",
+    "streamPrioritiesSupported": "properties.stream_priorities_supported",
+    "textureAlignment": "properties.texture_alignment",
+    "texturePitchAlignment": "properties.texture_pitch_alignment",
+    "totalConstMem": "properties.constant_memory",
+    "totalGlobalMem": "properties.total_memory",
+    "unifiedAddressing": "properties.unified_addressing",
+    "warpSize": "properties.warp_size",
+}
+_OF_DEVICE = {name: ("", f"device.{write}") for name, write in _DEVICE_FIELDS.items()}
+
 # Whose names they are: c of CuPy, k of cuda.core, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "module": {
@@ -201,7 +251,9 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "count": ("p", "len(cuda.devices())"),
         "id": ("", "device.ordinal"),
         "reset": ("", "cuda.reset()"),
+        **_OF_DEVICE,
     },
+    "DeviceProperties": _OF_DEVICE,
     "Module": {
         "get_function": ("cp", "module[name]"),
         "get_kernel": ("k", "module[name]"),

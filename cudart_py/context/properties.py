@@ -11,6 +11,7 @@ from .. import arguments, errors
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
+from ..hints import hinted
 
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
@@ -27,6 +28,7 @@ class MemoryInfo(NamedTuple):
         return self.total - self.free
 
 
+@hinted
 @dataclass(frozen=True)
 class DeviceProperties:
     """A device's attributes. Sizes are in bytes, clocks in kHz, widths in bits.

@@ -25,6 +25,20 @@ class Function:
     the assembler's report, None where there is none.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_attributes",
+        "_compiled",
+        "_device",
+        "_handle",
+        "_opted_in",
+        "_required_cluster",
+        "module",
+        "name",
+        "pack",
+        "signature",
+    )
+
     module: Handle
 
     def __init__(

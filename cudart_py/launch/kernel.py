@@ -43,6 +43,9 @@ class Kernel(Function):
     arguments are checked against `signature` before the driver sees them.
     """
 
+    # An assignment to an attribute that a kernel does not have, as of cupy.RawKernel, would do nothing.
+    __slots__ = ("_prepared",)
+
     module: Module
 
     def __init__(
@@ -207,7 +210,7 @@ class Kernel(Function):
         self._allow_dynamic_shared(shape.shared_bytes)
         return largest_cluster(self, shape)
 
-    def suggested_block(self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int = 0) -> int:
+    def suggested_block(self, *, shared_bytes: int | Callable[[int], int] = 0, limit: int = 0) -> int:
         """Return the threads of a block with which a multiprocessor is fullest (cuOccupancyMaxPotentialBlockSize).
 
         `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns

@@ -41,9 +41,12 @@ class Graph(Handle):
 
     __slots__ = ("_capturing", "_conditions", "_device", "_retained")
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device | None = None) -> None:
+        # The finalizer of a graph that was refused finds nothing to destroy.
         self._value = None
         self._owned = True
+        if device is None:
+            raise TypeError("Graph: a graph is captured from a stream: write `with stream.capture() as graph:`")
         self._device = arguments.instance("Graph", "device", device, Device)
         self._retained: tuple[RetainedObjects, ...] = ()
         self._conditions: tuple[Condition, ...] = ()

@@ -170,10 +170,10 @@ def test_the_suggested_block_fills_a_multiprocessor_best_within_its_limits(devic
     assert kernel.occupancy(kernel.suggested_block()).warps == best
     assert kernel.suggested_block(limit=96) <= 96
     assert module["bounded"].suggested_block() <= 64
-    assert 0 < 400 * kernel.suggested_block(lambda threads: 400 * threads) <= 48 << 10
+    assert 0 < 400 * kernel.suggested_block(shared_bytes=lambda threads: 400 * threads) <= 48 << 10
 
     def fail(threads):
         raise KeyError(threads)
 
     with pytest.raises(KeyError):
-        module["dynamic"].suggested_block(fail)
+        module["dynamic"].suggested_block(shared_bytes=fail)

@@ -26,6 +26,7 @@ def things(device: cuda.Device) -> dict[str, Any]:
         "module": cuda,
         "DeviceArray": cuda.zeros(3),
         "Device": device,
+        "DeviceProperties": device.properties,
         "Module": module,
         "Kernel": module["k"],
         "Stream": cuda.legacy_default,

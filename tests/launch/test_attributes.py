@@ -59,6 +59,13 @@ def test_a_cooperative_grid_is_resident_at_once_also_by_a_bound_launch(device, k
         np.testing.assert_array_equal(out.to_host(), np.full(blocks, blocks))
 
 
+def test_a_kernel_takes_no_attribute_of_another_package(kernels):
+    kernel = kernels[kernels.kernels[0]]
+    with pytest.raises(AttributeError):
+        kernel.max_dynamic_shared_memory = 5  # as of cupy.RawKernel, whose name is longer
+    kernel.carveout = 50
+
+
 def test_a_cooperative_grid_that_is_too_large_names_the_most_blocks(device, kernels):
     kernel = kernels["grid_sum"]
     most = kernel.occupancy(256).blocks * device.sm_count

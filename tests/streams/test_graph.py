@@ -31,6 +31,11 @@ def add(module):
     return queue
 
 
+def test_a_graph_that_no_stream_made_says_how_one_does():
+    with pytest.raises(TypeError, match=r"with stream\.capture\(\) as graph"):
+        cuda.graphs.Graph()
+
+
 @pytest.fixture
 def captured(add, stream, arrays):
     """A graph of y += 2 * x."""
