@@ -79,6 +79,21 @@ _NAMES = (
         "header that NVRTC knows does",
     ),
     (
+        r"(device-side kernel launch)",
+        "kernels that launch kernels are not supported: launch each kernel from Python, or decide on the device with a "
+        "conditional node of a graph, such as stream.if_then and stream.while_loop",
+    ),
+    (
+        r'a host variable\("(\w+)"\) redeclared with __shared__',
+        "all arrays extern __shared__ of one name have one type: declare extern __shared__ char {0}[] in each kernel, "
+        "and write float* numbers = reinterpret_cast<float*>({0}), or give each array its own name",
+    ),
+    (
+        r'cannot determine which instance of function template "(\w+)" is intended\n'
+        r"\s*#pragma nv_mangled_name [\w:]*\1\n",
+        'write the arguments of the template {0} in names=[...], as in names=["{0}<float>"]',
+    ),
+    (
         r'namespace "std" has no member (?:\w+ )?"(\w+)"',
         "std::{0} is not there, since the standard library of device code is cuda::std, in headers such as "
         "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",
@@ -95,6 +110,11 @@ _ASSEMBLER = (
         r"Entry function '([^']+)' uses too much shared data",
         "in {0}, declare the array as extern __shared__ without a size, and pass its size in bytes at the launch: "
         "kernel[grid, block, shared_bytes](...)",
+    ),
+    (
+        r"File uses too much global (constant) data",
+        "a module has 64 KiB of __{0}__ variables: pass large tables to the kernel as const pointers, or declare them "
+        "__device__",
     ),
 )
 _NO_HOST_FUNCTIONS = "host functions are not allowed in JIT mode"
@@ -161,12 +181,12 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     code = _NOT_CODE.sub(" ", source)
     if _THRUST.search(log) and not _INCLUDED_CUB.search(code):
         return [_NO_THRUST]
-    result = []
     missing = missing_header(log)
+    # First, because some of the headers go with the code of the host.
+    result = _for_host_code(log, code, header_is_missing=missing is not None)
     if missing is not None:
         result.append(_for_header(*missing, name, code, found))
     result += _for_cub(log, code, found.folders)
-    result += _for_host_code(log, code, header_is_missing=missing is not None)
     for pattern, sentence in _NAMES:
         if match := re.search(pattern, log):
             result.append(sentence.format(match[1]))

@@ -171,9 +171,16 @@ class Module(Handle):
     def _not_found(self, name: str, candidates: Sequence[str]) -> str:
         if candidates:
             known = self._signatures
+            names = [known[entry].name if entry in known else _cpp_name(entry) for entry in candidates]
+            if len(set(names)) == len(names):
+                return (
+                    f"the kernel name {name!r} is ambiguous: write {' or '.join(f'module[{one!r}]' for one in names)}"
+                )
             spelled = ((known[entry] if entry in known else demangle(entry) or entry, entry) for entry in candidates)
             listing = ", ".join(f"{declaration} is {entry!r}" for declaration, entry in spelled)
             return f"the kernel name {name!r} is ambiguous: {listing}"
+        if self._compiled is not None and self._compiled.symbols(name):
+            return f"{name!r} is a variable and not a kernel: write module.symbol({name!r})"
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
         return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}"
 

@@ -66,6 +66,16 @@ SOURCES = [
         "__global__ void k(float* x) { __shared__ float s[99999]; s[threadIdx.x] = *x; __syncthreads(); *x = s[1]; }",
         "in k(float*), declare the array as extern __shared__ without a size, and pass its size in bytes at the launch",
     ),
+    (
+        "__constant__ float c[20000]; __global__ void k(float* x, int i) { *x = c[i]; }",
+        "pass large tables to the kernel as const pointers",
+    ),
+    (f"{KERNEL}__global__ void k(float* x) {{ scale<<<1, 1>>>(x); }}", "kernels that launch kernels are not supported"),
+    (
+        "__global__ void j(float* x) { extern __shared__ float s[]; s[0] = *x; *x = s[0]; }\n"
+        "__global__ void k(int* x) { extern __shared__ int s[]; s[0] = *x; *x = s[0]; }",
+        "declare extern __shared__ char s[] in each kernel",
+    ),
     (KERNEL + PROGRAM, 'module["scale"][grid, block, shared_bytes, stream](...)'),
     (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "cut main()"),
     (
@@ -85,6 +95,15 @@ def test_a_source_for_nvcc_and_the_host_is_told_what_to_change(source, advice):
     text = error_of(source)
     assert advice in text
     assert "include=[" not in text
+
+
+def test_code_of_the_host_comes_before_the_headers_that_go_with_it():
+    text = error_of(f"#include <stdio.h>\n{KERNEL}{PROGRAM}")
+    assert text.index("cut main()") < text.index("leave #include <stdio.h> out")
+
+
+def test_a_template_without_its_arguments_is_told_how_they_are_written():
+    assert 'names=["fill<float>"]' in error_of(FILL, names=["fill"]).partition("Remedy")[2]
 
 
 @pytest.mark.parametrize(

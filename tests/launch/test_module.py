@@ -336,3 +336,14 @@ def test_closing_unloads_it_everywhere_and_a_module_that_was_closed_alone_is_loa
 def test_bad_arguments_of_a_lazy_module_are_named_at_once(bad):
     with pytest.raises((TypeError, ValueError), match=f"argument '{next(iter(bad))}'"):
         cuda.LazyModule(SEVEN, **bad)
+
+
+def test_several_instances_and_a_variable_are_found_as_the_error_says(device):
+    source = "template <class T> __global__ void fill(T* x) { *x = 1; } __constant__ float c; "
+    source += "__global__ void get(float* x) { *x = c; }"
+    module = cuda.compile(source, names=["fill<float>", "fill<int>"])
+    with pytest.raises(cuda.errors.NotFoundError, match=r"write module\['fill<float>'\] or module\['fill<int>'\]"):
+        module["fill"]
+    assert module["fill<int>"] is not module["fill<float>"]
+    with pytest.raises(cuda.errors.NotFoundError, match=r"write module\.symbol\('c'\)"):
+        module["c"]
