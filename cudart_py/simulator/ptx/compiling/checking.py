@@ -182,6 +182,8 @@ class _Checker:
         )  # fmt: skip  # grouped by meaning
         if any(name in names for names in declared):
             return ADDRESS
+        if name in module.entries:
+            raise PtxError(f"kernels that launch kernels, here {name}, are not supported: launch each from the host")
         raise PtxError(f"{name} isn't declared")
 
     def _access_kind(self, access: Access) -> Kind:
