@@ -240,6 +240,7 @@ def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module
     )
     (text,) = found(lambda: [work(stream) for work, stream in zip(works[::order], separate(), strict=True)])
     assert "in another stream" in text
+    assert "into the 16-byte variable gain at 0x" in text
 
 
 @pytest.mark.parametrize("joined", [True, False])

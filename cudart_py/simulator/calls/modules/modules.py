@@ -68,6 +68,7 @@ class LoadedModule:
             # An array without a size has none here; its one byte gives it an address.
             kind = memory.MANAGED if variable.managed else memory.DEVICE
             allocation = memory.allocate(max(variable.size, 1), kind, self.context, counted=kind == memory.DEVICE)
+            allocation.variable = name
             # Variables without an initial value are zero.
             allocation.shadow.initialised = True
             self.variables[name] = allocation

@@ -44,6 +44,7 @@ class AllocationRecord(NamedTuple):
     kind: str
     ordinal: int
     site: str
+    variable: str
 
     def contains(self, address: int) -> bool:
         """Return whether an address was in it."""
@@ -56,8 +57,9 @@ class AllocationRecord(NamedTuple):
     def __str__(self) -> str:
         adjective = "" if self.kind == DEVICE else f"{self.kind} "
         where = f" of device {self.ordinal}" if self.ordinal else ""
-        origin = f", allocated at {self.site}" if self.site else ""
-        return f"the {self.size}-byte {adjective}allocation at {self.address:#x}{where}{origin}"
+        what, made = (f"variable {self.variable}", "loaded") if self.variable else ("allocation", "allocated")
+        origin = f", {made} at {self.site}" if self.site else ""
+        return f"the {self.size}-byte {adjective}{what} at {self.address:#x}{where}{origin}"
 
 
 class Allocation:
@@ -82,6 +84,7 @@ class Allocation:
         "site",
         "size",
         "stream",
+        "variable",
     )
 
     def __init__(
@@ -111,6 +114,8 @@ class Allocation:
         self.identity = next(_identities)
         self.reserved = rounded(size)
         # The program's line that asked for it, for reports.
+        # The name of the variable of a module that the bytes are.
+        self.variable = ""
         self.site = call_site() if kind != HEAP else "a kernel's malloc"
         self._shadow: ShadowMemory | None = None
 
@@ -134,7 +139,7 @@ class Allocation:
     @property
     def record(self) -> AllocationRecord:
         """Return what is remembered of it after its end."""
-        return AllocationRecord(self.address, self.size, self.kind, self.device.ordinal, self.site)
+        return AllocationRecord(self.address, self.size, self.kind, self.device.ordinal, self.site, self.variable)
 
 
 class Index:
