@@ -78,3 +78,12 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
     assert [line.split()[-2:] for line in table(found)[2:5:2]] == [["%", "WORSE"], ["+3,465", "WORSE"]]
     assert verdict(found, limits)[0].endswith(": sectors:5%, conflicts:0")
     assert verdict([change for change in found if not change.failed], limits) == []
+
+
+def test_a_benchmark_that_another_folder_renamed_says_where_to_run():
+    before, gone, limits = {"bench_a.py::t": [launch()]}, ["bench_a.py::t"], [read_limit("sectors:5%")]
+    moved = verdict(changes(before, {"project/bench_a.py::t": [launch()]}, limits, gone), limits)
+    assert any("project/bench_a.py::t" in line and "where the run was stored" in line for line in moved)
+    renamed = verdict(changes(before, {"project/bench_b.py::t": [launch()]}, limits, gone), limits)
+    assert renamed
+    assert not any("where the run was stored" in line for line in renamed)

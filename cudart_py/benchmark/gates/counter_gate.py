@@ -164,7 +164,18 @@ def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
         )
     if gone:
         lines.append(f"the run fails: the stored run has benchmarks that are no longer there: {', '.join(gone)}")
+        added = {_without_folder(change.benchmark): change.benchmark for change in found if change.only == "new"}
+        if other := next((added[name] for name in map(_without_folder, gone) if name in added), None):
+            lines.append(
+                f"{other} is new and has the same name in another folder: run pytest where the run was stored."
+            )
     return [*lines, "If the change is intended, store the run again to accept it."] if lines else []
+
+
+def _without_folder(benchmark: str) -> str:
+    """Return a benchmark's name without the folder of its file, which depends on where pytest runs."""
+    file, separator, test = benchmark.partition("::")
+    return file.rpartition("/")[2] + separator + test
 
 
 def _row(change: Change) -> tuple[str, ...]:
