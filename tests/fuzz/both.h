@@ -133,8 +133,9 @@ ASSEMBLED(u32, "r", permuted_rc8, "prmt.b32.rc8", u32)
 ASSEMBLED(u32, "r", permuted_ecl, "prmt.b32.ecl", u32)
 ASSEMBLED(u32, "r", permuted_ecr, "prmt.b32.ecr", u32)
 ASSEMBLED(u32, "r", permuted_rc16, "prmt.b32.rc16", u32)
-// NVRTC 13.0 takes __mul24(x, x) for no less than zero, and extends it so: it must not see that both factors are the same.
-INLINE i32 product_of_24(i32 x, i32 y) { asm("" : "+r"(x)); return __mul24(x, y); }
+// NVRTC 13.0 concludes the sign of __mul24 from the factors, as if the product never overflowed 32 bits: it must not see
+// that its result is one.
+INLINE i32 product_of_24(i32 x, i32 y) { i32 r = __mul24(x, y); asm("" : "+r"(r)); return r; }
 INLINE u32 clamped_left(u32 x, u32 n) { u32 r; asm("shl.b32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
 INLINE u32 clamped_right(u32 x, u32 n) { u32 r; asm("shr.u32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
 INLINE i32 clamped_right(i32 x, u32 n) { i32 r; asm("shr.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
