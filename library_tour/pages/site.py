@@ -126,7 +126,7 @@ def _steps(name: str, of: Lesson, folder: Path, links: Links) -> Iterator[str]:
                 file = folder / PICTURES / f"{name}-diagram-{place}.svg"
                 file.write_text(diagram.svg, encoding="utf-8")
                 yield f"![{_text(diagram.described)}]({PICTURES}/{file.name})"
-                yield f"*{_text(diagram.says)}*"
+                yield f"*{links.link(_text(diagram.says))}*"
 
 
 def _code(lines: Sequence[str], language: str, options: str = "") -> str:

@@ -85,7 +85,8 @@ def _steps(stop: str, of: Lesson, diagrams: Sequence[StepDiagram], links: Links)
                 yield f'<p class="caption">{caption}</p>{shown}'
         for diagram in diagrams:
             if diagram.step == step.name:
-                yield f'<figure class="diagram">{diagram.svg}<figcaption>{escape(diagram.says)}</figcaption></figure>'
+                says = inline(links.link(diagram.says))
+                yield f'<figure class="diagram">{diagram.svg}<figcaption>{says}</figcaption></figure>'
         yield "</article>"
 
 

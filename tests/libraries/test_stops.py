@@ -199,7 +199,7 @@ def test_the_bound_drawn_beside_the_residual_is_one_and_the_row_says_how_much_is
     rows, curve = stops.load("sparse").gradient_rows(12)
     residuals, bound = curve.lines.values()
     assert all(norm <= most for (_, norm), (_, most) in zip(residuals, bound, strict=True))
-    assert f"shows the first {residuals[-1][0]:g}:" in rows[0].note
+    assert f"shows the first {residuals[-1][0]:g}." in rows[0].note
 
 
 def test_conjugate_gradients_reach_the_solution_and_stay_there(device):
