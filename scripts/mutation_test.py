@@ -111,7 +111,16 @@ MODULES = {
     "cudart_py/simulator/ptx/compiling/expressions.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),
     **{
         f"cudart_py/simulator/ptx/instructions/{name}.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED)
-        for name in ("comparisons", "conversions", "extended_precision", "integers", "logic", "movement", "video")
+        for name in (
+            "comparisons",
+            "conversions",
+            "extended_precision",
+            "floats",
+            "integers",
+            "logic",
+            "movement",
+            "video",
+        )
     },
     _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
     _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),

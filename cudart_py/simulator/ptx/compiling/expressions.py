@@ -260,9 +260,13 @@ class Expressions:
         """Return the same bits as another type."""
         return self._as(x, dtype_of(type))
 
-    def flushed(self, *values: Expression) -> list[Expression]:
-        """Return single precision with subnormal numbers as zeros."""
-        return [self._call(flush_scalar if value.uniform else flush_f32, "f4", value) for value in values]
+    def flush(self, x: Expression) -> Expression:
+        """Return single precision with subnormal numbers as zeros of their sign."""
+        return self._call(flush_scalar if x.uniform else flush_f32, "f4", x)
+
+    def compared(self, *values: Expression) -> list[Expression]:
+        """Return operands of a comparison with ``.ftz``."""
+        return [self.flush(value) for value in values]
 
     def count_ones(self, x: Expression) -> Expression:
         """Return the number of ones."""

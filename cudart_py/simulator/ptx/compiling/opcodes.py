@@ -33,7 +33,17 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
-from ..instructions import comparisons, conversions, extended_precision, integers, logic, movement, video
+from ..instructions import (
+    comparisons,
+    conversions,
+    extended_precision,
+    floats,
+    halves,
+    integers,
+    logic,
+    movement,
+    video,
+)
 from ..operations import mbarriers
 from ..operations.floats import approximations, double, half, single
 from ..syntax.instructions import Instruction
@@ -155,12 +165,10 @@ ROWS = (
     Row("div", Calls(approximations.div_full_f32), "full ftz? f32 | =T T T"),
     Row("div", Calls(single.div_f32), "RND ftz? f32 | =T T T"),
     Row("div", Calls(double.div_f64), "RND f64 | =T T T"),
-    Row("abs", Calls(single.abs_f32), "ftz? f32 | =T T"),
-    Row("abs", Calls(single.abs_f64), "f64 | =T T"),
-    Row("abs", CallsForHalves(half.abs_), "ftz? HALF | =T T", "BRAIN | =T T"),
-    Row("neg", Calls(single.neg_f32), "ftz? f32 | =T T"),
-    Row("neg", Calls(single.neg_f64), "f64 | =T T"),
-    Row("neg", CallsForHalves(half.neg), "ftz? HALF | =T T", "BRAIN | =T T"),
+    Row("abs", Lowers(floats.abs_), "ftz? f32 | =T T", "f64 | =T T"),
+    Row("abs", Lowers(halves.abs_, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
+    Row("neg", Lowers(floats.neg), "ftz? f32 | =T T", "f64 | =T T"),
+    Row("neg", Lowers(halves.neg, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
     Row("min", Calls(single.min_f32), "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T"),
     Row("min", Calls(single.min_f64), "f64 | =T T T"),
     Row(
@@ -176,12 +184,10 @@ ROWS = (
         "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
     ),
     Row("copysign", Calls(single.copysign), "f32/f64 | =T T T"),
-    Row("testp", Calls(single.testp_finite), "finite f32/f64 | =pred T"),
-    Row("testp", Calls(single.testp_infinite), "infinite f32/f64 | =pred T"),
-    Row("testp", Calls(single.testp_number), "number f32/f64 | =pred T"),
-    Row("testp", Calls(single.testp_notanumber), "notanumber f32/f64 | =pred T"),
-    Row("testp", Calls(single.testp_normal), "normal f32/f64 | =pred T"),
-    Row("testp", Calls(single.testp_subnormal), "subnormal f32/f64 | =pred T"),
+    Row(
+        "testp", Lowers(floats.testp, "relation", loose=True),
+        "finite/infinite/number/notanumber/normal/subnormal f32/f64 | =pred T",
+    ),
     Row("sqrt", Calls(approximations.sqrt_approx_f32), "approx ftz? f32 | =T T"),
     Row("sqrt", Calls(single.sqrt_f32), "RND ftz? f32 | =T T"),
     Row("sqrt", Calls(double.sqrt_f64), "RND f64 | =T T"),

@@ -87,8 +87,11 @@ class Builder(Protocol):
     def reinterpret(self, x: Raw, type: str) -> Raw:
         """Return the same bits as another type of the same width, one of the two a float."""
 
-    def flushed(self, *values: Raw) -> list[Raw]:
-        """Return operands of a comparison in single precision, with subnormal numbers as zeros."""
+    def flush(self, x: Raw) -> Raw:
+        """Return single precision with subnormal numbers as zeros of their sign."""
+
+    def compared(self, *values: Raw) -> list[Raw]:
+        """Return operands of a comparison with ``.ftz``, flushed unless the processor does it."""
 
     def count_ones(self, x: Raw) -> Raw:
         """Return the number of ones, as u32."""

@@ -215,8 +215,8 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             x = self.hidden(x)
         return self.select(truth, x, y)
 
-    def flushed(self, *values: Value) -> list[Value]:
-        """Return operands of a comparison in single precision, with subnormal numbers as zeros."""
+    def compared(self, *values: Value) -> list[Value]:
+        """Return operands of a comparison with ``.ftz``, flushed unless the processor does it."""
         return [self.flush_result(value) for value in self.operands(*values)]
 
     def count_ones(self, x: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Opcodes of integers and of bits give what the manual says, written over Python's unbounded integers."""
+"""Opcodes of integers, of bits and of signs give what the manual says, written over Python's unbounded integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import HEAD, Kernels
-from tests.simulator.ptx.operations.references import Array, integers
+from tests.simulator.ptx.operations.references import Array, floats, integers
 
 TYPES = {f"{letter}{width}": np.dtype(f"{kind}{width // 8}").type for letter, kind in ("uu", "si", "bu")
          for width in (16, 32, 64)}  # fmt: skip  # a table
@@ -123,6 +123,22 @@ def carried(x: Sequence[int], name: str, width: int, reads: bool, writes: bool) 
     high = x[0] * x[1] >> width & mask
     total = {"add": a + b, "sub": a + (mask - b), "mad.lo": (a * b & mask) + c, "mad.hi": high + c}[name] + flag
     return (total & mask) + (3 * (total >> width) if writes else 0)
+
+
+def class_of(pattern: int, kind: str) -> set[str]:
+    """Return the classes of a number."""
+    bits = {"f32": 23, "f64": 52}[kind]
+    top = (1 << int(kind[1:]) - 1 - bits) - 1
+    exponent, fraction = pattern >> bits & top, pattern & (1 << bits) - 1
+    if exponent == top:
+        return {"notanumber"} if fraction else {"infinite", "number"}
+    return {"finite", "number"} | ({"normal"} if exponent else {"subnormal"} if fraction else set())
+
+
+def flush(pattern: int, bits: int, width: int) -> int:
+    """Return a zero of its sign for a subnormal number with so many bits of fraction."""
+    sign = 1 << width - 1
+    return pattern if pattern & (sign - 1) >> bits << bits else pattern & sign
 
 
 def permute(a: int, b: int, selector: int) -> int:
@@ -317,6 +333,25 @@ for _type, _name in itertools.product(("s32", "u32", "s64", "u64"), ("add", "sub
             _type, " ".join([_type] * 4), lambda *x, how=(_name, _size, _reads, _writes): carried(x, *how)
         )  # fmt: skip  # a row of a table
 
+for _type, _bits in (("f32", 23), ("f64", 52), ("f16", 10), ("bf16", 7)):
+    _size = {"f32": 32, "f64": 64}.get(_type, 16)
+    _sign, _operand = 1 << _size - 1, _type if _size > 16 else "b16"
+    for _name, _change in {"abs": lambda a, s: a & s - 1, "neg": lambda a, s: a ^ s}.items():
+        CASES[f"{_name}.{_type} d, a"] = (f"b{_size}", _operand, lambda a, f=_change, s=_sign: f(a, s))
+        if _size == 16:
+            CASES[f"{_name}.{_type}x2 d, a"] = (
+                "b32", "b32", lambda a, f=_change, s=_sign: f(a >> 16, s) << 16 | f(a & 0xFFFF, s)
+            )  # fmt: skip  # a row of a table
+        if _type in ("f32", "f16"):
+            CASES[f"{_name}.ftz.{_type} d, a"] = (
+                f"b{_size}", _operand, lambda a, f=_change, how=(_bits, _size): f(flush(a, *how), 1 << how[1] - 1)
+            )  # fmt: skip  # a row of a table
+    if _size > 16:
+        for _name in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
+            CASES[f"testp.{_name}.{_type} p, a; selp.u32 d, 1, 0, p"] = (
+                "u32", _type, lambda a, how=(_name, _type): int(how[0] in class_of(a, how[1]))
+            )  # fmt: skip  # a row of a table
+
 # So many cases share a kernel.
 GROUP = 40
 ENGINES = ["numpy", pytest.param("native", marks=NEEDS_LLVM)]
@@ -386,6 +421,8 @@ def _values(kind: str, rng: np.random.Generator, place: int) -> Array:
     if "<" in kind:
         values = rng.integers(0, int(kind[4:]), LANES, np.uint32)
         values[:7] = 2**32 - 1, 2**31, 300, 256, 255, 32, 0
+    elif kind[0] == "f":
+        values = floats(f"f{int(kind[1:]) // 8}", LANES, int(rng.integers(1 << 30))).view(f"u{int(kind[1:]) // 8}")
     else:
         values = integers(TYPES[kind], LANES, int(rng.integers(1 << 30)))
     rng.shuffle(values)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...instructions.comparisons import RELATIONS
+from ...instructions.floats import CLASSES
 from ...instructions.values import Builder, Raw, Value, value_type
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from ..expressions import Expressions
@@ -23,7 +24,7 @@ _TOLD: dict[str, Callable[[Form], str]] = {
     "to": lambda form: form.types[0],
     "space": lambda form: form.space,
 }
-_TOLD_WORDS = {"relation": RELATIONS, "space": SPACES}
+_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES}
 
 
 class Lowers:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
-from ..vectors import F32, F64, I32, I64, Builder, integer_like, vector
+from ..vectors import F32, F64, I64, Builder, vector
 from . import floats
 
 if TYPE_CHECKING:
@@ -132,17 +132,6 @@ def approximate(e: Emitter, i: Instruction, form: Form) -> None:
     _finish(e, i, form, b.flush_result(result) if ftz else result)
 
 
-def sign(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``abs`` and ``neg``, which keep a NaN's pattern."""
-    b = e.b
-    x = e.value(i.operands[1], form.type)
-    bits = b.as_integer(x)
-    top = b.like(bits, 1 << bits.type.element.width - 1)
-    changed = b.xor(bits, top) if form.row.name == "neg" else b.and_(bits, b.not_(top))
-    result = b.as_type(changed, x.type.element)
-    e.write(i.operands[0], b.flush(result) if "ftz" in form.words else result, form.type)
-
-
 def extreme(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``min`` and ``max``."""
     x, y = (e.value(operand, form.type) for operand in i.operands[1:])
@@ -161,29 +150,9 @@ def copysign(e: Emitter, i: Instruction, form: Form) -> None:
     e.write(i.operands[0], b.as_type(joined, F32 if form.type == "f32" else F64), form.type)
 
 
-def testp(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``testp``."""
-    b = e.b
-    x = e.value(i.operands[1], form.type)
-    size = b.as_integer(floats.magnitude(b, x))
-    infinity = 0x7F800000 if integer_like(x.type.element) == I32 else 0x7FF << 52
-    least = 0x00800000 if infinity < 1 << 32 else 1 << 52
-    below = b.compare("<", size, infinity)
-    relations = {
-        "finite": lambda: below,
-        "infinite": lambda: b.compare("==", size, infinity),
-        "number": lambda: b.compare("<=", size, infinity),
-        "notanumber": lambda: b.compare(">", size, infinity),
-        "normal": lambda: b.and_(below, b.compare(">=", size, least)),
-        "subnormal": lambda: b.and_(b.compare("<", size, least), b.compare("!=", size, 0)),
-    }
-    word = next(word for word in form.words if word in relations)
-    e.write(i.operands[0], relations[word](), "pred")
-
-
 LOWERINGS: dict[str, Any] = {
     "add": binary, "sub": binary, "mul": binary, "mad": binary, "fma": binary, "div": divide, "sqrt": root,
     "rcp": reciprocal, "rsqrt": reciprocal_root, "sin": approximate, "cos": approximate, "lg2": approximate,
-    "ex2": approximate, "tanh": approximate, "abs": sign, "neg": sign, "min": extreme, "max": extreme,
-    "copysign": copysign, "testp": testp,
+    "ex2": approximate, "tanh": approximate, "min": extreme, "max": extreme,
+    "copysign": copysign,
 }  # fmt: skip  # rows of a table

@@ -157,12 +157,6 @@ def _fma(b: Builder, kind: str, form: Form, x: Value, y: Value, z: Value) -> Val
     return finished(b, narrow(b, odd_f32(b, high, low), kind), kind, form)
 
 
-def _sign(b: Builder, kind: str, form: Form, x: Value) -> Value:
-    if "ftz" in form.words:
-        x = flushed(b, x, kind)
-    return b.xor(x, b.const(I16, _SIGN)) if form.row.name == "neg" else _size(b, x)
-
-
 def _extreme(b: Builder, kind: str, form: Form, x: Value, y: Value) -> Value:
     if "ftz" in form.words:
         x, y = flushed(b, x, kind), flushed(b, y, kind)
@@ -187,5 +181,5 @@ def _ordered(b: Builder, pattern: Value) -> Value:
 
 LOWERINGS: dict[str, Any] = {
     "add": _on_halves(_add), "sub": _on_halves(_add), "mul": _on_halves(_multiply), "fma": _on_halves(_fma),
-    "neg": _on_halves(_sign), "abs": _on_halves(_sign), "min": _on_halves(_extreme), "max": _on_halves(_extreme),
+    "min": _on_halves(_extreme), "max": _on_halves(_extreme),
 }  # fmt: skip  # rows of a table

@@ -102,16 +102,6 @@ def fma(kind: str, a: Array, b: Array, c: Array, *, ftz: bool = False, sat: bool
     return _finish(result, kind, sat=sat, relu=relu)
 
 
-def neg(kind: str, a: Array, *, ftz: bool = False) -> Array:
-    """Flip the sign (``neg``)."""
-    return (_flush(a, kind) if ftz else a) ^ _SIGN
-
-
-def abs_(kind: str, a: Array, *, ftz: bool = False) -> Array:
-    """Clear the sign (``abs``)."""
-    return (_flush(a, kind) if ftz else a) & ~_SIGN
-
-
 def _extreme(smaller: bool, kind: str, a: Array, b: Array, ftz: bool, nan: bool, xorsign_abs: bool) -> Array:
     if ftz:
         a, b = _flush(a, kind), _flush(b, kind)

@@ -1,4 +1,4 @@
-"""Single-precision arithmetic of PTX, and what float32 and float64 share: comparisons, extremes, signs, classes.
+"""Single-precision arithmetic of PTX, and what float32 and float64 share: extremes and signs.
 
 A function is named after its opcode and its type; ``rounding``, ``ftz`` and ``sat`` are keywords. Operands are
 float32 arrays over the lanes, or NumPy scalars; results are new arrays. Callers run under
@@ -250,66 +250,7 @@ def max_f64(a: Array, b: Array) -> Array:
     return _extreme(a, b, False)
 
 
-# --- signs and classes --------------------------------------------------------------------------------------------
-
-
-def abs_f32(a: Array, *, ftz: bool = False) -> Array:
-    """Clear the sign (``abs{.ftz}.f32``)."""
-    result: Array = np.abs(a)
-    return flush_f32(result) if ftz else result
-
-
-def neg_f32(a: Array, *, ftz: bool = False) -> Array:
-    """Flip the sign (``neg{.ftz}.f32``)."""
-    result: Array = np.negative(a)
-    return flush_f32(result) if ftz else result
-
-
-def abs_f64(a: Array) -> Array:
-    """Clear the sign (``abs.f64``)."""
-    result: Array = np.abs(a)
-    return result
-
-
-def neg_f64(a: Array) -> Array:
-    """Flip the sign (``neg.f64``)."""
-    result: Array = np.negative(a)
-    return result
-
-
 def copysign(a: Array, b: Array) -> Array:
     """Return the second operand's magnitude with the first one's sign (``copysign.f32``, ``copysign.f64``)."""
     result: Array = np.copysign(b, a)
-    return result
-
-
-def testp_finite(a: Array) -> Array:
-    """Return which are neither infinite nor NaN (``testp.finite``)."""
-    return np.isfinite(a)
-
-
-def testp_infinite(a: Array) -> Array:
-    """Return which are infinite (``testp.infinite``)."""
-    return np.isinf(a)
-
-
-def testp_number(a: Array) -> Array:
-    """Return which are not NaN (``testp.number``)."""
-    return ~np.isnan(a)
-
-
-def testp_notanumber(a: Array) -> Array:
-    """Return which are NaN (``testp.notanumber``)."""
-    return np.isnan(a)
-
-
-def testp_normal(a: Array) -> Array:
-    """Return which are finite, not zero and not subnormal (``testp.normal``)."""
-    result: Array = np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).smallest_normal)
-    return result
-
-
-def testp_subnormal(a: Array) -> Array:
-    """Return which are subnormal; zero is not (``testp.subnormal``)."""
-    result: Array = (np.abs(a) < np.finfo(a.dtype).smallest_normal) & (a != 0)
     return result
