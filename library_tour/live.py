@@ -24,7 +24,7 @@ def live_rows(pci_bus_id: str) -> tuple[list[Row], list[str]]:
         "now: processes": (lambda: len(bindings.device_get_compute_running_processes_v3(handle)), ""),
         "now: utilisation": (lambda: bindings.device_get_utilization_rates(handle).gpu, "%"),
         "now: power": (lambda: bindings.device_get_power_usage(handle) / 1e3, "W"),
-        "now: power, most": (lambda: _limit(bindings, handle), "W"),
+        "now: power limit": (lambda: _limit(bindings, handle), "W"),
         "now: temperature": (lambda: bindings.device_get_temperature_v(handle, sensor), "°C"),
         "now: multiprocessor clock": (lambda: bindings.device_get_clock_info(handle, clock.CLOCK_SM), "MHz"),
         "now: memory clock": (lambda: bindings.device_get_clock_info(handle, clock.CLOCK_MEM), "MHz"),

@@ -8,7 +8,7 @@ On the simulator with one device, which checks, counts and does not time:
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
     one strip                 1  11,144       212,632              right
-    in turn                   4  11,168       212,764      24,960  right
+    sequential                4  11,168       212,764      24,960  right
     overlapped                4  11,264       233,528      24,960  right
     halo not waited for                                            caught
     halo not waited for: 448 of 10000 cells were computed from an old halo.
@@ -62,9 +62,9 @@ STEPS = 4  # in a check; even, so that the result is in the first copy
 DRAWN_STEPS = 6
 BLOCK, HEIGHT = (64, 4), 2
 # The kernels of a step. The first writes the rows that the neighbours wait for.
-IN_TURN, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
+SEQUENTIAL, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
 # The rows of several strips, and the row of one strip, with which they are compared.
-WAYS, ONE = {"in turn": IN_TURN, "overlapped": OVERLAPPED}, "one strip"
+WAYS, ONE = {"sequential": SEQUENTIAL, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
     "Each strip keeps a copy of its neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
@@ -246,7 +246,7 @@ def take_steps(cut: Cut, steps: int, kernels: Sequence[str], *, exchange: bool =
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check several strips against one, bit for bit; then time one strip and several, in turn and overlapped."""
+    """Check several strips against one, bit for bit; then time one strip and several, sequentially and overlapped."""
     together = ranks.world()
     places = places_from(device, together)
     limit = copy_limit(device)
@@ -279,7 +279,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
     """Return the row of a plate in one strip, and the plate after the steps."""
     cut = Strips([device], *plate.shape)
-    counted = stepped(cut, IN_TURN, plate)
+    counted = stepped(cut, SEQUENTIAL, plate)
     after = cut.collect(plate)
     check = compare("one strip equals the plate by NumPy", after, reference(plate, STEPS), 1e-6)
     return Row(ONE, {"strips": 1, **counted} if not timing.available() else {}, check), after
@@ -332,7 +332,7 @@ def timed(
         row = found.get(name, Row(name))
         found[name] = replace(row, values={**row.values, **more})
 
-    alone = per_step(Strips([device], size, columns), IN_TURN) if ONE in right else None
+    alone = per_step(Strips([device], size, columns), SEQUENTIAL) if ONE in right else None
     if alone:
         add(ONE, values(alone, 1))
     cut = make(size, columns)
@@ -357,7 +357,7 @@ def without_waits() -> str:
     plate = make_plate(100, 100)
     cut = Strips(cuda.devices(), *plate.shape)
     cut.fill(plate)
-    take_steps(cut, STEPS, IN_TURN, waits=False)
+    take_steps(cut, STEPS, SEQUENTIAL, waits=False)
     wait_for(cut.devices)
     wrong = int(np.count_nonzero(np.abs(cut.collect(plate) - reference(plate, STEPS)) > 1e-6))
     return f"{wrong} of {plate.size} cells were computed from an old halo." if wrong else ""

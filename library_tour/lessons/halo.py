@@ -134,7 +134,7 @@ LESSON = Lesson(
             "thread goes down two rows of four columns. `cuts` divides the rows among several devices.",
         ),
         Step(
-            name="in turn",
+            name="sequential",
             shows=["Strip", "Strips", "take_steps"],
             text="A strip has one more row at each end, its halo. `step` makes the stream `compute` wait until the "
             "halo has arrived, computes the strip, and records the event `written`. `exchange` makes the stream "
@@ -157,12 +157,12 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The rows 'in turn' and 'overlapped' equal 'one strip' bit for bit. On the simulator, the column "
+        "The rows 'sequential' and 'overlapped' equal 'one strip' bit for bit. On the simulator, the column "
         "'loads' shows that the overlapped kernels load a little more, because both kernels read the rows near an "
         "edge.",
         "Each cut sends two rows per step, however high the strips are. So the exchange takes the same time "
         "for thin strips as for thick ones, while the computation gets shorter with more devices.",
-        "Two H200s with NVLink have, for a plate of 16,384 rows and columns, an efficiency of 0.93 in turn and "
+        "Two H200s with NVLink have, for a plate of 16,384 rows and columns, an efficiency of 0.93 sequentially and "
         "of 0.97 overlapped. 99 % of the exchange is hidden. A plate with twice as many rows has an efficiency of "
         "0.99.",
         "The row 'halo not waited for' names the kernel that read and the copy that wrote, and says that "

@@ -13,11 +13,11 @@ def test_a_process_with_one_device_says_what_several_need(result):
 
 @counted
 def test_edges_of_their_own_cost_loads(rows):
-    overlapped, in_turn, one = (rows[name].values["loads"] for name in ("overlapped", "in turn", "one strip"))
-    assert overlapped > in_turn > one
+    overlapped, sequential, one = (rows[name].values["loads"] for name in ("overlapped", "sequential", "one strip"))
+    assert overlapped > sequential > one
 
 
-@pytest.mark.parametrize("kernels", [halo.IN_TURN, halo.OVERLAPPED])
+@pytest.mark.parametrize("kernels", [halo.SEQUENTIAL, halo.OVERLAPPED])
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_strips_of_a_few_rows_and_of_one(device, kernels, count):
     plate = np.random.default_rng(count).random((9, 12), np.float32)

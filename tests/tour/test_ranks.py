@@ -61,7 +61,7 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
     assert done.returncode == 0, done.stderr
     assert "4 stops: 4 passed" in done.stdout
     of_four = [rf"{name} .*\b4" for name in ("MPI, through the host", "SUMMA", "strong scaling", "weak scaling")]
-    for name in ("in turn", "overlapped", *of_four):
+    for name in ("sequential", "overlapped", *of_four):
         assert len(re.findall(rf"^{name} .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
@@ -71,7 +71,7 @@ def test_a_lesson_is_shown_once_by_all_ranks_together(mpiexec):
     assert done.returncode == 0, done.stderr
     for heading in (lesson.LEARN, "On this machine", "Exercise"):
         assert len(re.findall(rf"^{heading}$", done.stdout, re.MULTILINE)) == 1, done.stdout
-    assert len(re.findall(r"^in turn .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
+    assert len(re.findall(r"^sequential .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
 def check_that_all_ended(done) -> None:

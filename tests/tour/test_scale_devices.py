@@ -28,7 +28,7 @@ def test_the_model_is_that_of_the_guide():
         strong, weak = (model.halo_seconds(int(gpus), rows, 16384) for rows in (16384 / gpus, 16384))
         expected = [1e6 * seconds for seconds in strong.values()]
         expected += [alone / gpus / strong["overlapped"], 1e6 * weak["overlapped"]]
-        expected += [alone / weak[way] for way in ("overlapped", "in turn")]
+        expected += [alone / weak[way] for way in ("overlapped", "sequential")]
         assert numbers == pytest.approx(expected, abs=0.051, rel=0.006)
     for gpus, *numbers in documented("| GPUs | 4 KiB"):
         seconds = [model.all_reduce_seconds(int(gpus), nbytes) for nbytes in (2**12, 2**22, 2**30)]

@@ -33,7 +33,7 @@ def test_several_devices_have_the_result_of_one_without_a_race(count):
         rows = found[name]["rows"].items()
         return {row: known["values"][column] for row, known in rows if known["holds"] and column in known["values"]}
 
-    assert values("halo", "strips") == {"one strip": 1, "in turn": count, "overlapped": count}
+    assert values("halo", "strips") == {"one strip": 1, "sequential": count, "overlapped": count}
     ways = ("through one", "round a ring", "kernels on peers")
     assert values("all_reduce", "workers") == dict.fromkeys(ways, count)
     assert list(found["all_reduce"]["rows"]) == [*ways, "NCCL"]

@@ -22,7 +22,7 @@ def halo_seconds(gpus: int, rows: float, columns: int) -> dict[str, float]:
     if gpus > GPUS_OF_HOST:
         exchange = max(exchange, NETWORK_LATENCY + FLOAT * columns / NETWORK)
     overlapped = max(computing, edges + exchange) if gpus > 1 else computing
-    return {"computing": computing, "in turn": computing + exchange, "overlapped": overlapped}
+    return {"computing": computing, "sequential": computing + exchange, "overlapped": overlapped}
 
 
 def all_reduce_seconds(gpus: int, nbytes: float) -> float:

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 MODES = ("one process", "ranks")
 STRONG, WEAK = "strong", "weak"
 SCALING = {
-    "in turn": STRONG,
+    "sequential": STRONG,
     "overlapped": STRONG,
     "larger plate": WEAK,
     "strong scaling": STRONG,
