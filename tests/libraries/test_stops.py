@@ -46,9 +46,14 @@ def done(name: str) -> Outcome:
 NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in stops.LIBRARIES]
 
 
+@pytest.fixture
+def outcome(name: str) -> Outcome:
+    """Return the outcome of a stop, whose kernels may have to be compiled first."""
+    return done(name)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name):
-    outcome = done(name)
+def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name, outcome):
     assert outcome.state == "passed", explained(outcome)
     assert outcome.result.all_checks
     rows = outcome.result.rows
