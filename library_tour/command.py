@@ -146,7 +146,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--card",
         choices=CARDS,
         default="h200",
-        help="whose roofline --plot draws where kernels are counted, h200 at first",
+        help="whose roofline --plot draws where kernels are counted; by default h200",
     )
     run.add_argument("--html", type=Path, metavar="DIR", help="write a page for each stop there, with its lesson")
     run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
@@ -155,13 +155,15 @@ def build_parser() -> argparse.ArgumentParser:
     show_.add_argument("--draw", action="store_true", help="draw how the kernels of the steps access memory")
     show_.set_defaults(command="show")
     for command in (run, show_):
-        command.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")
+        command.add_argument(
+            "--size", type=positive, metavar="N", help="the size of the problem, in the stop's own units"
+        )
         command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the simulator")
         command.add_argument(
             "--device",
             type=int,
             metavar="N",
-            help="the device's number, 0 at first; ranks take a host's devices in turn",
+            help="the device's number, by default 0; ranks take the devices of a host one after another",
         )
     exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
     exercise.add_argument("exercise", metavar="STOP", help="a stop's name; some stops have STOP/easy and STOP/hard too")
@@ -179,7 +181,7 @@ def build_parser() -> argparse.ArgumentParser:
     exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
     exercise.set_defaults(command="exercise")
     progress = commands.add_parser("progress", help="print the stops that you have seen and the exercises passed")
-    progress.add_argument("--reset", action="store_true", help="forget them")
+    progress.add_argument("--reset", action="store_true", help="forget the progress")
     progress.set_defaults(command="progress")
     return parser
 

@@ -68,7 +68,7 @@ class Ranks:
 
     @property
     def rank(self) -> int:
-        """The number of this process, 0 at first."""
+        """The number of this process, from 0 on."""
         return int(self.comm.rank)
 
     @property

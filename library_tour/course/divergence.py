@@ -35,8 +35,8 @@ On the simulator, which checks, counts and does not time:
     So a condition should be the same for whole warps: threadIdx.x / 32, or
     threadIdx.x < s with s a multiple of 32. With any other s, one warp of the block
     diverges. In a block of two dimensions, threads are numbered along x first. A
-    warp is then one row of 32 threads or two rows of 16. In the latter, y % 2
-    differs and y < 8 does not.
+    warp is then one row of 32 threads or two rows of 16. In a warp of two rows,
+    y % 2 differs and y < 8 does not.
     Eight functions cost 8 times as much only if nothing else takes time. If they
     are short, most of the time goes into memory accesses, which all threads make
     together. The course's 256 launches took 8.61 s with 8 functions by threadIdx.x
@@ -80,7 +80,8 @@ NOTES = (
     "it executes one side. Different warps do not wait for each other's branches.",
     "So a condition should be the same for whole warps: threadIdx.x / 32, or threadIdx.x < s with s a multiple of 32. "
     "With any other s, one warp of the block diverges. In a block of two dimensions, threads are numbered along x "
-    "first. A warp is then one row of 32 threads or two rows of 16. In the latter, y % 2 differs and y < 8 does not.",
+    "first. A warp is then one row of 32 threads or two rows of 16. In a warp of two rows, y % 2 differs and y < 8 "
+    "does not.",
     "Eight functions cost 8 times as much only if nothing else takes time. If they are short, most of the time goes "
     "into memory accesses, which all threads make together. The course's 256 launches took 8.61 s with 8 functions by "
     "threadIdx.x % 8, and 4.61 s with one: a factor of 1.87, on a T1000.",

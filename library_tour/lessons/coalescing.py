@@ -39,7 +39,7 @@ LESSON = Lesson(
     "limit is memory.",
     learn=[
         "say how many sectors a load or store touches, from its index expression.",
-        "say which share of the bytes in those sectors a warp uses.",
+        "say what fraction of the bytes in those sectors a warp uses.",
         "give each thread several elements and keep its loads coalesced.",
     ],
     idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "

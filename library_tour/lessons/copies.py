@@ -85,9 +85,9 @@ LESSON = Lesson(
         Step(
             name="every kind of memory",
             shows=["make_ways"],
-            text="The same bytes in four kinds of memory. A NumPy array is pageable, `pinned_empty` returns pinned "
-            "memory, its write-combined form bypasses the host's caches, and `to_device` returns a device array. "
-            "`memcpy(target, source)` infers the direction from its arrays.",
+            text="This step copies the same bytes from four kinds of memory. A NumPy array is pageable, "
+            "`pinned_empty` returns pinned memory, its write-combined form bypasses the host's caches, and "
+            "`to_device` returns a device array. `memcpy(target, source)` infers the direction from its arrays.",
         ),
         Step(
             name="done or queued",

@@ -32,7 +32,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="How do you know when to stop optimising? On an H200 this kernel, one line of arithmetic without any trick, "
+    why="How do you know when to stop optimising? On an H200 this kernel, one plain line of arithmetic, "
     "moves 4,344 GB/s. A plain copy of device memory moves 4,304 GB/s. There is nothing left to gain, and no amount of "
     "tuning would make the kernel faster.\n\n"
     "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a kernel that is limited by "

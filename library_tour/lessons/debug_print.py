@@ -63,8 +63,8 @@ LESSON = Lesson(
     "width 16   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 14 15 | 18 ... 31 30 31\n"
     "```\n\n"
-    "A lane at the end of its group has no such lane, and reads its own value. `mask` has one bit per lane, and every "
-    "lane named in it must reach the shuffle.\n\n"
+    "At the end of a group there is no such lane, and the lane reads its own value. `mask` has one bit per lane, and "
+    "every lane named in it must reach the shuffle.\n\n"
     "Rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
     "Then synchronise.",
     steps=[
@@ -110,8 +110,8 @@ LESSON = Lesson(
         "(14,14) and (15,15) for width 16.",
         "The row 'buffer overflow': the oldest lines are lost without an error. If every line matters, count the "
         "lines, or enlarge the buffer with `device.limits.printf_fifo_size`.",
-        "The table of costs. Every thread pays for the `printf`, although one thread prints, so a `printf` can change "
-        "the speed of the kernel that you are examining.",
+        "Look at the table of costs. Every thread pays for the `printf`, although one thread prints, so a `printf` "
+        "can change the speed of the kernel that you are examining.",
     ],
     exercise=Exercise(
         task="Print the elements of an array, four per line, as in `group 2: 8 -1 0 5`. Lines may arrive in any order, "

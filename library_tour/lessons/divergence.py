@@ -39,8 +39,8 @@ LESSON = Lesson(
     why="A kernel in which each thread applies one of eight functions takes 2.58 ms on an H200 when whole warps choose "
     "the same function. It takes 19.6 ms when neighbouring threads choose different ones. The work per thread is the "
     "same in both.\n\n"
-    "Branches are not slow in themselves. What matters is which threads decide alike, and that is often a choice of "
-    "indices.",
+    "Branches are not slow in themselves. What matters is which threads take the same branch, and that is often a "
+    "choice of indices.",
     learn=[
         "say from a condition on `threadIdx` whether it splits warps, in blocks of one and of two dimensions.",
         "assign work to threads so that whole warps decide alike.",
@@ -50,7 +50,7 @@ LESSON = Lesson(
     "the warp executes both sides, one after the other, and on each side the lanes that did not take it are idle. This "
     "is **divergence**, and the time is T(condition) + T(then) + T(else). When all 32 lanes agree, the warp executes "
     "one side only. Different warps do not wait for each other's branches.\n\n"
-    "Threads are numbered along x first, and each 32 consecutive ones form a warp. In a block of 16 x 16 threads a "
+    "Threads are numbered along x first, and every 32 consecutive threads form a warp. In a block of 16 x 16 threads a "
     "warp has two rows of 16.\n\n"
     "The rule of thumb: let conditions depend on `threadIdx.x / 32` or on data that whole warps share, and not on "
     "`threadIdx.x % n`.",

@@ -59,7 +59,8 @@ LESSON = Lesson(
     learn=[
         "choose a grid and a block for data of one, two or three dimensions.",
         "say which threads of a block form a warp.",
-        "explain why a block should have a multiple of 32 threads, and why x should run along neighbours in memory.",
+        "explain why a block should have a multiple of 32 threads, and why `x` should index neighbouring elements in "
+        "memory.",
         "say why few threads leave most of a GPU idle.",
         "name the shapes that are refused.",
     ],
@@ -86,7 +87,7 @@ LESSON = Lesson(
             name="every thread's number",
             shows=["number_threads"],
             text="Along each axis, a thread's index in the grid is `blockIdx * blockDim + threadIdx`. Its number "
-            "counts blocks first and then the threads of its block, both with x fastest.",
+            "numbers the blocks first and then the threads within a block; in both, x varies fastest.",
         ),
         Step(
             name="1 thread",

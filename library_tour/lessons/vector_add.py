@@ -57,7 +57,7 @@ LESSON = Lesson(
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
-            text="The host's side. `kernel[blocks, threads](...)` is the launch; C++ writes `kernel<<<blocks, "
+            text="This is the host code. `kernel[blocks, threads](...)` is the launch; C++ writes `kernel<<<blocks, "
             "threads>>>(...)`. A launch returns at once, before the kernel has run. The copy out waits for it.",
         ),
     ],
@@ -65,7 +65,7 @@ LESSON = Lesson(
         "The column 'MB' is what each phase allocates, moves or frees. The launch moves the most data, because the "
         "kernel reads two vectors and writes one.",
         "On the H200 the launch also has by far the highest rate, 2,513 GB/s: it uses the device's own memory. The "
-        "copies reach 31 and 23 GB/s. The stop `copies` is about what limits them.",
+        "copies reach 31 and 23 GB/s. The stop `copies` shows their limits.",
         "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
         "such as loading the kernel onto the device.",
     ],
