@@ -131,6 +131,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
     yield _heading(IDEA)
     yield Markdown(of.idea)
     yield _heading(STEPS)
+    yield Text("The mark ❱ is at lines that differ from the step before.", "dim")
     for at, step in enumerate(of.steps, 1):
         yield Text(f"\n{at}. {step.name}", "bold")
         yield Markdown(step.text)
