@@ -135,8 +135,7 @@ class Event(ComparedHandle):
         never recorded, NotReadyError if one is not reached yet, and ValueError for events of two devices, which have no
         clock in common.
         """
-        if not isinstance(start, Event):
-            return NotImplemented
+        arguments.instance("Event.__sub__", "start", start, Event)
         for event, role in ((start, "start"), (self, "end")):
             if not event._timing:
                 raise errors.EventTimingError(f"the {role} event was made with timing=False and has no time")

@@ -129,7 +129,6 @@ WORDS: Mapping[str, str] = {
     "key": r"'index\[\d+\]'",
     "self": r"closed|is known only",
     "shared_bytes": r"'shared_bytes'|shared_bytes = \d+",
-    "start": r"unsupported operand",  # Python's own words
 }
 
 
