@@ -2,7 +2,7 @@
 
 The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/cudart_py` or `~/.cache/cudart_py`), or
 what the environment variable CUDART_PY_CACHE names. One file is one entry: images, their signatures and their names,
-behind a checksum. Entries are written beside their place and moved there at once, so that readers and many writers
+after a checksum. Entries are written next to their final name and renamed in one step, so that readers and many writers
 never meet a half-written one; a damaged entry is the same as none. Files left by a killed writer are removed after an
 hour.
 

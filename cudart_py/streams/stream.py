@@ -186,7 +186,7 @@ class Stream(StreamBase):
         Streams that wait for an event of this one record into the same graph, and this one must wait for them again
         before the block ends. Calls that cannot be captured raise CaptureError: synchronising, queries, copies of
         pageable memory, and allocations except those of `graphs.empty`. `mode` says whose calls that may be unsafe
-        during a capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
+        during a capture fail: those of every thread, of this one, or none. If the block raises, no graph is produced.
         However the block is left, the capture ends; to close the stream inside ends it too.
         """
         return Capturing(self, mode)

@@ -12,7 +12,7 @@ LINK_TIME_CODE = b"\xedCN\x7f"
 MACHINE_CODE = b"\x7fELF"
 FATBIN = b"\x50\xed\x55\xba"
 LIBRARY = b"!<arch>\n"
-# How images that are not text begin.
+# The first bytes of images that are not text.
 BINARY = (LINK_TIME_CODE, MACHINE_CODE, FATBIN, LIBRARY)
 
 # In ELF: the type of a section with symbols, the binding of those that may be defined once, and two special sections.

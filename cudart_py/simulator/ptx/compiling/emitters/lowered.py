@@ -84,7 +84,7 @@ class Lowers:
 
 
 def fixed_words(row: Row) -> frozenset[str]:
-    """Return the modifiers that all spellings of a row have: they choose its function and are no keywords."""
+    """Return the modifiers common to all spellings of a row: they choose its function and are not keywords."""
     each = [
         {word for slot in pattern.slots if not slot.optional and len(slot.words) == 1 for word in slot.words}
         for pattern in row.patterns
