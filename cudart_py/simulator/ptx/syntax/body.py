@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -123,11 +124,16 @@ class _Lines:
 class _Body:
     """Read the pieces of one body into a Function."""
 
-    def __init__(self, name: str, source: Source, parameters: tuple[Param, ...], results: tuple[Param, ...]) -> None:
+    def __init__(
+        self, name: str, source: Source, parameters: tuple[Param, ...], results: tuple[Param, ...], is_kernel: bool
+    ) -> None:
         self.source = source
+        self._is_kernel = is_kernel
         self.function = Function(name)
         self.function.parameters = tuple(parameter.name for parameter in parameters)
         self.function.results = tuple(result.name for result in results)
+        self._parameters = {parameter.name: parameter for parameter in parameters}
+        self._copies: dict[str, Symbol] = {}
         self.scopes = Scopes(self.function.registers)
         self.lines = _Lines()
         self._made = 0
@@ -144,6 +150,7 @@ class _Body:
                 if error.line:
                     raise
                 raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
+        self._fill_copies()
         return self.function
 
     def _read_item(self, item: _Item, following: _Item | None) -> None:
@@ -252,6 +259,8 @@ class _Body:
         else:
             pieces = split(rest) if rest else []
             operands = tuple(self._value(piece, guard, text, line) for piece in pieces)
+            if base not in ("ld", "st"):
+                operands = tuple(self._address(operand) for operand in operands)
             for operand in operands:
                 self._note(operand)
         self._add(opcode, operands, guard, text, line)
@@ -267,6 +276,39 @@ class _Body:
         operands = (total, operand.base, Immediate(operand.offset))
         self._add(f"add.u{register_type[1:]}", operands, guard, text, line)
         return total
+
+    def _address(self, operand: Operand) -> Operand:
+        """Return an operand with the name of a parameter's copy in place of the parameter's.
+
+        The address of a device function's parameter is that of a copy in local memory (PTX manual, `mov`).
+        """
+        if self._is_kernel or not isinstance(operand, Symbol) or operand.name not in self._parameters:
+            return operand
+        name = operand.name
+        if name not in self._copies:
+            parameter = self._parameters[name]
+            unique = f"{name}@{self.function.name}"
+            self.function.local[unique] = Variable(unique, "local", parameter.size, parameter.alignment)
+            self._copies[name] = Symbol(unique)
+        return replace(self._copies[name], offset=operand.offset)
+
+    def _fill_copies(self) -> None:
+        """Copy the parameters whose addresses are taken, before the first instruction."""
+        function = self.function
+        body, function.instructions = function.instructions, []
+        for name, copy in self._copies.items():
+            parameter = self._parameters[name]
+            width = math.gcd(parameter.size, parameter.alignment, 8)
+            piece = self._fresh(f"b{max(8 * width, 16)}")
+            for offset in range(0, parameter.size, width):
+                for opcode, operands in (
+                    (f"ld.param.u{8 * width}", (piece, Access(Symbol(name), offset))),
+                    (f"st.local.u{8 * width}", (Access(copy, offset), piece)),
+                ):
+                    function.instructions.append(replace(body[0], opcode=opcode, operands=operands, guard=None))
+        for label in function.labels:
+            function.labels[label] += len(function.instructions)
+        function.instructions += body
 
     def _fresh(self, register_type: str) -> Register:
         """Return a register that the text doesn't have."""
@@ -311,11 +353,11 @@ class _Body:
 def parse_body(
     name: str,
     source: Source,
-    start: int = 0,
-    end: int | None = None,
-    parameters: tuple[Param, ...] = (),
-    results: tuple[Param, ...] = (),
+    start: int,
+    end: int,
+    parameters: tuple[Param, ...],
+    results: tuple[Param, ...],
+    is_kernel: bool,
 ) -> Function:
     """Parse the text between a function's outer braces, from `start` to `end`."""
-    items = list(_items(source, start, source.end if end is None else end))
-    return _Body(name, source, parameters, results).read(items)
+    return _Body(name, source, parameters, results, is_kernel).read(list(_items(source, start, end)))

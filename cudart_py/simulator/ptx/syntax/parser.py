@@ -328,7 +328,7 @@ class Module:
         if not defined:
             return position
         end = source.close(position)
-        body = parse_body(name, source, position, end, params, results)
+        body = parse_body(name, source, position, end, params, results, kind == "entry")
         if sum(variable.size for variable in body.local.values()) > _MOST_LOCAL:
             raise PtxError(f"{name} has more than {_MOST_LOCAL} bytes of local variables")
         self.variables.update(body.variables)

@@ -136,6 +136,49 @@ def test_a_launch_of_another_module_s_entry_is_refused(kernels):
         other.launch("lock", 1, 1, 0, 0)
 
 
+ADDRESSED = (
+    HEAD
+    + """
+.func turn (.param .align 8 .b8 s[24], .param .b64 p, .param .align 4 .b8 t[12]) {
+    .reg .u32 turns, word, lane; .reg .u64 from, generic, place, out, more, third; .reg .pred again;
+start:
+    mov.u64 from, s; cvta.local.u64 generic, from; mov.u64 third, t+8;
+    ld.param.u64 out, [p];
+    mov.u32 lane, %tid.x; and.b32 word, lane, 1; mul.wide.u32 place, word, 8; add.u64 place, place, generic;
+    ld.u64 more, [place]; add.u64 more, more, 1000; st.u64 [place], more;
+    ld.local.u32 turns, [from+16]; sub.u32 turns, turns, 1; st.local.u32 [from+16], turns;
+    setp.ne.u32 again, turns, 0; @again bra start;
+    mul.wide.u32 place, lane, 8; add.u64 out, out, place;
+    st.global.u64 [out], more;
+    ld.local.u32 word, [third]; cvt.u64.u32 place, word; st.global.u64 [out+256], place;
+    ret;
+}
+.visible .entry addressed(.param .u64 p) {
+    .reg .u32 lane, low; .reg .u64 out;
+    ld.param.u64 out, [p]; mov.u32 lane, %tid.x; add.u32 low, lane, 5;
+    { .param .align 8 .b8 a[24]; .param .b64 b; .param .align 4 .b8 c[12];
+      st.param.v2.b32 [a], {low, 1}; st.param.b64 [a+8], 7; st.param.b32 [a+16], 3; st.param.b64 [b], out;
+      st.param.b32 [c], 1; st.param.b32 [c+4], 2; st.param.b32 [c+8], low;
+      call.uni turn, (a, b, c); }
+    ret;
+}
+"""
+)
+
+
+def test_the_address_of_a_function_s_parameter_is_that_of_a_copy_that_is_made_once_a_call(engine):
+    kernels = Kernels(load_module(ADDRESSED))
+    kernels.engine = engine
+    out = kernels.zeros(96, np.uint64)
+    kernels.launch("addressed", 1, 32, out)
+    words = kernels.get(out, 64, np.uint64)
+    lanes = np.arange(32, dtype=np.uint64)
+    low = lanes + 5
+    assert words[:32].tolist() == (np.where(lanes % 2, 7, (1 << 32) + low) + 3000).tolist()
+    assert words[32:].tolist() == low.tolist()
+    assert engine == "numpy" or natively(kernels, "addressed")
+
+
 NAMED = (
     HEAD
     + """.global .align 8 .u64 in_global;

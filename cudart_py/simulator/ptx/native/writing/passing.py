@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...compiling.control_flow import CallSite
 from ..errors import NotNative
 from ..instances import Instance
-from ..vectors import lane_type
+from ..vectors import I64, integer_like, lane_type
 from .emitter import Emitter
 
 Value = Any
@@ -42,8 +42,19 @@ def _storage(instance: Instance, slot: int) -> ir.Type:
 
 
 def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
-    """Return a piece of a parameter as it was stored."""
-    if key not in pieces:
-        raise NotNative("a parameter that is read in other pieces than it is written")
-    value = e.register(pieces[key])
-    return value if value.type.element == element else e.viewed(value, element)
+    """Return a piece of a parameter, put together from its bits when it was stored in other pieces."""
+    if key in pieces:
+        value = e.register(pieces[key])
+        return value if value.type.element == element else e.viewed(value, element)
+    b = e.b
+    offset, size = key
+    if size > I64.width // 8 or any(length > I64.width // 8 for _, length in pieces):
+        raise NotNative("a parameter of 16 bytes that is read in other pieces than it is written")
+    total = b.const(I64, 0)
+    for (start, length), slot in pieces.items():
+        if start + length <= offset or start >= offset + size:
+            continue
+        part = b.resized(b.as_integer(e.register(slot)), I64, False)
+        shift = b.const(I64, 8 * abs(start - offset))
+        total = b.or_(total, b.shl(part, shift) if start >= offset else b.lshr(part, shift))
+    return b.as_type(b.resized(total, integer_like(element), False), element)
