@@ -73,12 +73,12 @@ def close_unfinished(most: int | None = None) -> None:
                 unfinished.append(attempt)
 
 
-def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = forked) -> None:
+def finalize(give_back: Callable[[], None]) -> None:
     """Call the function that gives back what has no reference left, in whatever thread the interpreter notices it.
 
     Does nothing when the interpreter ends, which may have taken this module's names away already, or in a forked child.
     """
-    if _exiting is not False or _forked():
+    if _exiting is not False:
         return
     if in_host_function and threading.get_ident() in in_host_function:
         postponed.append(give_back)
@@ -94,10 +94,10 @@ def _quietly(give_back: Callable[[], None]) -> None:
     try:  # contextlib.suppress would take as long as the rest of a free
         backend = in_use()
         action = functools.partial(_call_relaxed, give_back) if captures else give_back
-        if backend is None:  # what was made without a driver
-            action()
-        else:
+        if backend is not None:
             backend.in_finalizer(action)
+        elif not forked():  # what was made without a driver
+            action()
     except Exception:  # as above
         pass
 
