@@ -127,6 +127,10 @@ class Handle:
     @property
     def handle(self) -> int:
         """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        return self._open_handle()
+
+    def _open_handle(self) -> int:
+        """Return the handle as an int; ValueError when closed."""
         if self._value is None:
             raise ValueError(f"this {type(self).__name__} is closed{self._closed_by()}")
         return int(self._value)

@@ -57,7 +57,7 @@ class Graph(Handle):
         """The CUgraph as an int; ValueError before its capture has ended and when closed."""
         if self._capturing:
             raise ValueError("this Graph is still being captured: use it after the `with` block")
-        return super().handle
+        return self._open_handle()
 
     @property
     def device(self) -> Device:

@@ -31,12 +31,9 @@ class StreamBase(ComparedHandle):
     @property
     def handle(self) -> int:
         """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        # Only who asks for no work takes `_open_handle`.
         self._used = True
         return self._open_handle()
-
-    def _open_handle(self) -> int:
-        """Return the handle for a question that gives the stream no work."""
-        return super().handle
 
     @property
     def native(self) -> Any:
