@@ -15,10 +15,10 @@ from .driver.calls import api, raw
 from .driver.unwrap import failure
 from .interop.wrapping import is_foreign, wrap
 from .memory import staging
-from .memory.array import DeviceArray, side_of
+from .memory.array import DeviceArray, region_of
 from .memory.fills import fill_words
 from .memory.host_memory import HostMemory
-from .memory.transfers import Side, check_same, raw_bytes, transfer
+from .memory.transfers import StridedRegion, check_same, raw_bytes, transfer
 from .streams.event import Event
 from .streams.stream import Stream, legacy_default, stream_of
 from .textures.array_copies import ArrayEnd, copy_array
@@ -49,7 +49,7 @@ def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
             ends = end_of("memcpy", "dst", dst, writes=True), end_of("memcpy", "src", src)
             copy_array("memcpy", *ends, ("dst", "src"), queue)
         else:
-            to, source = side_of("memcpy", "dst", dst, writes=True), side_of("memcpy", "src", src)
+            to, source = region_of("memcpy", "dst", dst, writes=True), region_of("memcpy", "src", src)
             check_same("memcpy", to, source)
             transfer(to, source, queue)
     if stream is None and not (isinstance(dst, _ON_DEVICE) and isinstance(src, _ON_DEVICE)):
@@ -184,7 +184,7 @@ def _copy_window(
         sizes = (*arguments.integers(call, "shape", shape, ndim, least=0), *channels)
     to = _window(call, "dst", ends[0], places[0], sizes)
     source = _window(call, "src", ends[1], places[1], sizes)
-    if isinstance(to, Side) and isinstance(source, Side):
+    if isinstance(to, StridedRegion) and isinstance(source, StridedRegion):
         check_same(call, to, source)
         transfer(to, source, queue)
     elif 0 not in sizes:
@@ -194,20 +194,20 @@ def _copy_window(
 
 
 def _window(
-    call: str, name: str, side: ArrayEnd | Side, start: tuple[int, ...], sizes: tuple[int, ...]
-) -> ArrayEnd | Side:
-    """Return the part of a side that a window covers, after checking that it is inside and its rows are contiguous."""
-    if any(first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
+    call: str, name: str, region: ArrayEnd | StridedRegion, start: tuple[int, ...], sizes: tuple[int, ...]
+) -> ArrayEnd | StridedRegion:
+    """Return the part of a region that a window covers, after checking that it is inside and has contiguous rows."""
+    if any(first + size > whole for first, size, whole in zip(start, sizes, region.shape, strict=True)):
         window = f"{' x '.join(map(str, sizes))} elements at {name}_start={start}"
-        raise arguments.unusable(call, name, f"have a shape that contains the window of {window}", side.shape)
-    if isinstance(side, ArrayEnd):
-        return side.part(start, sizes)
-    itemsize = side.dtype.itemsize
-    if 0 not in sizes and sizes[-1] > 1 and side.strides[-1] != itemsize:
+        raise arguments.unusable(call, name, f"have a shape that contains the window of {window}", region.shape)
+    if isinstance(region, ArrayEnd):
+        return region.part(start, sizes)
+    itemsize = region.dtype.itemsize
+    if 0 not in sizes and sizes[-1] > 1 and region.strides[-1] != itemsize:
         rule = f"have rows of adjacent elements, {itemsize} bytes each"
-        raise arguments.unusable(call, name, rule, f"{side.strides[-1]} bytes apart", "use memcpy")
-    offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, side.strides, strict=True))
-    return side.at(offset)._replace(shape=sizes)
+        raise arguments.unusable(call, name, rule, f"{region.strides[-1]} bytes apart", "use memcpy")
+    offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, region.strides, strict=True))
+    return region.at(offset)._replace(shape=sizes)
 
 
 def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
@@ -223,7 +223,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     for name, array in (("dst", dst), ("src", src)):
         arguments.opened(call, name, array, DeviceArray)
         arguments.contiguous(call, name, array, "make a contiguous copy of it, or enable peer access and use memcpy")
-    check_same(call, dst._side, src._side)
+    check_same(call, dst._region, src._region)
     handle = stream_of(call, stream).handle
     if not src.nbytes:
         return

@@ -11,10 +11,10 @@ from ..context.device import Device
 from ..driver import enums
 from ..driver.calls import raw
 from ..driver.unwrap import failure
-from ..memory.array import DeviceArray, side_of
+from ..memory.array import DeviceArray, region_of
 from ..memory.fills import as_element, pattern_of, row_of
 from ..memory.host_memory import pinned_owner
-from ..memory.transfers import check_same, set_sides
+from ..memory.transfers import check_same, set_regions
 from ..streams.graph_nodes import NodeWork
 
 _INSTEAD = "capture the work again and call ExecutableGraph.update"
@@ -37,15 +37,15 @@ class NodeCopy(NodeWork):
 
     def __init__(self, dst: Any, src: Any) -> None:
         call = "NodeCopy"
-        self._dst, self._src = side_of(call, "dst", dst, writes=True), side_of(call, "src", src)
+        self._dst, self._src = region_of(call, "dst", dst, writes=True), region_of(call, "src", src)
         check_same(call, self._dst, self._src)
         self._owners: tuple[Any, ...] = ()
-        for name, side in (("dst", self._dst), ("src", self._src)):
-            if 0 in side.shape:
-                raise arguments.unusable(call, name, "have at least one element", f"the shape {side.shape}")
-            arguments.contiguous(call, name, side, _INSTEAD)
-            if not side.on_device:
-                owner = pinned_owner(side.array)
+        for name, region in (("dst", self._dst), ("src", self._src)):
+            if 0 in region.shape:
+                raise arguments.unusable(call, name, "have at least one element", f"the shape {region.shape}")
+            arguments.contiguous(call, name, region, _INSTEAD)
+            if not region.on_device:
+                owner = pinned_owner(region.array)
                 if owner is None:
                     remedy = "use an array of pinned_empty"
                     raise arguments.unusable(call, name, "be page-locked for a graph to copy it", "pageable", remedy)
@@ -58,7 +58,7 @@ class NodeCopy(NodeWork):
     def _change_node(self, executable: int, node: int, device: Device) -> None:
         """Let a node of an executable graph copy these arrays."""
         copy = enums.CUDA_MEMCPY3D()
-        set_sides(copy, self._dst, self._src, enums.CUmemorytype)
+        set_regions(copy, self._dst, self._src, enums.CUmemorytype)
         nbytes = self._dst.array.nbytes
         copy.WidthInBytes, copy.Height, copy.Depth = nbytes, 1, 1
         copy.dstPitch = copy.srcPitch = nbytes

@@ -23,7 +23,7 @@ from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allo
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
 from .protocols import ArrayProtocols
-from .transfers import Side, host_side, raw_bytes, structure_bytes, transfer
+from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
 
 if TYPE_CHECKING:
     from .pools import MemoryPool
@@ -229,11 +229,11 @@ class DeviceArray(ArrayProtocols):
             out = np.empty(self.shape, self.dtype)
         else:
             arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
-        host = self._host_side(call, "out", out, writes=True)
+        host = self._host_region(call, "out", out, writes=True)
         queue = self.stream if stream is None else stream_of(call, stream)
         # The default streams are those of the device that is current.
         with activated(self.device if stream is None else stream.device):
-            transfer(host, self._side, queue)
+            transfer(host, self._region, queue)
             if stream is None or not is_pinned(out):
                 queue.synchronize()
         return out
@@ -261,7 +261,7 @@ class DeviceArray(ArrayProtocols):
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
         if isinstance(source, DeviceArray):
-            side, pinned = arguments.opened(call, "source", source, DeviceArray)._side, False
+            region, pinned = arguments.opened(call, "source", source, DeviceArray)._region, False
             self._check_like(call, "source", source)
         else:
             host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
@@ -272,9 +272,9 @@ class DeviceArray(ArrayProtocols):
                 raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
             if host.shape == self.shape and any(step <= 0 for step in host.strides):
                 host = np.ascontiguousarray(host)
-            side, pinned = self._host_side(call, "source", host), is_pinned(host)
+            region, pinned = self._host_region(call, "source", host), is_pinned(host)
         with activated(self.device if stream is None else stream.device):
-            transfer(self._side, side, queue)
+            transfer(self._region, region, queue)
             if stream is None and pinned:
                 queue.synchronize()
         return self
@@ -285,10 +285,10 @@ class DeviceArray(ArrayProtocols):
         Raises ValueError when closed.
         """
         queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
-        side = self._side
+        region = self._region
         with activated(self.device):
             result = allocate_array(self.shape, self.dtype, self.nbytes, queue)
-            transfer(result._side, side, queue)
+            transfer(result._region, region, queue)
         return result
 
     def fill(self, value: Any, *, stream: Stream | None = None) -> Self:
@@ -305,19 +305,19 @@ class DeviceArray(ArrayProtocols):
         else:
             with activated(self.device), allocate_array(self.shape, self.dtype, self.nbytes, queue) as filled:
                 fill(filled, element, queue)
-                transfer(self._side, filled._side, queue)
+                transfer(self._region, filled._region, queue)
         return self
 
     @property
-    def _side(self) -> Side:
+    def _region(self) -> StridedRegion:
         """The array as one end of a copy; ValueError when closed."""
-        return Side(self.pointer, self.shape, self.strides, self.dtype, True, self)
+        return StridedRegion(self.pointer, self.shape, self.strides, self.dtype, True, self)
 
-    def _host_side(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> Side:
+    def _host_region(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> StridedRegion:
         """Describe a host array that a copy of the whole array works on, after checking it."""
-        side = host_side(call, name, host, writes=writes)
+        region = host_region(call, name, host, writes=writes)
         self._check_like(call, name, host)
-        return side
+        return region
 
     def _check_like(self, call: str, name: str, other: DeviceArray | NDArray[Any]) -> None:
         if other.shape != self.shape:
@@ -326,8 +326,8 @@ class DeviceArray(ArrayProtocols):
             remedy = "" if isinstance(other, DeviceArray) else _conversion(name, other, self.dtype)
             raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other, remedy)
 
-    def _one_byte(self, stream: Stream) -> Side:
-        return allocate_array((1,), np.dtype(np.uint8), 1, stream)._side
+    def _one_byte(self, stream: Stream) -> StridedRegion:
+        return allocate_array((1,), np.dtype(np.uint8), 1, stream)._region
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -416,11 +416,11 @@ def allocate_array(
     return array
 
 
-def side_of(call: str, name: str, array: Any, *, writes: bool = False) -> Side:
-    """Describe a call's argument, a DeviceArray or a NumPy array, as a side of a copy, after checking it."""
+def region_of(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
+    """Describe a call's argument, a DeviceArray or a NumPy array, as one end of a copy, after checking it."""
     if isinstance(array, DeviceArray):
-        return arguments.opened(call, name, array, DeviceArray)._side
-    return host_side(call, name, array, writes=writes)
+        return arguments.opened(call, name, array, DeviceArray)._region
+    return host_region(call, name, array, writes=writes)
 
 
 def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:

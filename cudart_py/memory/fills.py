@@ -63,7 +63,7 @@ def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> Non
     done = 1
     while done < flat.size:
         more = min(done, flat.size - done)
-        transfer(flat[done : done + more]._side, flat[:more]._side, stream)
+        transfer(flat[done : done + more]._region, flat[:more]._region, stream)
         done += more
 
 

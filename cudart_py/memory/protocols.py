@@ -19,7 +19,7 @@ from ..driver.calls import api
 from ..driver.capabilities import require_interop
 from ..hints import KERNEL, host_only
 from ..streams.stream import Stream, legacy_default
-from .transfers import Side
+from .transfers import StridedRegion
 
 # DLDeviceType of dlpack.h.
 DLPACK_CPU = 1
@@ -72,7 +72,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
     __hash__ = object.__hash__
 
     @property
-    def _side(self) -> Side:
+    def _region(self) -> StridedRegion:
         """The array as one end of a copy."""
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         return self._only("item").item()
 
     def _only(self, call: str) -> np.ndarray[Any, Any]:
-        size = math.prod(self._side.shape)  # ValueError for a closed array
+        size = math.prod(self._region.shape)  # ValueError for a closed array
         if size != 1:
             raise ValueError(
                 f"DeviceArray.{call}: only an array of one element has a value on the host, and this one has {size}; "
@@ -134,13 +134,13 @@ class ArrayProtocols(UnreadByNumPy, Handle):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """CUDA's array interface, version 3; names the array's stream."""
         require_interop(self, "__cuda_array_interface__")
-        side = self._side
+        region = self._region
         interface: dict[str, Any] = {
             "version": 3,
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (side.address, False),
-            "strides": None if side.is_contiguous else side.strides,
+            "data": (region.address, False),
+            "strides": None if region.is_contiguous else region.strides,
             "stream": None if self.stream.closed else self.stream.handle,
         }
         if self.dtype.names is not None:
@@ -171,12 +171,12 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         for another device and for dtypes and strides that DLPack does not know, and TypeError or ValueError for what is
         not a pair of ints.
         """
-        side, call = self._side, "DeviceArray.__dlpack__"
+        region, call = self._region, "DeviceArray.__dlpack__"
         if dl_device is not None:
             dl_device = _pair(call, "dl_device", dl_device)
         if max_version is not None:
             max_version = _pair(call, "max_version", max_version)
-        _check_capsule(side, self.device, stream, dl_device)
+        _check_capsule(region, self.device, stream, dl_device)
         with activated(self.device):
             producer = self.stream
             if producer.closed:
@@ -184,16 +184,16 @@ class ArrayProtocols(UnreadByNumPy, Handle):
                 api.cuCtxSynchronize()
                 producer = legacy_default
             if copy:
-                side = self.copy(stream=producer)._side
+                region = self.copy(stream=producer)._region
             if stream != -1:
                 consumer = Stream.borrow(stream or legacy_default.handle, self.device)
                 if consumer.handle != producer.handle:
                     consumer.wait(producer)
             # An array without elements has no address by which the driver could tell the device.
-            anchor = side if self.nbytes else self._one_byte(producer)
-            return _make_capsule(side, anchor, max_version)
+            anchor = region if self.nbytes else self._one_byte(producer)
+            return _make_capsule(region, anchor, max_version)
 
-    def _one_byte(self, stream: Stream) -> Side:
+    def _one_byte(self, stream: Stream) -> StridedRegion:
         """Return a new array of one byte on the same device."""
         raise NotImplementedError
 
@@ -214,7 +214,7 @@ def _pair(call: str, name: str, value: Any) -> tuple[int, int]:
     return first, second
 
 
-def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
+def _check_capsule(array: StridedRegion, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
     """Raise BufferError for arrays that DLPack has no words for, another device and what is not a stream."""
     if dl_device is not None and dl_device != _dlpack_device(device):
         raise BufferError(f"the array is on device {device.ordinal} and cannot be given as {dl_device}")
@@ -228,7 +228,7 @@ def _check_capsule(array: Side, device: Device, stream: Any, dl_device: tuple[in
         )
 
 
-def _make_capsule(array: Side, anchor: Side, max_version: tuple[int, int] | None) -> Any:
+def _make_capsule(array: StridedRegion, anchor: StridedRegion, max_version: tuple[int, int] | None) -> Any:
     """Return the capsule of an array; `anchor` is what it keeps alive, and where the memory is."""
     # These take long to import, and few programs need them.
     from cuda.core import Buffer

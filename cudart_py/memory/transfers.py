@@ -1,6 +1,6 @@
 """Transfers: the driver's copies that make one strided piece of memory equal to another.
 
-Each end is described by a `Side`, so that nothing here knows device arrays.
+Each end is described by a `StridedRegion`, so that nothing here knows device arrays.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAX_PITCH = 2**31 - 1
 _BYTES = (bytes, bytearray, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 
 
-class Side(NamedTuple):
-    """One side of a copy: where it starts, how it steps in bytes, and in which memory it lies.
+class StridedRegion(NamedTuple):
+    """The source or the destination of a copy: where it starts, how it steps in bytes, and in which memory it lies.
 
     `array` is the object that a graph keeps alive with a captured copy.
     """
@@ -47,21 +47,21 @@ class Side(NamedTuple):
         """Whether the elements are contiguous in C order."""
         return shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
-    def at(self, offset: int) -> Side:
-        """Return the side that begins some bytes further on."""
+    def at(self, offset: int) -> StridedRegion:
+        """Return the region that begins some bytes further on."""
         return self._replace(address=self.address + offset)
 
 
 class _Axis(NamedTuple):
-    """An axis of both sides, with the bytes from one element to the next on each."""
+    """An axis of both regions, with the bytes from one element to the next on each."""
 
     size: int
     dst_step: int
     src_step: int
 
 
-def host_side(call: str, name: str, array: Any, *, writes: bool = False) -> Side:
-    """Describe a call's argument, a NumPy array, as a side; TypeError or ValueError if no copy can work on it."""
+def host_region(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
+    """Describe a call's argument, a NumPy array, as a region; TypeError or ValueError if no copy can work on it."""
     arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:
         raise TypeError(
@@ -72,7 +72,7 @@ def host_side(call: str, name: str, array: Any, *, writes: bool = False) -> Side
     if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
         strides = f"strides of {array.strides} bytes"
         raise arguments.unusable(call, name, "have positive strides", strides, "use numpy.ascontiguousarray")
-    return Side(array.ctypes.data, array.shape, array.strides, array.dtype, False, array)
+    return StridedRegion(array.ctypes.data, array.shape, array.strides, array.dtype, False, array)
 
 
 def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -102,8 +102,8 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return host
 
 
-def check_same(call: str, dst: Side, src: Side) -> None:
-    """Raise TypeError for sides of different dtypes, ValueError for those of which one cannot be the other's copy."""
+def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
+    """Raise TypeError for regions of different dtypes, ValueError for those of which one cannot be the other's copy."""
     if dst.dtype != src.dtype:
         remedy = "a copy converts nothing: use .view(dtype) to copy bytes"
         raise arguments.wrong_dtype(call, "dst", f"{src.dtype} like 'src'", dst.dtype, remedy)
@@ -113,7 +113,7 @@ def check_same(call: str, dst: Side, src: Side) -> None:
         raise arguments.unusable(call, "dst", f"have shape {src.shape} like 'src'", dst.shape)
 
 
-def transfer(dst: Side, src: Side, stream: Stream) -> None:
+def transfer(dst: StridedRegion, src: StridedRegion, stream: Stream) -> None:
     """Queue the copies that make `dst` equal to `src`: as few and as wide as the strides allow.
 
     Both have the same dtype and shape, or the same size and are contiguous. A graph that the stream records into keeps
@@ -159,8 +159,8 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
     return tuple(owners)
 
 
-def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
-    """Return the bytes of a piece that is contiguous on both sides, and the axes along which these pieces follow."""
+def _bytes_and_axes(dst: StridedRegion, src: StridedRegion) -> tuple[int, list[_Axis]]:
+    """Return the bytes of a piece that is contiguous in both regions, and the axes along which these pieces follow."""
     width = dst.dtype.itemsize
     if dst.is_contiguous and src.is_contiguous:
         return width * math.prod(dst.shape), []
@@ -175,7 +175,7 @@ def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
     return width, merged
 
 
-def _copy(dst: Side, src: Side, nbytes: int, stream: Stream) -> None:
+def _copy(dst: StridedRegion, src: StridedRegion, nbytes: int, stream: Stream) -> None:
     handle, native = stream.handle, stream.native
     if dst.on_device and src.on_device:
         api.cuMemcpyDtoDAsync(dst.address, src.address, nbytes, native)
@@ -189,38 +189,40 @@ def _copy(dst: Side, src: Side, nbytes: int, stream: Stream) -> None:
         api.cuMemcpyAsync(dst.address, src.address, nbytes, native)
 
 
-def _copy_rows(dst: Side, src: Side, width: int, rows: _Axis, stream: Stream) -> None:
-    for pitch, side in ((rows.dst_step, "dst"), (rows.src_step, "src")):
+def _copy_rows(dst: StridedRegion, src: StridedRegion, width: int, rows: _Axis, stream: Stream) -> None:
+    for pitch, name in ((rows.dst_step, "dst"), (rows.src_step, "src")):
         if pitch < width:
             raise errors.InvalidValueError(
-                f"the rows of {side} overlap: they begin {pitch} bytes apart, and each has {width}"
+                f"the rows of {name} overlap: they begin {pitch} bytes apart, and each has {width}"
             )
     copy = enums.CUDA_MEMCPY2D()
-    set_sides(copy, dst, src, enums.CUmemorytype)
+    set_regions(copy, dst, src, enums.CUmemorytype)
     copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
     copy.WidthInBytes, copy.Height = width, rows.size
     api.cuMemcpy2DAsync(copy, stream.native)
 
 
 def _are_planes(width: int, rows: _Axis, axis: _Axis) -> bool:
-    """Return whether cuMemcpy3D can express an axis: on both sides, planes begin a whole number of rows apart."""
+    """Return whether cuMemcpy3D can express an axis: in both regions, planes begin a whole number of rows apart."""
     return all(
         pitch >= width and step % pitch == 0 and step // pitch >= rows.size
         for pitch, step in zip(rows[1:], axis[1:], strict=True)
     )
 
 
-def _copy_planes(dst: Side, src: Side, width: int, rows: _Axis, planes: _Axis, stream: Stream) -> None:
+def _copy_planes(
+    dst: StridedRegion, src: StridedRegion, width: int, rows: _Axis, planes: _Axis, stream: Stream
+) -> None:
     copy = enums.CUDA_MEMCPY3D()
-    set_sides(copy, dst, src, enums.CUmemorytype)
+    set_regions(copy, dst, src, enums.CUmemorytype)
     copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
     copy.dstHeight, copy.srcHeight = planes.dst_step // rows.dst_step, planes.src_step // rows.src_step
     copy.WidthInBytes, copy.Height, copy.Depth = width, rows.size, planes.size
     api.cuMemcpy3DAsync(copy, stream.native)
 
 
-def set_sides(copy: Any, dst: Side, src: Side, kinds: Any) -> None:
-    """Set where a CUDA_MEMCPY2D or CUDA_MEMCPY3D begins on both sides; `kinds` is CUmemorytype."""
+def set_regions(copy: Any, dst: StridedRegion, src: StridedRegion, kinds: Any) -> None:
+    """Set where a CUDA_MEMCPY2D or CUDA_MEMCPY3D begins in both regions; `kinds` is CUmemorytype."""
     if src.on_device:
         copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
     else:

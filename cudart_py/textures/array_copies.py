@@ -12,7 +12,7 @@ from ..context.capture import captures, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
 from ..driver.calls import api
-from ..memory.transfers import Side, page_locked_owners
+from ..memory.transfers import StridedRegion, page_locked_owners
 from ..streams.stream import Stream
 
 
@@ -55,12 +55,14 @@ class ArrayEnd(NamedTuple):
 class _Rows(NamedTuple):
     """Memory as one end of a copy: the bytes from row to row and from plane to plane, as the array's box has them."""
 
-    side: Side
+    region: StridedRegion
     pitch: int
     plane: int
 
 
-def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tuple[str, str], stream: Stream) -> None:
+def copy_array(
+    call: str, dst: ArrayEnd | StridedRegion, src: ArrayEnd | StridedRegion, names: tuple[str, str], stream: Stream
+) -> None:
     """Queue the copy that makes `dst` equal to `src`, of which one or both are CUDA arrays.
 
     `names` are those of `dst` and `src` in errors. A graph that the stream records into keeps both alive; CaptureError
@@ -86,7 +88,7 @@ def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tup
         keep(stream.handle, "a copy", (dst.array, src.array, *owners))
 
 
-def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> ArrayEnd | _Rows:
+def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd) -> ArrayEnd | _Rows:
     """Return one end of a copy, after checking that it has the elements of a CUDA array."""
     if one.dtype != end.dtype:
         raise arguments.wrong_dtype(call, name, f"{end.dtype} like the CudaArray", one.dtype, "a copy converts nothing")
@@ -142,8 +144,8 @@ def _copy(
             values |= {"XInBytes": x * texel, "Y": y}
             depths = {"Z": z + plane}
         else:
-            place, kind = ("Device", "DEVICE") if one.side.on_device else ("Host", "HOST")
-            address = one.side.address + plane * one.plane
+            place, kind = ("Device", "DEVICE") if one.region.on_device else ("Host", "HOST")
+            address = one.region.address + plane * one.plane
             values = {"MemoryType": getattr(kinds, f"CU_MEMORYTYPE_{kind}"), place: address, "Pitch": one.pitch}
             depths = {"Height": one.plane // one.pitch if box[0] > 1 else box[1]}
         for name, value in (values | depths if three else values).items():

@@ -13,10 +13,10 @@ from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
 from ..driver.calls import api
-from ..memory.array import DeviceArray, side_of
+from ..memory.array import DeviceArray, region_of
 from ..memory.host_memory import is_pinned
 from ..memory.protocols import UnreadByNumPy
-from ..memory.transfers import Side, raw_bytes
+from ..memory.transfers import StridedRegion, raw_bytes
 from ..memory.waiting import WaitingHandle
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
@@ -204,8 +204,8 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
         api.cuArrayDestroy(value)
 
 
-def end_of(call: str, name: str, array: Any, *, writes: bool = False) -> ArrayEnd | Side:
+def end_of(call: str, name: str, array: Any, *, writes: bool = False) -> ArrayEnd | StridedRegion:
     """Describe a call's argument, a CudaArray, a DeviceArray or a NumPy array, as an end of a copy."""
     if isinstance(array, CudaArray):
         return arguments.opened(call, name, array, CudaArray)._end
-    return side_of(call, name, array, writes=writes)
+    return region_of(call, name, array, writes=writes)
