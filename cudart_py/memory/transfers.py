@@ -49,7 +49,7 @@ class StridedRegion(NamedTuple):
 
     def at(self, offset: int) -> StridedRegion:
         """Return the region that begins some bytes further on."""
-        return self._replace(address=self.address + offset)
+        return self._replace(address=self.address + offset) if offset else self
 
 
 class _Axis(NamedTuple):

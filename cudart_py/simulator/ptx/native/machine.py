@@ -21,6 +21,7 @@ from .defects import may_be_wrong, with_hidden_shifts
 from .errors import NotNative
 from .instances import Layout, lay_out
 from .launching.barriers import barrier_of
+from .launching.buffers import BufferPool
 from .launching.speculation import Recorded
 from .library.functions import NAMES, build_function
 from .sites import Sites
@@ -64,6 +65,7 @@ class Kernel:
         self.spins = spins
         self.watch = watch
         self.recorded = Recorded(len(sites.sites))
+        self.idle = BufferPool()
         # The engine owns the code.
         self._engine = _linked(code)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))

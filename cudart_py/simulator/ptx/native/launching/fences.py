@@ -107,19 +107,18 @@ class BlockFences:
 
 
 class Fences:
-    """What fences put in order among the threads of one launch."""
+    """What fences put in order among the threads of one launch.
 
-    def __init__(self, launch: NativeLaunch) -> None:
+    Machine code leaves the `addresses` of a strong access, and finds in `released` which addresses may be places of
+    releases, by their hashes.
+    """
+
+    def __init__(self, launch: NativeLaunch, addresses: Array, released: Array) -> None:
         self._launch = launch
         self._threads = launch.warps * LANES
         self._places: dict[int, _Place] = {}
         self._event = 0
-        # The addresses of a strong access, and which addresses may be places of releases, by their hashes.
-        self._addresses = np.zeros(LANES, np.int64)
-        self._released = np.zeros(HASHES, np.uint8)
-        context = launch.context
-        context[Context.STRONG_ADDRESSES] = self._addresses.ctypes.data
-        context[Context.RELEASED] = self._released.ctypes.data
+        self._addresses, self._released = addresses, released
 
     def _here(self) -> tuple[BlockFences, Array, int]:
         """Return what the block at hand has fenced, the words of its checks, and the warp at hand."""

@@ -1,26 +1,25 @@
-"""Run a launch in machine code: lay out its memory, let it pause for limits and signals, and report its faults."""
+"""Run a launch in machine code: tell it where memory is, let it pause for limits and signals, and report its faults."""
 
 from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...faults import TOO_LONG, TOO_MANY_STEPS, Fault
-from ...running.scheduler import Chunk
 from ..instances import WAITING, Instance, word_of
-from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count, Head, Question, Status
+from ..layout import LANES, Context, Head, Question, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import hand_over
 from .barriers import let_go_on
+from .buffers import Resident
 from .questions import answering
 from .reports import fault_of, timeout_of
-from .speculation import BlockRecords, DoubtError, Speculation
+from .speculation import CheckTables, DoubtError, Speculation
 from .system import call_system
 from .turns import run_in_turns
 
@@ -38,41 +37,7 @@ _WARPS_OF_STEP = 64
 _MOST_RETURNS = 32
 # A kernel whose launches had to run again so often is left to NumPy.
 _MOST_DOUBTS = 3
-_ALIGNMENT = 128
 _WORD = 0xFFFFFFFF
-_PAGE = 4096
-
-
-def aligned(size: int) -> Array:
-    """Return so many zero bytes at an address that suits the longest vectors."""
-    data = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -data.ctypes.data % _ALIGNMENT
-    return data[start : start + size]
-
-
-@lru_cache(maxsize=16)
-def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
-    """Return each lane's coordinates in its block, which nobody writes to: for each warp a row for each axis."""
-    x, y, _ = block
-    numbers = np.arange(warps * LANES)
-    axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
-    table = aligned(4 * axes.size).view(np.uint32).reshape(warps, 3, LANES)
-    table[:] = axes.reshape(3, warps, LANES).transpose(1, 0, 2)
-    return table
-
-
-class Resident:
-    """The memory of one block while it runs: its warps' states, shared and local memory."""
-
-    def __init__(self, kernel: Kernel, state: LaunchState, warps: int, checked: bool) -> None:
-        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
-        self.shared = aligned(state.shared_limit)
-        stride = -(-state.local_size // 16) * 16
-        self.local = aligned(stride * warps * LANES)
-        self.records = None
-        if checked:
-            copying_warps = warps if kernel.sites.copies else 0
-            self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
 
 
 class NativeLaunch:
@@ -81,14 +46,12 @@ class NativeLaunch:
     def __init__(self, kernel: Kernel, state: LaunchState) -> None:
         self.kernel = kernel
         self.state = state
-        self.warps = -(-state.threads // LANES)
-        self.context = aligned(8 * Context.WORDS).view(np.uint64)
-        self.fault_addresses = aligned(8 * LANES).view(np.int64)
-        self._kept: list[Any] = [self.fault_addresses]
+        self._buffers = buffers = kernel.idle.take(kernel, state)
+        self.warps, self.context, self.exchange = buffers.warps, buffers.context, buffers.exchange
+        self.fault_addresses = buffers.fault_addresses
+        self.block_counts, self.access_counts = buffers.block_counts, buffers.access_counts
         # What printf and assert print, with the block and the bytes of the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
-        # The values that go to functions of Python's; the last one is the result.
-        self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
         self.raised: BaseException | None = None
         self.speculation: Speculation | None = None
         # Set by another thread whose failure ends the launch.
@@ -103,94 +66,36 @@ class NativeLaunch:
         # How many blocks take turns, 0 while they run one after the other.
         self.in_turns = 0
         self._prepare()
-        self.install(self.new_resident())
-
-    def _point(self, word: Context, array: Array) -> None:
-        """Let a word of the context point to an array, which is kept."""
-        self._kept.append(array)
-        self.context[word] = array.ctypes.data
+        self.install(buffers.resident)
 
     def _prepare(self) -> None:
         state, context = self.state, self.context
-        memory, launch, sites = state.memory, state.launch, self.kernel.sites
-        delta = memory.bytes.ctypes.data - memory.base
-        context[Context.DELTA] = delta & (1 << 64) - 1
-        self._sites = np.zeros(2 * max(len(sites.sites), 1), np.uint64)
-        self._point(Context.SITES, self._sites)
-        self.place_extents()
-        self._point(Context.PARAMETERS, state.parameter_bytes)
+        memory = state.memory
+        context[Context.DELTA] = memory.bytes.ctypes.data - memory.base & (1 << 64) - 1
+        context[Context.PARAMETERS] = state.parameter_bytes.ctypes.data
         context[Context.PARAMETER_SIZE] = state.parameter_size
-        symbols = [state.symbol(name) for name in sites.symbols]
-        self._point(Context.SYMBOLS, np.array([*symbols, 0], np.uint64))
-        self._point(Context.SPECIALS, self._specials())
-        self._point(Context.THREADS, _coordinates(state.launch.block, self.warps))
-        self._point(Context.WORKSPACE, aligned(_PAGE))
-        context[Context.WORKSPACE_SIZE] = _PAGE
-        context[Context.SHARED_END] = state.shared_end
-        context[Context.SHARED_LIMIT] = state.shared_limit
-        stride = -(-state.local_size // 16) * 16
-        context[Context.LOCAL_STRIDE] = stride
-        context[Context.LOCAL_SIZE] = state.local_size
-        context[Context.WARPS] = self.warps
-        members = np.full(self.warps, 0xFFFFFFFF, np.uint32)
-        if state.threads % LANES:
-            members[-1] = (1 << state.threads % LANES) - 1
-        self._point(Context.MEMBERS, members)
-        context[Context.LAST_BLOCK] = state.blocks
-        context[Context.FRESH] = 1
-        context[Context.GRID_X], context[Context.GRID_Y] = launch.grid[:2]
-        context[Context.SMS] = state.properties.get("sm_count", 1)
-        context[Context.EXCHANGE] = self.exchange.ctypes.data
-        context[Context.FAULT_ADDRESSES] = self.fault_addresses.ctypes.data
-        if "counters" in self.kernel.watch:
-            self.block_counts = np.zeros((len(self.kernel.layout.places), 2), np.int64)
-            self._point(Context.BLOCK_COUNTS, self.block_counts)
-            rows = len(sites.counted)
-            self.access_counts = aligned(8 * Count.WORDS * rows).view(np.int64).reshape(rows, Count.WORDS)
-            self._point(Context.ACCESS_COUNTS, self.access_counts)
+        for number, name in enumerate(self.kernel.sites.symbols):
+            self._buffers.symbols[number] = state.symbol(name)
+        self.place_extents()
 
     def place_extents(self) -> None:
-        """Hand the allocations over; in front of the first one stands one that nothing is in."""
-        starts, ends = self.state.memory.extents()
-        self._extents = [np.concatenate([[0], array]).astype(np.uint64) for array in (starts, ends)]
-        self.context[Context.EXTENTS] = len(starts)
-        # Bounds between which nothing lies, whatever its size: the next access of each site looks for its allocation.
-        self._sites[0::2], self._sites[1::2] = (1 << 64) - 1, _ALIGNMENT
-        for word, array in zip((Context.STARTS, Context.ENDS), self._extents, strict=True):
-            self.context[word] = array.ctypes.data + 8
+        """Hand the allocations over."""
+        self._buffers.place_extents(self.state.memory.extents())
 
-    def _specials(self) -> Array:
-        chunk = Chunk(self.state, 0, 1)
-        values = [int(chunk.special(name)) for name in self.kernel.sites.specials]
-        chunk.let_go()
-        return np.array([*values, 0], np.uint64)
+    def check_tables(self) -> CheckTables:
+        """Return the tables of checks that watch the launch."""
+        memory = self.state.memory
+        return self._buffers.check_tables(memory.extents(), memory.base)
 
     def new_resident(self) -> Resident:
         """Return memory for one more block."""
-        return Resident(self.kernel, self.state, self.warps, "checks" in self.kernel.watch)
+        return Resident(self.kernel, self.state, self.warps)
 
     def install(self, resident: Resident) -> None:
         """Let machine code use a block's memory."""
         self.resident = resident
-        context = self.context
-        for word, size, array in (
-            (Context.STATES, None, resident.states),
-            (Context.SHARED, Context.SHARED_BYTES, resident.shared),
-            (Context.LOCAL, Context.LOCAL_BYTES, resident.local),
-        ):
-            context[word] = array.ctypes.data
-            if size is not None:
-                context[size] = len(array)
-        records = resident.records
-        if records is not None:
-            context[Context.BLOCK_CHECKS] = records.words.ctypes.data
-            context[Context.SHARED_WRITES] = records.writes.ctypes.data
-            context[Context.SHARED_READS] = records.reads.ctypes.data
-            context[Context.LOCAL_WRITTEN] = records.local_written.ctypes.data
-            context[Context.LOCAL_WRITTEN_BYTES] = records.local_written.nbytes
-            if records.copy_words is not None and records.copy_rows is not None:
-                context[Context.COPY_WORDS] = records.copy_words.ctypes.data
-                context[Context.COPY_ROWS] = records.copy_rows.ctypes.data
+        for word, value in resident.words.items():
+            self.context[word] = value
 
     # --- running
 
@@ -322,6 +227,10 @@ class NativeLaunch:
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
             self.state.printed.add(text, size)
 
+    def give_back(self) -> None:
+        """Leave the buffers to later launches; this one has ended."""
+        self.kernel.idle.give_back(self._buffers, self.state)
+
 
 def run_blocks(kernel: Kernel, state: LaunchState) -> None:
     """Run all blocks of a launch."""
@@ -330,6 +239,7 @@ def run_blocks(kernel: Kernel, state: LaunchState) -> None:
         launch.run()
     finally:
         launch.end()
+        launch.give_back()
 
 
 def run_checked(kernel: Kernel, state: LaunchState) -> bool:
@@ -363,6 +273,7 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             speculation.end()
             # Each holds the other, and a launch's memory must go with the last reference to it.
             launch.speculation = None
+            launch.give_back()
         if not again:
             break
     # Its checks begin again, behind the times of what was undone.

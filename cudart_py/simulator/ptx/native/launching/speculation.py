@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, Question, SiteCheck
+from ..library.fences import HASHES
 from ..library.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
 
@@ -72,6 +73,28 @@ class BlockRecords:
             self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
             self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
 
+    def addresses(self) -> dict[Context, int]:
+        """Return where the records are, as words of a context."""
+        found = {
+            Context.BLOCK_CHECKS: self.words.ctypes.data,
+            Context.SHARED_WRITES: self.writes.ctypes.data,
+            Context.SHARED_READS: self.reads.ctypes.data,
+            Context.LOCAL_WRITTEN: self.local_written.ctypes.data,
+            Context.LOCAL_WRITTEN_BYTES: self.local_written.nbytes,
+        }
+        if self.copy_words is not None and self.copy_rows is not None:
+            found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written):
+            array.fill(0)
+        self.fences = None
+        if self.copy_words is not None and self.copy_rows is not None:
+            self.copy_words.fill(0)
+            self.copy_rows.fill(0)
+
     def release(self, context: Array, fences: Fences) -> None:
         """Note that all lanes of the block go on from a barrier."""
         words = self.words
@@ -98,6 +121,43 @@ class BlockRecords:
             words[BlockCheck.COPY_LOW], words[BlockCheck.COPY_HIGH] = _NEVER, 0
 
 
+class CheckTables:
+    """What the checks know of a launch's sites, allocations and strong accesses, where machine code finds it.
+
+    Launches use it one after the other, as long as the allocations stay as they are: `extents` are their sorted starts
+    and ends.
+    """
+
+    def __init__(self, sites: int, extents: tuple[Array, Array], base: int) -> None:
+        self.of = extents
+        starts, ends = extents
+        self.sites = np.zeros((max(sites, 1), SiteCheck.WORDS), np.uint64)
+        self.extents = np.zeros((len(starts) + 1, ExtentCheck.WORDS), np.uint64)
+        # A granule for each piece from the first allocation to the last one. An allocation may start anywhere, but an
+        # access, which is aligned, must not lie in two granules: only the one of its address is saved.
+        self.first = (int(starts[0]) if len(starts) else base) & -_GRANULE
+        last = int(ends[-1]) if len(starts) else self.first
+        self.flags = np.zeros((last - self.first >> GRANULE_BITS) + 1, np.uint8)
+        # The addresses of a strong access, and which addresses may be places of releases, by their hashes.
+        self.addresses = np.zeros(_LANES, np.int64)
+        self.released = np.zeros(HASHES, np.uint8)
+        self.words = {
+            Context.CHECK_SITES: self.sites.ctypes.data,
+            Context.CHECK_EXTENTS: self.extents.ctypes.data,
+            Context.SAVED: self.flags.ctypes.data,
+            Context.SAVED_BASE: self.first,
+            Context.STRONG_ADDRESSES: self.addresses.ctypes.data,
+            Context.RELEASED: self.released.ctypes.data,
+        }
+
+    def clear(self, recorded: Array) -> None:
+        """Forget everything but which sites record their loads."""
+        for array in (self.sites, self.extents, self.flags, self.addresses, self.released):
+            array.fill(0)
+        self.sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
+
+
 class Speculation:
     """One attempt to run a launch in machine code while checks watch it."""
 
@@ -109,26 +169,14 @@ class Speculation:
         self._shift = launch.kernel.sites.shift
         # The number of an allocation, from where to where a piece of it was saved, and what was there.
         self._saved: list[tuple[int, int, int, Array]] = []
-        context = launch.context
-        self._starts, self._ends = self._memory.extents()
-        self._sites = np.zeros((max(len(recorded.sites), 1), SiteCheck.WORDS), np.uint64)
-        self._sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
-        self._sites[: len(recorded.sites), SiteCheck.RECORDS] = recorded.sites
-        self._extents = np.zeros((len(self._starts) + 1, ExtentCheck.WORDS), np.uint64)
-        # A granule for each piece from the first allocation to the last one. An allocation may start anywhere, but an
-        # access, which is aligned, must not lie in two granules: only the one of its address is saved.
-        self._first = (int(self._starts[0]) if len(self._starts) else self._memory.base) & -_GRANULE
-        last = int(self._ends[-1]) if len(self._starts) else self._first
-        self._flags = np.zeros((last - self._first >> GRANULE_BITS) + 1, np.uint8)
+        self._tables = tables = launch.check_tables()
+        tables.clear(recorded.sites)
+        self._starts, self._ends = tables.of
         self._kept: list[Any] = []
-        self.fences = Fences(launch)
-        for word, array in (
-            (Context.CHECK_SITES, self._sites),
-            (Context.CHECK_EXTENTS, self._extents),
-            (Context.SAVED, self._flags),
-        ):
-            context[word] = array.ctypes.data
-        context[Context.SAVED_BASE] = self._first
+        self.fences = Fences(launch, tables.addresses, tables.released)
+        context = launch.context
+        for word, value in tables.words.items():
+            context[word] = value
         context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
 
     # --- what machine code asks for
@@ -156,7 +204,7 @@ class Speculation:
 
     def _save(self, number: int) -> None:
         base = self._memory.base
-        start = self._first + (number << GRANULE_BITS)
+        start = self._tables.first + (number << GRANULE_BITS)
         index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
         while index < len(self._starts) and self._starts[index] < start + _GRANULE:
             low = max(start, int(self._starts[index])) - base
@@ -167,14 +215,14 @@ class Speculation:
                 self._saved.append((index, low, high, kept))
             index += 1
         # Machine code stores where the flag is set.
-        self._flags[number] = 1
+        self._tables.flags[number] = 1
 
     def _prepare(self, index: int) -> None:
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
             raise DoubtError(counts=False)
         self._kept.append(records)
-        row = self._extents[index]
+        row = self._tables.extents[index]
         row[ExtentCheck.WRITES] = records.writes.ctypes.data
         row[ExtentCheck.READS] = records.reads.ctypes.data
         row[ExtentCheck.WRITE_LINES] = records.write_lines.ctypes.data
@@ -211,7 +259,7 @@ class Speculation:
         An allocation beside one that was stored to is left alone: the host may have written to it meanwhile.
         """
         for index, low, high, kept in self._saved:
-            if self._extents[index][ExtentCheck.STORED]:
+            if self._tables.extents[index][ExtentCheck.STORED]:
                 self._memory.bytes[low:high] = kept[: high - low]
 
     def end(self) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ..layout import Context
 
 if TYPE_CHECKING:
-    from .launch import NativeLaunch, Resident
+    from .buffers import Resident
+    from .launch import NativeLaunch
 
 # How many threads have begun of those that wait for each other, unless a cooperative launch needs all: as many as the
 # largest device holds at once, or a little more, since blocks that a device holds together may wait for each other.

@@ -1,0 +1,196 @@
+"""Memory that machine code uses beside the device's, which launches of a kernel in one shape use in turn."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...running.scheduler import Chunk
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count
+from .speculation import BlockRecords, CheckTables
+
+if TYPE_CHECKING:
+    from ...running.launch import LaunchState
+    from ..machine import Kernel
+
+Array = NDArray[Any]
+
+_ALIGNMENT = 128
+# No access has more bytes.
+_LARGEST_ACCESS = 128
+_PAGE = 4096
+# Buffers that are larger, and those of more shapes of a kernel, are not kept.
+_MOST_BYTES, _MOST_SHAPES = 1 << 20, 8
+
+
+def aligned(size: int) -> Array:
+    """Return so many zero bytes at an address that suits the longest vectors."""
+    data = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -data.ctypes.data % _ALIGNMENT
+    return data[start : start + size]
+
+
+@lru_cache(maxsize=16)
+def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
+    """Return each lane's coordinates in its block, which nobody writes to: for each warp a row for each axis."""
+    x, y, _ = block
+    numbers = np.arange(warps * LANES)
+    axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+    table = aligned(4 * axes.size).view(np.uint32).reshape(warps, 3, LANES)
+    table[:] = axes.reshape(3, warps, LANES).transpose(1, 0, 2)
+    return table
+
+
+class Resident:
+    """The memory of one block while it runs: its warps' states, shared and local memory."""
+
+    def __init__(self, kernel: Kernel, state: LaunchState, warps: int) -> None:
+        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
+        self.shared = aligned(state.shared_limit)
+        stride = -(-state.local_size // 16) * 16
+        self.local = aligned(stride * warps * LANES)
+        self.records = None
+        if "checks" in kernel.watch:
+            copying_warps = warps if kernel.sites.copies else 0
+            self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
+        # Their addresses, and those of the records, as words of the context.
+        self.words = {
+            Context.STATES: self.states.ctypes.data,
+            Context.SHARED: self.shared.ctypes.data,
+            Context.SHARED_BYTES: len(self.shared),
+            Context.LOCAL: self.local.ctypes.data,
+            Context.LOCAL_BYTES: len(self.local),
+        }
+        if self.records is not None:
+            self.words |= self.records.addresses()
+
+    def clear(self) -> None:
+        """Make the memory as it was when it was new."""
+        for array in (self.states, self.shared, self.local):
+            array.fill(0)
+        if self.records is not None:
+            self.records.clear()
+
+
+class Buffers:
+    """The context of launches in one shape, and the memory that it points to."""
+
+    def __init__(self, kernel: Kernel, state: LaunchState) -> None:
+        self.warps = warps = -(-state.threads // LANES)
+        self.context = context = aligned(8 * Context.WORDS).view(np.uint64)
+        self.fault_addresses = aligned(8 * LANES).view(np.int64)
+        # The values that go to functions of Python's; the last one is the result.
+        self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
+        # For each site the bounds of the allocation that it used last.
+        self.sites = np.zeros(2 * max(len(kernel.sites.sites), 1), np.uint64)
+        self.symbols = np.zeros(len(kernel.sites.symbols) + 1, np.uint64)
+        self.block_counts = np.zeros((0, 2), np.int64)
+        self.access_counts = np.zeros((0, Count.WORDS), np.int64)
+        members = np.full(warps, 0xFFFFFFFF, np.uint32)
+        if state.threads % LANES:
+            members[-1] = (1 << state.threads % LANES) - 1
+        arrays = {
+            Context.FAULT_ADDRESSES: self.fault_addresses,
+            Context.EXCHANGE: self.exchange,
+            Context.SITES: self.sites,
+            Context.SYMBOLS: self.symbols,
+            Context.SPECIALS: _specials(kernel, state),
+            Context.THREADS: _coordinates(state.launch.block, warps),
+            Context.WORKSPACE: aligned(_PAGE),
+            Context.MEMBERS: members,
+        }
+        if "counters" in kernel.watch:
+            self.block_counts = np.zeros((len(kernel.layout.places), 2), np.int64)
+            rows = len(kernel.sites.counted)
+            self.access_counts = aligned(8 * Count.WORDS * rows).view(np.int64).reshape(rows, Count.WORDS)
+            arrays |= {Context.BLOCK_COUNTS: self.block_counts, Context.ACCESS_COUNTS: self.access_counts}
+        for word, array in arrays.items():
+            context[word] = array.ctypes.data
+        self._kept = list(arrays.values())
+        context[Context.PARAMETER_SIZE] = state.parameter_size
+        context[Context.WORKSPACE_SIZE] = _PAGE
+        context[Context.SHARED_END] = state.shared_end
+        context[Context.SHARED_LIMIT] = state.shared_limit
+        context[Context.LOCAL_STRIDE] = -(-state.local_size // 16) * 16
+        context[Context.LOCAL_SIZE] = state.local_size
+        context[Context.WARPS] = warps
+        context[Context.LAST_BLOCK] = state.blocks
+        context[Context.FRESH] = 1
+        context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
+        context[Context.SMS] = state.properties.get("sm_count", 1)
+        self.resident = Resident(kernel, state, warps)
+        self._new = context.copy()
+        # What was made of the allocations: their starts and ends, and the tables of checks.
+        self._extents: tuple[Array, Array] | None = None
+        self._placed: list[Array] = []
+        self._tables: CheckTables | None = None
+        resident = self.resident
+        self.nbytes = sum(array.nbytes for array in (resident.states, resident.shared, resident.local, *self._kept))
+
+    def place_extents(self, extents: tuple[Array, Array]) -> None:
+        """Hand the allocations over, by their sorted starts and ends, in front of which stands one with nothing in it.
+
+        The arrays are others once the allocations have changed.
+        """
+        if extents is not self._extents:
+            self._placed = [np.concatenate([[0], array]).astype(np.uint64) for array in extents]
+            self._extents = extents
+        # Bounds between which nothing lies, whatever its size: the next access of each site looks for its allocation.
+        self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
+        self.context[Context.EXTENTS] = len(extents[0])
+        self.context[Context.STARTS], self.context[Context.ENDS] = (array.ctypes.data + 8 for array in self._placed)
+
+    def check_tables(self, extents: tuple[Array, Array], base: int) -> CheckTables:
+        """Return the tables of checks for a launch with these allocations."""
+        if self._tables is None or self._tables.of is not extents:
+            self._tables = CheckTables(len(self.sites) // 2, extents, base)
+        return self._tables
+
+    def clear(self) -> None:
+        """Make all as it was when it was new."""
+        self.context[:] = self._new
+        for array in (self.fault_addresses, self.exchange, self.block_counts, self.access_counts):
+            array.fill(0)
+        self.resident.clear()
+
+
+def _specials(kernel: Kernel, state: LaunchState) -> Array:
+    chunk = Chunk(state, 0, 1)
+    values = [int(chunk.special(name)) for name in kernel.sites.specials]
+    chunk.let_go()
+    return np.array([*values, 0], np.uint64)
+
+
+class BufferPool:
+    """The buffers of a kernel that no launch uses, by the shape that they are for."""
+
+    def __init__(self) -> None:
+        self._idle: dict[tuple[Any, ...], Buffers] = {}
+
+    def take(self, kernel: Kernel, state: LaunchState) -> Buffers:
+        """Return buffers for a launch, as they are when they are new."""
+        buffers = self._idle.pop(_shape(state), None)
+        if buffers is None:
+            return Buffers(kernel, state)
+        buffers.clear()
+        return buffers
+
+    def give_back(self, buffers: Buffers, state: LaunchState) -> None:
+        """Keep buffers for later launches."""
+        if buffers.nbytes > _MOST_BYTES:
+            return
+        if len(self._idle) >= _MOST_SHAPES:
+            self._idle.clear()
+        self._idle[_shape(state)] = buffers
+
+
+def _shape(state: LaunchState) -> tuple[Any, ...]:
+    """Return all that buffers depend on, beside the kernel."""
+    launch, properties = state.launch, state.properties
+    return (
+        launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes,
+        properties.get("sm_count"), properties.get("warps"),
+    )  # fmt: skip  # grouped by meaning
