@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, Launch, Module, engines, run
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native.launching import launch
@@ -24,6 +25,14 @@ from cudart_py.simulator.ptx.native import machine
 
 SOURCE = r"""
 extern "C" __global__ void count(int* out) { atomicAdd(out, 1); }
+extern "C" __global__ void leaves(int n, int* out) {
+    __shared__ volatile int shared[64];
+    volatile int local[4];
+    int i = threadIdx.x, j = i & 3;
+    if (n >= 0) { shared[i] = n; local[j] = n; }
+    else out[blockIdx.x * blockDim.x + i] = shared[i] + local[j];
+    if (n == i) __trap();
+}
 extern "C" __global__ void traps(int n) { if (threadIdx.x == n) __trap(); }
 extern "C" __global__ void counting(int* p, int n) {
     int s = 0;
@@ -293,3 +302,19 @@ def test_without_memory_for_llvmlite_launches_run_with_numpy(monkeypatch):
         engines._machine_code.cache_clear()
     np.testing.assert_array_equal(values, np.arange(LANES) + 5)
     assert "Cannot allocate memory" in lack
+
+
+@pytest.mark.parametrize("number", [5, 1000], ids=["after a fault", "after a launch"])
+@pytest.mark.parametrize("watched", [False, True], ids=["plain", "checked"])
+def test_a_launch_finds_nothing_that_another_of_its_shape_has_left(watched, number):
+    kernels = Kernels(SOURCE)
+    kernels.engine = "native"
+    out = kernels.memory.put(np.full(128, 3, np.int32))
+    observed = {"observer": LaunchChecks()} if watched else {}
+    if number == 5:
+        with pytest.raises(Fault):
+            kernels.launch("leaves", 2, 64, number, out, **observed)
+    else:
+        kernels.launch("leaves", 2, 64, number, out, **observed)
+    kernels.launch("leaves", 2, 64, -1, out)
+    assert kernels.memory.view(out, 128, np.int32).tolist() == [0] * 128
