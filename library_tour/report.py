@@ -219,9 +219,12 @@ def text_of(column: str, value: Value) -> str:
     """Return a value's text, fractions in per cent."""
     if isinstance(value, str):
         return value
-    if column.startswith("of ") or column.endswith(" efficiency"):
-        return f"{100 * value:.1f} %"
-    return number(value)
+    return f"{100 * value:.1f} %" if in_per_cent(column) else number(value)
+
+
+def in_per_cent(column: str) -> bool:
+    """Tell whether a column has fractions that are shown in per cent."""
+    return column.startswith("of ") or column.endswith((" efficiency", " hit rate"))
 
 
 def bar(fraction: float) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from library_tour import progress, recorded
+from library_tour.report import in_per_cent
 
 Json = dict[str, Any]
 
@@ -135,7 +136,7 @@ def rows(found: Sequence[Json]) -> list[str]:
 
     def cell(column: str, values: Json) -> str:
         value = values.get(column)
-        return f"{100 * value:.1f} %" if column.startswith("of ") and value is not None else number(value)
+        return f"{100 * value:.1f} %" if in_per_cent(column) and value is not None else number(value)
 
     cells = [[row["name"], *(cell(column, row["values"]) for column in columns)] for row in found]
     return [table(["", *columns], cells), *(f"{row['name']}: {row['note']}" for row in found if row["note"])]

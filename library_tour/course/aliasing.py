@@ -1,6 +1,6 @@
 """Kernels with and without __restrict__: the loads and stores that it saves, and a promise that is broken.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves

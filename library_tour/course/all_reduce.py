@@ -1,6 +1,6 @@
 """Add arrays of several devices so that each has the sums: through one, round a ring, by kernels, MPI and NCCL.
 
-On the simulator with one device, which checks, counts and does not time:
+On the simulator with one device, which checks and counts but does not time:
 
     $ library-tour run all_reduce
     all_reduce: Sums over devices: copies, kernels, MPI, NCCL

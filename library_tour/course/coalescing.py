@@ -1,6 +1,6 @@
 """Copies and sums that differ in which lane reads which element, and so in how many 32-byte sectors each load touches.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run coalescing
     coalescing: Coalescing: which lane reads which element

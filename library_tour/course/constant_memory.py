@@ -1,6 +1,6 @@
 """Coefficients that all threads share, and a table of which each lane reads another word, in several memories.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory

@@ -1,6 +1,6 @@
 """Compute the input of an algorithm while it is read, with CCCL's iterators instead of a temporary array.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators

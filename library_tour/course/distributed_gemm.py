@@ -1,6 +1,6 @@
 """Multiply matrices that no device holds as a whole: blocks over a grid of devices, panels along rows and columns.
 
-On the simulator with one device, which checks, counts and does not time:
+On the simulator with one device, which checks and counts but does not time:
 
     $ library-tour run distributed_gemm
     distributed_gemm: A matrix product on several devices: SUMMA, cuBLASMp

@@ -1,6 +1,6 @@
 """Branches that the threads of a warp take differently: the warp executes both sides, one after the other.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches

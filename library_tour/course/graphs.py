@@ -1,6 +1,6 @@
 """Start a hundred launches with one call, as a graph, which saves the host work but not the device.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run graphs
     graphs: Graphs: many launches with one call

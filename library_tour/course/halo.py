@@ -1,6 +1,6 @@
 """Cut the heat plate into one strip per device, and send the edges to the neighbours while the inside is computed.
 
-On the simulator with one device, which checks, counts and does not time:
+On the simulator with one device, which checks and counts but does not time:
 
     $ library-tour run halo
     halo: The heat plate on several devices: overlapped halo exchange

@@ -1,27 +1,27 @@
 """An array that stays in the L2 cache while a longer one passes through, by an access policy of the stream.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run l2_persistence
     l2_persistence: Data that persists in the L2 cache
     size 8,197: groups of four values to weigh
-                           of reads hit     check
-    ─────────────────────────────────────────────
-    no policy                0.0 %          right
-    __ldcs for the values  100.0 % ███████  right
-    policy: streaming        0.0 %          right
-    policy: persisting     100.0 % ███████  right
-    large: no policy         0.0 %          right
-    large: persisting        0.0 %          right
-    large: tuned ratio      60.0 % ████▎    right
+                           L2 hit rate  check
+    ─────────────────────────────────────────
+    no policy                    0.0 %  right
+    __ldcs for the values      100.0 %  right
+    policy: streaming            0.0 %  right
+    policy: persisting         100.0 %  right
+    large: no policy             0.0 %  right
+    large: persisting            0.0 %  right
+    large: tuned ratio          60.0 %  right
     Another array, read over and over after the weights
-                            of reads hit     check
-    ──────────────────────────────────────────────
-    nothing persists        100.0 % ███████  right
-    the weights persist       0.0 %          right
-    weights read as normal  100.0 % ███████  right
-    after a reset           100.0 % ███████  right
-    'of reads hit' is the share of reads of the weights, or of the other array, that
+                            L2 hit rate  check
+    ──────────────────────────────────────────
+    nothing persists            100.0 %  right
+    the weights persist           0.0 %  right
+    weights read as normal      100.0 %  right
+    after a reset               100.0 %  right
+    'L2 hit rate' is the share of reads of the weights, or of the other array, that
     hit in a model of L2. The model always replaces the least recently used line. A
     real L2 replaces lines differently, and its rates change less.
     The weights take 0.9 times the size that can be set aside, the large ones 1.5
@@ -72,10 +72,10 @@ WINDOWS = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 1.75, 2.0)
 ANOTHER = 0.5  # the size of the other array, as a fraction of L2
 MODEL_LINE = 2**18  # bytes: much more than a line of the cache has, to make the model fast
 MODEL_ROUNDS = 4
-HITS = "of reads hit"
+HITS = "L2 hit rate"
 
 NOTES = [
-    "'of reads hit' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
+    "'L2 hit rate' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
     "always replaces the least recently used line. A real L2 replaces lines differently, and its rates change less.",
     f"The weights take {FITS} times the size that can be set aside, the large ones {EXCEEDS} times. Weights are read "
     "again and again, and each value once. Without a policy the values displace the weights. With a persisting policy, "

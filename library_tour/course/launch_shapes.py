@@ -1,6 +1,6 @@
 """Choose the grid and the blocks of a launch: which threads exist, why few of them are slow, which shapes are refused.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run launch_shapes
     launch_shapes: Grids and blocks: shapes, limits, and how threads share work

@@ -1,6 +1,6 @@
 """Local arrays in registers, in local memory or in shared memory, which depends on how they are indexed.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run local_memory
     local_memory: Local arrays: registers, local memory and spills

@@ -1,6 +1,6 @@
 """Tell whether all elements of an array are true: the tree of a sum, votes, and an early exit.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit

@@ -1,6 +1,6 @@
 """Use managed memory, which has one address everywhere: its pages move on access, or by prefetches and advice.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run managed
     managed: Managed memory: page faults, prefetches and advice

@@ -1,6 +1,6 @@
 """Price an option by paths on several devices: the same paths sooner, and more paths in the same time.
 
-On the simulator with one device, which checks, counts and does not time:
+On the simulator with one device, which checks and counts but does not time:
 
     $ library-tour run monte_carlo_ranks
     monte_carlo_ranks: Monte Carlo on several devices: weak and strong scaling

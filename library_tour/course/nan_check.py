@@ -1,6 +1,6 @@
 """Find the first NaN of a large array: with isnan(), by its bits, and at the speed of memory.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run nan_check
     nan_check: Finding a NaN in a large array, as fast as it can be read

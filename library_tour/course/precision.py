@@ -1,6 +1,6 @@
 """Rounding errors of fused multiply-adds, of the compiler's flags, of float and double, in one step and in many.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run precision
     precision: Rounding: fused multiply-adds, flags, float and double

@@ -1,6 +1,6 @@
 """Copy every n-th element, or all elements from an offset on, and count the 32-byte sectors that this touches.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory

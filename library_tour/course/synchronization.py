@@ -1,6 +1,6 @@
 """Barriers that wait for the threads of a warp, of a block and of the whole grid, and votes that ask them.
 
-On the simulator, which checks, counts and does not time:
+On the simulator, which checks and counts but does not time:
 
     $ library-tour run synchronization
     synchronization: Barriers for a warp, a block and the grid, and votes

@@ -150,7 +150,7 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The column 'of reads hit' is not measured. It is the share of reads that hit in a model of L2 that always "
+        "The column 'L2 hit rate' is not measured. It is the share of reads that hit in a model of L2 that always "
         "replaces the least recently used line. The picture 'model' shows it against the size of the weights. With a "
         "hit ratio of 1 it falls as soon as they exceed the part set aside. With a tuned ratio it falls slowly.",
         "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
