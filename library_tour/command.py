@@ -1,4 +1,4 @@
-"""The command `library-tour`: run the stops of the tour, show one with its lesson, check an exercise, list them."""
+"""The command `library-tour`: run the tour's stops, show one with its lesson, check an exercise, explain a term."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import lesson, listing, logbook, path, plots, ranks, showing, stops, timing
+from . import glossary, lesson, listing, logbook, path, plots, ranks, showing, stops, timing
 from .ranks import Ranks
 from .report import console
 from .roofline import CARDS
@@ -22,7 +22,8 @@ from .tour import INTERRUPTED, Files, run_stops
 from .usage import UsageError, wrong_usage_if
 
 GOOD, USAGE = 0, 2
-COMMANDS = ("list", "run", "show", "exercise", "progress")
+COMMANDS = ("list", "run", "show", "exercise", "glossary", "progress")
+WHOLE_PATH = "all"
 # Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.
 USAGE_ERRORS = (
     UsageError,
@@ -30,6 +31,7 @@ USAGE_ERRORS = (
     path.UnknownRouteError,
     lesson.MissingLessonError,
     lesson.UnknownExerciseError,
+    glossary.UnknownTermError,
     logbook.UnreadableProgressError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
@@ -61,7 +63,10 @@ def run_command(arguments: Sequence[str] | None) -> int:
             listing.print_stops(options.route, as_json=options.json)
             return GOOD
         if options.command == "progress":
-            print_progress(reset=options.reset)
+            print_progress(options.route, reset=options.reset)
+            return GOOD
+        if options.command == "glossary":
+            showing.explain(" ".join(options.term))
             return GOOD
         if options.command == "exercise":
             return showing.exercise(options.exercise, options.file, hint=options.hint, solution=options.solution)
@@ -180,18 +185,31 @@ def build_parser() -> argparse.ArgumentParser:
     )
     exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
     exercise.set_defaults(command="exercise")
+    explain = commands.add_parser("glossary", help="explain one of CUDA's terms")
+    explain.add_argument("term", nargs="*", metavar="TERM", help="such as bank conflict; without one, all terms")
+    explain.set_defaults(command="glossary")
     progress = commands.add_parser("progress", help="print the stops that you have seen and the exercises passed")
-    progress.add_argument("--reset", action="store_true", help="forget the progress")
+    progress.add_argument(
+        "--route",
+        metavar="ROUTE",
+        help=f"follow one route from now on: {', '.join(path.ROUTES)}; or {WHOLE_PATH} for the whole path",
+    )
+    progress.add_argument("--reset", action="store_true", help="forget the progress and the route")
     progress.set_defaults(command="progress")
     return parser
 
 
-def print_progress(*, reset: bool) -> None:
-    """Print what the reader has done so far, or forget it; raise UnreadableProgressError or UsageError."""
+def print_progress(route: str | None, *, reset: bool) -> None:
+    """Print what the reader has done so far, after choosing a route if one is given, or forget it.
+
+    Raises UnknownRouteError, UnreadableProgressError or UsageError.
+    """
     if reset:
         logbook.reset()
         console().print(f"reset: {logbook.file()}", soft_wrap=True)
         return
+    if route:
+        logbook.follow("" if route == WHOLE_PATH else route)
     for part in logbook.summary():
         console().print(part, soft_wrap=isinstance(part, Text))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,10 @@ OTHER_SENSES: Mapping[str, Sequence[str]] = {
     "gemm": ["launch"],
     "sparse": ["grid"],
 }
+
+
+class UnknownTermError(LookupError):
+    """A word that the glossary does not have; the message names a similar term, or the command that prints all."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,25 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
+def used(texts: Sequence[str], stop: str) -> Sequence[Term]:
+    """Return the terms that a stop's texts in Markdown use, in the order of their first use."""
+    links = Links("", stop)
+    for text in texts:
+        links.link(text)
+    return links.linked
+
+
+def explained(word: str) -> Term:
+    """Return the term for a word or its plural; raise UnknownTermError for a word that is not in the glossary."""
+    form = " ".join(word.lower().split())
+    for known in (form, form.removesuffix("s")):
+        if known in terms():
+            return terms()[known]
+    near = difflib.get_close_matches(form, terms(), n=1)
+    meant = f"; did you mean {near[0]}?" if near else "; `library-tour glossary` prints all terms"
+    raise UnknownTermError(f"the glossary does not have {word!r}{meant}")
+
+
 class Links:
     """Links from the texts of a stop's page to the glossary, whose page is at `address` from there.
 
@@ -76,9 +100,9 @@ class Links:
     """
 
     def __init__(self, address: str, stop: str) -> None:
+        self.linked: list[Term] = []  # in the order of their first use
         self._address = address
         self._unlinked = OTHER_SENSES.get(stop, ())
-        self._linked: set[Term] = set()
 
     def link(self, text: str) -> str:
         """Return a text in Markdown in which each term is a link that no text before it, and no word before, has."""
@@ -89,7 +113,7 @@ class Links:
             return match[0]
         form = match["form"].lower()
         term = terms()[form]
-        if form in self._unlinked or term in self._linked:
+        if form in self._unlinked or term in self.linked:
             return match[0]
-        self._linked.add(term)
+        self.linked.append(term)
         return f"[{match[0]}]({self._address}#{term.anchor})"

@@ -27,6 +27,7 @@ LEARN = "By the end of this lesson you will be able to"
 IDEA = "The idea"
 STEPS = "The code, step by step"
 LOOK_AT = "What to look at"
+COURSE = "Where the lectures' figures are from"
 
 
 class MissingLessonError(LookupError):
@@ -79,8 +80,8 @@ class Lesson:
     `why` opens the lesson: one or two paragraphs that say why the reader should care, with a number from the H200.
     `learn` completes the sentence "By the end of this lesson you will be able to", one item per skill. `idea` explains
     what the hardware does and gives the rule of thumb, before any code. `look_at` says what the tables and pictures
-    show, a sentence or two each. `course` says where the figures of the course are from, and on which card they were
-    measured. `further` are exercises beside the lesson's own.
+    show, a sentence or two each. `course` says where the figures of the lectures are from, which the tour follows, and
+    on which card they were measured. `further` are exercises beside the lesson's own.
     """
 
     why: str

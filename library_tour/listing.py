@@ -28,7 +28,9 @@ def print_stops(route: str | None, *, as_json: bool) -> None:
     console = report.console()
     console.print(report.listing(dict(_route(route) if route else _chapters())))
     console.print(Text("\n" + ", ".join(f"{mark} {level}" for level, mark in MARKS.items()), "dim"))
-    if not route:
+    if route:
+        console.print(Text(f"To follow this route: library-tour progress --route {route}"))
+    else:
         routes = ", ".join(f"`library-tour list --route {name}`" for name in path.ROUTES)
         console.print(Text(f"Shorter ways: {routes}", "dim"))
 

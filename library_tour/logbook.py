@@ -1,4 +1,4 @@
-"""A reader's progress, kept in a file: the stops that have been run and shown, and the exercises that were passed.
+"""A reader's progress, kept in a file: the stops run and shown, the exercises passed, and the route that is followed.
 
 The file is `progress.json` in the user's data folder (on Linux `~/.local/share/cudart_py`), or the one that the
 environment variable CUDART_PY_PROGRESS names. A file that cannot be read or written keeps nothing from running.
@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -29,11 +29,15 @@ class UnreadableProgressError(Exception):
 
 @dataclass
 class Progress:
-    """A reader's progress: the names of stops and exercises, in the order in which they were done first."""
+    """A reader's progress: the names of stops and exercises, in the order in which they were done first.
+
+    `route` is the name of the route that the reader follows, "" for the whole path.
+    """
 
     run: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
+    route: str = ""
 
 
 def file() -> Path:
@@ -50,9 +54,12 @@ def read() -> Progress:
     place = file()
     try:
         kept = json.loads(place.read_text(encoding="utf-8"))
-        names = {of.name: kept[of.name] for of in fields(Progress)}
+        names = {kind: kept[kind] for kind in ("run", "shown", "passed")}
         if not all(isinstance(of, list) and all(isinstance(name, str) for name in of) for of in names.values()):
             raise TypeError("a list of names is something else")
+        route = kept.get("route", "")  # files of earlier versions have none
+        if route != "":
+            path.route(route)
     except FileNotFoundError:
         return Progress()
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -60,7 +67,7 @@ def read() -> Progress:
             f"the progress in {place} cannot be read ({type(error).__name__}: {error}); "
             "`library-tour progress --reset` begins anew"
         ) from error
-    return Progress(**names)
+    return Progress(**names, route=route)
 
 
 def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[str] = ()) -> None:
@@ -76,6 +83,28 @@ def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[
         sys.stderr.write(f"library-tour: the progress cannot be kept: {error}\n")
 
 
+def followed() -> str:
+    """Return the name of the route that the reader follows, "" for the whole path or where that cannot be read."""
+    try:
+        return read().route
+    except UnreadableProgressError:  # `add` says so
+        return ""
+
+
+def follow(route: str) -> None:
+    """Keep the route that the reader follows from now on, "" for the whole path.
+
+    Raises UnknownRouteError for a name that no route has, UnreadableProgressError, and UsageError for a file that
+    cannot be written.
+    """
+    if route:
+        path.route(route)
+    progress = read()
+    progress.route = route
+    with wrong_usage_if(OSError):
+        _write(progress)
+
+
 def reset() -> None:
     """Forget all progress; raise UsageError for a file that cannot be removed."""
     with wrong_usage_if(OSError):
@@ -83,21 +112,41 @@ def reset() -> None:
 
 
 def summary() -> Iterator[RenderableType]:
-    """Yield the progress by chapters, and the stop that comes next; raise UnreadableProgressError."""
+    """Yield the progress on the route that is followed, or else by chapters, and the stop that comes next.
+
+    Raises UnreadableProgressError.
+    """
     progress = read()
-    seen = {*progress.run, *progress.shown}
-    groups = {}
-    for number, chapter in enumerate(path.CHAPTERS, 1):
-        stops = sum(name in seen for name in chapter.names)
-        exercises = [exercise for name in chapter.names for exercise in lesson.exercises(name)]
-        passed = sum(exercise in progress.passed for exercise in exercises)
-        done = f"{stops} of {len(chapter.names)} stops seen, {passed} of {len(exercises)} exercises passed"
-        heading = f"{number}. {chapter.title}: {done}"
-        groups[heading] = [(name, ", ".join(_done(progress, name)) or "–") for name in chapter.names]
-    yield report.listing(groups)
-    ahead = [name for name in path.names() if name not in seen]
-    yield Text(f"\nNext: library-tour show {ahead[0]}" if ahead else "\nYou have seen every stop.")
+    if progress.route:
+        route = path.route(progress.route)
+        parts = {f"The route {progress.route}, {route.title}": route.names}
+    else:
+        parts = {f"{number}. {chapter.title}": chapter.names for number, chapter in enumerate(path.CHAPTERS, 1)}
+    yield report.listing(
+        {
+            f"{title}: {_count(progress, names)}": [(name, ", ".join(_done(progress, name)) or "–") for name in names]
+            for title, names in parts.items()
+        }
+    )
+    ahead = [name for names in parts.values() for name in names if name not in _seen(progress)]
+    if ahead:
+        yield Text(f"\nNext: library-tour show {ahead[0]}")
+    else:
+        yield Text(f"\nYou have seen every stop{' of this route' if progress.route else ''}.")
+    if progress.route:
+        yield Text("Back to the whole path: library-tour progress --route all")
     yield Text(f"Kept in {file()}", "dim")
+
+
+def _seen(progress: Progress) -> set[str]:
+    return {*progress.run, *progress.shown}
+
+
+def _count(progress: Progress, names: Sequence[str]) -> str:
+    stops = sum(name in _seen(progress) for name in names)
+    exercises = [exercise for name in names for exercise in lesson.exercises(name)]
+    passed = sum(exercise in progress.passed for exercise in exercises)
+    return f"{stops} of {len(names)} stops seen, {passed} of {len(exercises)} exercises passed"
 
 
 def _done(progress: Progress, name: str) -> Iterator[str]:

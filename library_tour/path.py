@@ -214,13 +214,22 @@ def names() -> tuple[str, ...]:
 
 def position(name: str) -> Position:
     """Return where a stop is on the path; raise KeyError for a name that is not on it."""
-    around = ["", *names(), ""]
     for number, chapter in enumerate(CHAPTERS, 1):
         for place in chapter.places:
             if place.name == name:
-                at = around.index(name)
-                return Position(place, chapter, number, around[at - 1], around[at + 1])
+                return Position(place, chapter, number, *neighbours(name))
     raise KeyError(name)
+
+
+def neighbours(name: str, route: str = "") -> tuple[str, str]:
+    """Return the stops before and after a stop, "" for none: those of the route, or of the whole path without one.
+
+    A stop that is not on the route has as neighbours the stops of the route between which the path has it.
+    """
+    on_the_way = ROUTES[route].names if route else names()
+    around = ["", *(other for other in names() if other == name or other in on_the_way), ""]
+    at = around.index(name)
+    return around[at - 1], around[at + 1]
 
 
 def route(name: str) -> Route:

@@ -33,9 +33,9 @@ def run() -> dict[str, Any]:
 
 
 def machine() -> str:
-    """Return which card the run was recorded on, and when, as a heading."""
+    """Return which card the run was recorded on, and when, as a name for it."""
     recorded = run()
-    return f"Recorded: {recorded['device']['name']}, CUDA {recorded['driver']['cuda']}, {recorded['date'][:10]}"
+    return f"{recorded['device']['name']}, CUDA {recorded['driver']['cuda']}, {recorded['date'][:10]}"
 
 
 def stop(name: str) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The commands `show` and `exercise`: a stop's lesson in the terminal, and the check of an answer to its exercise."""
+"""The commands `show`, `exercise` and `glossary`: a lesson, the check of an answer to its exercise, CUDA's terms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import answers, lesson, listing, logbook, path, recorded, report, steps, stops
+from . import answers, glossary, lesson, listing, logbook, path, recorded, report, steps, stops
 from .diagrams.drawn import StepDiagram, diagrams_of
-from .lesson import IDEA, LEARN, LOOK_AT, STEPS, Exercise, Lesson
+from .lesson import COURSE, IDEA, LEARN, LOOK_AT, STEPS, Exercise, Lesson
 from .ranks import Ranks
 from .runner import Outcome, run_stop
 from .usage import UsageError, wrong_usage_if
@@ -36,6 +36,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console.quiet = quiet = bool(together and together.rank)
     console.print(report.headline(name, stops.load(name).TITLE))
     console.print(Text(listing.about(path.position(name)), "dim"))
+    console.print(Text("Is a term new to you? Ask for it: library-tour glossary TERM", "dim"))
     if of:
         _print(console, _code(name, of, diagrams_of(name) if draw and not quiet else ()))
     console.print(_heading("On this machine"))
@@ -46,7 +47,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console.print(report.figures(outcome))
     console.quiet = quiet
     if (known := recorded.stop(name)) is not None:
-        console.print(_heading(recorded.machine()))
+        console.print(_heading(f"Recorded: {recorded.machine()}"))
         result = recorded.result(known)
         done = Outcome(name, known["title"], known["size"], outcome.counts, known["seconds"], "passed", result)
         console.print(report.figures(done, printed=outcome.result))
@@ -80,6 +81,16 @@ def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
     else:
         _begin(console, name, of)
     return GOOD
+
+
+def explain(word: str) -> None:
+    """Print a term's definition, or the whole glossary for ""; raise UnknownTermError for a word that it lacks."""
+    console = report.console()
+    if word:
+        term = glossary.explained(word)
+        console.print(Text(term.heading, "bold cyan"), Markdown(term.definition))
+    else:
+        console.print(Markdown(glossary.find().read_text(encoding="utf-8")))
 
 
 def _begin(console: Console, name: str, of: Exercise) -> None:
@@ -156,13 +167,29 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield Text(f"\nTo begin: library-tour exercise {name}")
     for further in of.further:
         yield Text(f"{further.name.capitalize()} exercise: library-tour exercise {name}/{further.name}")
-    yield _heading("Where the course's figures are from")
+    yield _heading(COURSE)
     yield Markdown(of.course)
+    yield _heading("Terms in this lesson")
+    yield Text(", ".join(term.heading.partition(",")[0] for term in _terms(name, of)))
     yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
-    position = path.position(name)
-    for word, other in (("Previous", position.previous), ("Next", position.next)):
-        if other:
-            yield Text(f"{word}: library-tour show {other}", "dim")
+    yield from _neighbours(name)
+
+
+def _terms(name: str, of: Lesson) -> Sequence[glossary.Term]:
+    texts = [of.why, *of.learn, of.idea, *(step.text for step in of.steps), *of.look_at, of.exercise.task]
+    return glossary.used(texts, name)
+
+
+def _neighbours(name: str) -> Iterator[Text]:
+    route = logbook.followed()
+    on = f" on the route {route}" if route else ""
+    previous, following = path.neighbours(name, route)
+    if previous:
+        yield Text(f"Previous{on}: library-tour show {previous}", "dim")
+    if following:
+        yield Text(f"Next{on}: library-tour show {following}", "dim")
+    else:
+        yield Text(f"This is the last stop{on}.", "dim")
 
 
 def _source(path: Path) -> Syntax:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from library_tour import lesson, logbook
+from library_tour import lesson, logbook, path
 from library_tour.__main__ import main
 from library_tour.stop import Check, Result, Row
 
@@ -33,7 +33,7 @@ def test_stops_that_pass_and_stops_that_are_shown_are_kept_once_and_in_order(onl
     main(["run", "third", "second", "first"])
     main(["run", "first"])
     main(["show", "second"])
-    assert kept(file) == {"run": ["third", "first"], "shown": ["second"], "passed": []}
+    assert kept(file) == {"run": ["third", "first"], "shown": ["second"], "passed": [], "route": ""}
     assert [path.name for path in file.parent.iterdir()] == [file.name]  # no temporary file is left
 
 
@@ -53,8 +53,46 @@ def test_an_exercise_is_kept_when_its_answer_is_right(file, capsys):
     assert "Next: library-tour show device_query" in lines
 
 
+def test_a_route_is_followed_until_another_one_is_chosen(file, capsys):
+    logbook.add(run=["daxpy"], shown=["map"], passed=["daxpy"])
+    assert main(["progress", "--route", "first-day"]) == 0
+    logbook.add(shown=["launch_shapes"])  # keeps the route
+    capsys.readouterr()
+    for arguments, counts, following in (
+        (["progress"], "2 of 10 stops seen, 1 of 12 exercises passed", "vector_add"),
+        (["progress", "--route", "all"], "1. First kernels: 3 of 9 stops seen", "device_query"),
+        (["progress"], "1. First kernels: 3 of 9 stops seen", "device_query"),
+    ):
+        assert main(arguments) == 0
+        out = capsys.readouterr().out
+        assert counts in out
+        assert f"Next: library-tour show {following}\n" in out
+
+
+def test_the_last_stop_of_a_route_ends_it(file, capsys):
+    logbook.add(shown=path.ROUTES["first-day"].names)
+    main(["progress", "--route", "first-day"])
+    out = capsys.readouterr().out
+    assert "You have seen every stop of this route." in out
+    assert "library-tour show" not in out
+
+
+def test_a_file_of_an_earlier_version_has_no_route(file):
+    file.parent.mkdir()
+    file.write_text('{"run": ["daxpy"], "shown": [], "passed": []}')
+    assert logbook.read() == logbook.Progress(run=["daxpy"])
+
+
+def test_a_route_that_is_not_there_is_wrong_usage_and_changes_nothing(file, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["progress", "--route", "shortest"])
+    assert "the routes are first-day" in capsys.readouterr().err
+    assert not file.exists()
+
+
 def test_reset_forgets_all(file, capsys):
     logbook.add(run=["daxpy"])
+    logbook.follow("cpp")
     for _ in range(2):  # there is nothing to forget the second time
         assert main(["progress", "--reset"]) == 0
         assert str(file) in capsys.readouterr().out.replace("\n", "")
@@ -62,7 +100,17 @@ def test_reset_forgets_all(file, capsys):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"run": [], "shown": []}', '{"run": "daxpy", "shown": [], "passed": [1]}', "\0"], ids=repr
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"run": [], "shown": []}',
+        '{"run": "daxpy", "shown": [], "passed": [1]}',
+        '{"run": [], "shown": [], "passed": [], "route": "shortest"}',
+        "\0",
+    ],
+    ids=repr,
 )
 def test_a_file_without_progress_is_told_in_one_line_and_left_as_it_is(text, file, only_stops, capsys):
     file.parent.mkdir()

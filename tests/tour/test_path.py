@@ -30,6 +30,21 @@ def test_a_stop_knows_its_neighbours_across_chapters():
 
 
 @pytest.mark.parametrize(
+    ("name", "route", "expected"),
+    [
+        ("launch_shapes", "cpp", ("daxpy", "occupancy")),
+        ("map", "cpp", ("daxpy", "launch_shapes")),  # not on the route
+        ("device_query", "cpp", ("", "vector_add")),
+        ("matmul", "cpp", ("cooling", "")),
+        ("matmul", "", ("precision", "monte_carlo")),
+    ],
+    ids=str,
+)
+def test_the_neighbours_on_a_route_are_its_own_stops(name, route, expected):
+    assert path.neighbours(name, route) == expected
+
+
+@pytest.mark.parametrize(
     ("minutes", "text"), [(45, "45 minutes"), (60, "1 hour"), (100, "1.5 hours"), (235, "4 hours")], ids=str
 )
 def test_a_time_is_told_in_minutes_or_half_hours(minutes, text):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from library_tour import lesson, recorded, showing
+from library_tour import glossary, lesson, logbook, path, recorded, showing
 from library_tour.__main__ import main
 
 
@@ -25,7 +25,7 @@ def test_show_has_the_lesson_the_code_and_the_figures_of_both_machines(shown):
     parts = [
         "Chapter 1 of 9", "you will be able to", "The code, step by step", "if (i < n)", "On this machine",
         "size 1,000", recorded.machine(), "What to look at", "library-tour exercise daxpy",
-        "Where the course's figures are from", "library-tour run daxpy --html pages",
+        lesson.COURSE, "library-tour run daxpy --html pages",
         "Previous: library-tour show vector_add", "Next: library-tour show map",
     ]  # fmt: skip  # in the order of the page
     places = [text.index(part) for part in parts]
@@ -38,6 +38,41 @@ def test_show_prints_no_line_of_text_twice(capsys):
     prose = [line for line in lines if not re.search(r"[{}();─█]|^ *\d", line)]
     assert len(prose) > 30
     assert len(set(prose)) == len(prose)
+
+
+def test_show_lists_the_terms_that_the_lesson_uses_and_glossary_explains_each(shown):
+    text = shown("show", "bank_conflicts", "--size", "1000")
+    listed = text.partition("Terms in this lesson ")[2].partition(" The same as a page")[0].split(", ")
+    assert {"Warp", "Lane", "Bank", "Bank conflict", "Shared memory"} <= set(listed)
+    assert len(set(listed)) == len(listed)
+    for word in listed:
+        assert " ".join(glossary.explained(word).definition.split()) in shown("glossary", *word.split())
+
+
+@pytest.mark.parametrize("words", [["bank", "conflict"], ["Bank conflicts"]], ids=str)
+def test_glossary_explains_one_term_by_any_of_its_forms_and_prints_all_without_one(words, shown):
+    bank_conflict, pitch = "different words of the same bank", "beginnings of two rows"
+    text = shown("glossary", *words)
+    assert bank_conflict in text
+    assert pitch not in text
+    text = shown("glossary")
+    assert bank_conflict in text
+    assert pitch in text
+
+
+def test_a_word_that_the_glossary_lacks_is_wrong_usage_and_a_similar_term_is_named(capsys):
+    for word, said in (("xyzzy", "`library-tour glossary`"), ("banc conflict", "did you mean bank conflict?")):
+        with pytest.raises(SystemExit, match="2"):
+            main(["glossary", word])
+        assert said in capsys.readouterr().err
+
+
+def test_the_neighbours_of_a_stop_are_those_of_the_route_that_is_followed(shown):
+    logbook.follow("numerics")
+    text = shown("show", "daxpy", "--size", "1000")
+    assert "Next on the route numerics: library-tour show launch_shapes" in text
+    assert "library-tour show map" not in text
+    assert "This is the last stop on the route numerics." in shown("show", path.ROUTES["numerics"].names[-1])
 
 
 def test_ctrl_c_ends_in_one_line(monkeypatch, capsys):
