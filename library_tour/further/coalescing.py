@@ -84,7 +84,7 @@ FURTHER = [
         ],
         answer="The block loads its 384 elements side by side into shared memory: three loads per thread, 128 elements "
         "apart. After the barrier each thread reads the three coordinates of its point, and writes them coalesced. "
-        "Threads without a point must reach the barrier too.",
+        "Threads without a point may have to load elements of other points, so they must not return before that.",
         check=check_split,
     ),
 ]

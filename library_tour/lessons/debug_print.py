@@ -33,7 +33,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         expected = [f"group {i}: {' '.join(map(str, group))}" for i, group in enumerate(x.reshape(-1, GROUP))]
         odd = next((line for line in lines if line not in expected), None)
         detail = f"a line is {odd[:40]!r}" if odd else f"there are {len(lines)} lines"
-        fact = f"{size} elements are printed in {len(expected)} lines of {GROUP}"
+        fact = f"{size} elements are printed in {len(expected)} line{'s'[: len(expected) > 1]} of {GROUP}"
         yield Check(fact, sorted(lines) == sorted(expected), detail)
         yield at_most(f"{size} elements: each thread loads at most one", counted["loads"], blocks_for(size, WARP))
 
@@ -63,8 +63,9 @@ LESSON = Lesson(
     "width 16   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 14 15 | 18 ... 31 30 31\n"
     "```\n\n"
-    "At the end of a group there is no such lane, and the lane reads its own value. `mask` has one bit per lane, and "
-    "every lane named in it must reach the shuffle.\n\n"
+    "At the end of a group there is no such lane, and the lane reads its own value. `mask` has one bit per lane. "
+    "Every lane that it names must execute the same shuffle, except lanes whose threads have returned: no shuffle "
+    "waits for those. A lane that reads from one of them gets an undefined value.\n\n"
     "Rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
     "Then synchronise.",
     steps=[
@@ -121,11 +122,13 @@ LESSON = Lesson(
             "One thread must print the whole line in one call. How can it get the elements of the three threads after "
             "it, without loading them?",
             "`__shfl_down_sync(0xffffffff, value, 1, 4)` reads from the next lane within a group of four.",
-            "The mask names all 32 lanes, so all of them must reach the shuffles. A thread beyond the end of the array "
-            "must not return before them.",
+            "Only the first lane of each group prints, but the other three must execute the shuffles too: put the "
+            "`if` for printing after them.",
         ],
         answer="The first lane of each group of four reads the other three elements with shuffles, and prints all four "
-        "in one call. No thread returns before the shuffles, because all lanes of the mask must take part in them.",
+        "in one call. All lanes of the group execute the shuffles, and only the `printf` is in a branch. Threads "
+        "beyond the end may have returned by then: `n` is a multiple of 4, so no group is in two parts, and no lane "
+        "that prints reads from a lane that has returned.",
         check=check,
     ),
     course="The pairs of lanes below the table are those of a lecture on GPU programming. The courses give no times "

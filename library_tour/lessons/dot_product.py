@@ -38,12 +38,12 @@ LESSON = Lesson(
         "replace most of that tree by shuffles, and say what they save.",
         "tell whether a barrier in a branch or a loop is allowed.",
     ],
-    idea="A block can add its products in a tree: in each step half of the threads add the sums of the other half, and "
-    "after log2 n steps one sum is left. In shared memory each step needs a barrier, because a thread reads what "
-    "another one has written. Within a warp, a **shuffle** passes a value directly from register to register. It needs "
-    "neither memory nor a barrier.\n\n"
-    "All threads of a block must reach the same `__syncthreads()`, and equally often. Only threads that have ended are "
-    "exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. Otherwise the "
+    idea="A block can add its products in a tree: in each step half of the threads add the sums of the other half, "
+    "and after log2 n steps one sum is left. In shared memory each step needs a barrier, because a thread reads what "
+    "another one has written. Within a warp, a **shuffle** passes a value directly from register to register. It "
+    "needs neither memory nor a barrier.\n\n"
+    "All threads of a block must reach the same `__syncthreads()`, and equally often. Only threads that have returned "
+    "are exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. Otherwise the "
     "behaviour is undefined: the block may wait forever, or go on with sums that are not ready.\n\n"
     "The rule of thumb: keep barriers outside of branches, and let a thread without an element take part with the "
     "neutral element.",
@@ -100,9 +100,9 @@ LESSON = Lesson(
         "wait. These kernels run on the simulator only, since a GPU may wait forever.",
     ],
     exercise=Exercise(
-        task="The kernel finds the largest element of each block by a tree. Threads beyond the end of the array return "
-        "at once. A barrier does not wait for threads that have ended, and yet the result of the last block is wrong. "
-        "Fix it.",
+        task="The kernel finds the largest element of each block by a tree. Threads beyond the end of the array "
+        "return at once. A barrier does not wait for threads that have returned, and yet the result of the last block "
+        "is wrong. Fix it.",
         hints=[
             "Follow the tree in a block with fewer elements than threads. What does it read at the indices of the "
             "threads that have returned?",

@@ -104,8 +104,8 @@ LESSON = Lesson(
         "beginning.",
         hints=[
             "There is a barrier that tells all threads of a block whether a condition holds for any of them.",
-            "It is `__syncthreads_or(condition)`. All threads of the block must reach it, including those beyond the "
-            "end of the array.",
+            "It is `__syncthreads_or(condition)`. It combines the conditions of all threads of the block that have not "
+            "returned, and all of these must reach it.",
             "What is the condition of a thread without an element? Which thread writes, and when?",
         ],
         answer="The condition of a thread without an element is false. The vote combines the conditions of the block, "

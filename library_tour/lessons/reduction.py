@@ -60,7 +60,8 @@ LESSON = Lesson(
             shows=["warp_sum", "block_sum", "sum_block"],
             text="A block first adds up its own elements: the lanes of each warp by shuffles, then the sums of the "
             "warps through shared memory. One thread per block adds the result to the total. A thread without an "
-            "element adds zero, because all threads must take part in the shuffles.",
+            "element adds zero instead of returning: a shuffle that reads from a thread that has returned gets an "
+            "undefined value.",
         ),
         Step(
             name="per block, with CUB",
@@ -108,7 +109,8 @@ LESSON = Lesson(
         "There are at least as many threads as elements, and `total` is zero at the beginning.",
         hints=[
             "Work in the order of the lesson: each warp adds up its lanes, then one warp adds up the sums of the "
-            "warps. A thread beyond the end must not return early. Let it add zero.",
+            "warps. A thread beyond the end must not return early, because shuffles read from its lane. Let it add "
+            "zero.",
             "`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane that is `step` further on. With "
             "steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp.",
             "Lane 0 of each warp stores its sum in an array of 8 elements in shared memory. After `__syncthreads()` "

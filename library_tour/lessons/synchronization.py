@@ -49,7 +49,7 @@ LESSON = Lesson(
     idea="The hardware promises no order between threads. A **barrier** is a point that no thread of a group passes "
     "before all of them have reached it, and after it each thread sees what the others wrote before. There are three: "
     "`__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the whole grid. All threads "
-    "of the group must reach the barrier.\n\n"
+    "of the group must reach the barrier, except those that have returned: no barrier waits for them.\n\n"
     "No barrier in an ordinary launch spans blocks, since a block may start only when another one has ended. A "
     "**cooperative launch** promises that all blocks are on the device at the same time, so its kernel may wait for "
     "the grid. A **vote** is another thing: it tells each lane the conditions of all lanes, but makes no writes "
@@ -141,12 +141,13 @@ LESSON = Lesson(
             "the two must come first, and what ensures it?",
             "Read into a register first. Write to `sums` only when all threads have read.",
             "Two barriers per round are needed: one between reading and writing, one between writing and the reads of "
-            "the next round. All threads must reach both.",
+            "the next round. Neither may be inside the `if`.",
         ],
         answer="A round has two dependences. A sum must be written before it is read in the next round, which the "
         "barrier in the original ensures. It must also be read before it is overwritten in the same round. So each "
         "thread reads into a register, all of them wait, and then they write. One barrier lies on each side of the "
-        "write. Threads beyond the end stay in the loop with a zero, so that all threads reach both barriers.",
+        "write. Threads beyond the end stay in the loop with a zero. They could also return before it, since no "
+        "barrier waits for a thread that has returned, and no element of the array needs their sums.",
         check=check,
     ),
     course="The courses give no figures for this topic.",

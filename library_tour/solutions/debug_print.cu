@@ -3,11 +3,13 @@
 extern "C" __global__ void print_groups(const int* x, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    // All lanes of the warp take part in the shuffles, even those beyond the end of the array.
-    int first = i < n ? x[i] : 0;
+    if (i >= n)
+        return;  // no group of four is in two parts, so nobody reads from these lanes
+    // All four lanes of a group execute the shuffles, although only the first one prints.
+    int first = x[i];
     int second = __shfl_down_sync(0xffffffff, first, 1, 4);
     int third = __shfl_down_sync(0xffffffff, first, 2, 4);
     int fourth = __shfl_down_sync(0xffffffff, first, 3, 4);
-    if (i < n && i % 4 == 0)
+    if (i % 4 == 0)
         printf("group %d: %d %d %d %d\n", i / 4, first, second, third, fourth);
 }
