@@ -61,23 +61,38 @@ def outcome(done: Outcome) -> RenderableType:
 
 
 def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
-    """Return what a stop has to say without its headline, and without the notes of a result that was printed before."""
-    result = _without_notes(done.result, printed) if printed else done.result
-    return Group(*_parts(replace(done, result=result)), "")
+    """Return what a stop has to say without its headline, and without what a result printed before has said already.
+
+    That is a table with the same text, a note of a row of the same name, and a note below the tables. Rows that have
+    nothing but a name are left out too.
+    """
+    if not printed:
+        return Group(*_parts(done), "")
+    noted = {row.name for row in printed.all_rows if row.note}
+    tables = {"": done.result.rows, **done.result.tables}
+    before = {"": printed.rows, **printed.tables}
+    shown = {}
+    for heading, rows in tables.items():
+        if not _same(rows, before.get(heading, ())):
+            short = [replace(row, note="") if row.name in noted else row for row in rows]
+            shown[heading] = [row for row in short if row.values or row.note]
+    notes = [note for note in done.result.notes if note not in printed.notes]
+    if len(shown) < len(tables):
+        notes.append(f"{'The other' if any(shown.values()) else 'All'} results are the same as on this machine.")
+    first = shown.pop("", [])
+    result = replace(done.result, rows=first, tables={heading: rows for heading, rows in shown.items() if rows})
+    return Group(*_parts(replace(done, result=replace(result, notes=notes))), "")
 
 
-def _without_notes(result: Result, printed: Result) -> Result:
-    notes = {*printed.notes, *(row.note for row in printed.all_rows)}
+def _same(rows: Sequence[Row], others: Sequence[Row]) -> bool:
+    """Tell whether two tables have the same text, apart from checks and from rows that have nothing but a name."""
 
-    def rows(of: Sequence[Row]) -> list[Row]:
-        return [replace(row, note="") if row.note in notes else row for row in of]
+    def texts(of: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
+        return [
+            (row.name, {name: text_of(name, value) for name, value in row.values.items()}) for row in of if row.values
+        ]
 
-    return replace(
-        result,
-        rows=rows(result.rows),
-        tables={heading: rows(of) for heading, of in result.tables.items()},
-        notes=[note for note in result.notes if note not in notes],
-    )
+    return texts(rows) == texts(others)
 
 
 def _parts(done: Outcome) -> Iterator[RenderableType]:

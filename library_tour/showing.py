@@ -162,6 +162,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
 def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield _heading(LOOK_AT)
     yield _list(of.look_at)
+    yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
     yield _heading("Exercise")
     yield Markdown(of.exercise.task)
     yield Text(f"\nTo begin: library-tour exercise {name}")
@@ -169,9 +170,10 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
         yield Text(f"{further.name.capitalize()} exercise: library-tour exercise {name}/{further.name}")
     yield _heading(COURSE)
     yield Markdown(of.course)
-    yield _heading("Terms in this lesson")
-    yield Text(", ".join(term.heading.partition(",")[0] for term in _terms(name, of)))
-    yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
+    if terms := _terms(name, of):
+        yield _heading("Terms in this lesson")
+        yield Text(", ".join(term.heading.partition(",")[0] for term in terms))
+    yield Text("")
     yield from _neighbours(name)
 
 

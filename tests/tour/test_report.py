@@ -57,6 +57,24 @@ def test_further_tables_follow_the_first_under_their_headings_and_their_checks_c
     assert places == sorted(places)
 
 
+def test_figures_leave_out_what_was_printed_before_and_say_so():
+    rows = [Row("a", {"ms": 1.0}, note="Why a."), Row("wrong", note="Why wrong.")]
+    printed = Result(
+        rows, notes=["A remark."], tables={"Same": [Row("c", {"share": 0.25})], "Other": [Row("d", {"n": 2})]}
+    )
+    recorded = replace(
+        printed, rows=[replace(rows[0], values={"ms": 2.0}, note="Why a, in other words."), rows[1]],
+        notes=["A remark.", "Another one."], tables={"Same": [Row("c", {"share": 0.25001}), Row("e")],
+                                                     "Other": [Row("d", {"n": 3})]},
+    )  # fmt: skip  # grouped by meaning
+    shown = text(report.figures(outcome(recorded), printed=printed))
+    for word in ("2.00", "Another one.", "Other", "The other results are the same as on this machine."):
+        assert word in shown
+    for word in ("Same", "wrong", "Why", "A remark."):
+        assert word not in shown
+    assert "All results are the same as on this machine." in text(report.figures(outcome(printed), printed=printed))
+
+
 def test_the_limit_is_named_with_its_rate():
     rows = [Row("a", {"of limit": 0.5})]
     shown = text(report.outcome(outcome(Result(rows, Limit("copy bandwidth", rate=4250.0)))))
