@@ -83,11 +83,19 @@ def used(texts: Sequence[str], stop: str) -> Sequence[Term]:
 
 
 def explained(word: str) -> Term:
-    """Return the term for a word or its plural; raise UnknownTermError for a word that is not in the glossary."""
+    """Return the term for a word, its plural, or code in its definition such as `__global__`.
+
+    Raises UnknownTermError for a word that is not in the glossary.
+    """
     form = " ".join(word.lower().split())
     for known in (form, form.removesuffix("s")):
         if known in terms():
             return terms()[known]
+    for term in terms().values():
+        if form.removesuffix("()") in (
+            code.lower().removesuffix("()") for code in re.findall("`([^`]+)`", term.definition)
+        ):
+            return term
     near = difflib.get_close_matches(form, terms(), n=1)
     meant = f"; did you mean {near[0]}?" if near else "; `library-tour glossary` prints all terms"
     raise UnknownTermError(f"the glossary does not have {word!r}{meant}")

@@ -33,18 +33,18 @@ LESSON = Lesson(
     "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
     "Strides of 32 are common: every matrix tile with 32 columns has one, whenever a warp reads it by columns.",
     learn=[
-        "say from an index expression how many ways a bank conflict has.",
+        "say from an index expression whether an access has a bank conflict, and of how many ways.",
         "tell strides that conflict from strides that do not.",
         "explain why lanes that read the same word do not conflict.",
     ],
-    idea="Shared memory has 32 **banks**. Neighbouring words of 4 bytes lie in neighbouring banks: word `i` is in bank "
-    "`i % 32`. Each bank serves one word at a time. The hardware splits a read of a warp into **wavefronts**, and each "
-    "wavefront takes at most one word from each bank. Reads from 32 different banks need one wavefront, which is "
-    "ideal. If several lanes want different words of the same bank, they need one wavefront each. A **bank conflict** "
-    "has as many ways as the busiest bank has different words to serve. Lanes that want the same word share it, at no "
-    "cost.\n\n"
-    "The rule of thumb: an odd stride has no conflicts. An even stride has as many ways as its greatest common divisor "
-    "with 32: two ways for stride 2, four for stride 4, 32 for stride 32.",
+    idea="Shared memory has 32 **banks**. Neighbouring words of 4 bytes lie in neighbouring banks: word `i` is in "
+    "bank `i % 32`. Each bank serves one word at a time. The hardware splits a read of a warp into **wavefronts**, "
+    "and each wavefront takes at most one word from each bank. Reads from 32 different banks need one wavefront, "
+    "which is ideal. If several lanes want different words of the same bank, they need one wavefront each. That is a "
+    "**bank conflict**. It is an n-way conflict if the busiest bank has n different words to serve. Lanes that want "
+    "the same word share it, at no cost.\n\n"
+    "The rule of thumb: an odd stride has no conflicts. With an even stride, the number of ways is its greatest "
+    "common divisor with 32: two for stride 2, four for stride 4, 32 for stride 32.",
     steps=[
         Step(
             name="stride 1",
@@ -62,7 +62,7 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare 'ways' and 'wavefronts'. With n ways, each read takes n wavefronts, so the column grows in "
+        "Compare 'ways' and 'wavefronts'. An n-way conflict takes n wavefronts per read, so the column grows in "
         "proportion.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
         "In the last row all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",

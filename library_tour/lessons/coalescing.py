@@ -68,8 +68,9 @@ LESSON = Lesson(
             name="8 elements, contiguous",
             shows=["copy_from", "copy_contiguous<8>"],
             text="On a CPU you would give each worker a contiguous piece of the array. Here each thread copies eight "
-            "neighbouring elements. In every iteration the lanes are eight elements apart, so each touches a sector of "
-            "its own.",
+            "neighbouring elements. In every iteration the lanes are eight elements apart, so each touches a sector "
+            "of its own. `each` is the parameter of a template: `copy_contiguous<8>` is compiled for eight elements. "
+            "`#pragma unroll` writes the loops out, so that `value` can be kept in registers.",
         ),
         Step(
             name="8 elements, block stride",
@@ -80,8 +81,9 @@ LESSON = Lesson(
         Step(
             name="8 elements, vector loads",
             shows=["copy_groups<8>"],
-            text="The same order with vector types: one load of a `uint4` reads four elements, 16 bytes. A warp asks "
-            "for 512 bytes at once and uses all of its 16 sectors.",
+            text="The same order with vector types: one load of a `uint4` reads four elements, 16 bytes. "
+            "`reinterpret_cast` lets a pointer to elements serve as one to groups of four, which must begin at "
+            "multiples of 16 bytes. A warp asks for 512 bytes at once and uses all of its 16 sectors.",
         ),
         Step(
             name="one thread per column",

@@ -56,7 +56,8 @@ LESSON = Lesson(
             text="Each thread computes one element. `blocks_for` rounds the number of blocks up, and `if (i < n)` "
             "stops the surplus threads, as in `vector_add`. The compiler turns the line into one fused multiply-add, "
             "which rounds once, where NumPy rounds both the product and the sum. That is why the check allows a small "
-            "tolerance.",
+            "tolerance. `bind` keeps a launch with its arguments, and `measure` makes it, checks it, and times it on "
+            "a GPU.",
         ),
     ],
     look_at=[

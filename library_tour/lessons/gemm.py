@@ -60,7 +60,9 @@ LESSON = Lesson(
             name="float32",
             shows=["precision_row"],
             text="`gemm(a, b, out)` multiplies. The dtype of the operands selects the cuBLAS routine, and `compute` "
-            "says whether a product in single precision may use the tensor cores with fewer bits (TF32).",
+            "says whether a product in single precision may use the tensor cores with fewer bits (TF32). In all "
+            "steps, `numbers` makes random operands, `product_error` compares a product with an exact one, and "
+            "`judged` makes a row of the table.",
         ),
         Step(
             name="op T x op N",

@@ -87,14 +87,16 @@ LESSON = Lesson(
             name="every thread's number",
             shows=["number_threads"],
             text="Along each axis, a thread's index in the grid is `blockIdx * blockDim + threadIdx`. Its number "
-            "numbers the blocks first and then the threads within a block; in both, x varies fastest.",
+            "counts the blocks first and then the threads within a block; in both, x varies fastest.",
         ),
         Step(
             name="1 thread",
             shows=["cooled", "stride_over", "cool"],
             text="One step of cooling: every cell moves halfway to 20 degrees. `stride_over` is the grid-stride loop "
             "from the exercise of `daxpy`, so the same kernel runs with one thread and with one thread per cell. "
-            "`cooled` is compiled for both the host and the device.",
+            "`__host__ __device__` compiles `cooled` for both the host and the device. `stride_over` is a "
+            "**template**: it accepts any function as its body. Here the body is `[=](unsigned i) { ... }`, a "
+            "**lambda**, which is a function without a name that has copies of the variables around it.",
         ),
         Step(
             name="matrix, 32 x 8",

@@ -83,17 +83,20 @@ LESSON = Lesson(
         Step(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
-            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every block "
-            "of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at once. A "
-            "**cooperative launch** guarantees that, and refuses a grid with one block more. In other versions of the "
-            "kernel each thread keeps `Live` values, so that registers are the limit.",
+            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every "
+            "block of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at "
+            "once. A **cooperative launch** guarantees that, and refuses a grid with one block more. The `asm` "
+            "statement reads the number of the multiprocessor. In other versions of the kernel each thread keeps "
+            "`Live` values, so that registers are the limit. `#pragma unroll` makes every index of `kept` a constant, "
+            "as registers require.",
         ),
         Step(
             name="256 threads",
             shows=["copy<float>"],
-            text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. `#pragma "
-            "unroll 1` keeps the compiler from starting further loads early. The rows use blocks of many sizes, always "
-            "as many as the device holds at once. The second table uses more and more threads.",
+            text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. "
+            "`#pragma unroll 1` keeps the compiler from starting further loads early. `__restrict__` promises that "
+            "the two arrays do not overlap, the subject of the stop `aliasing`. The rows use blocks of many sizes, "
+            "always as many as the device holds at once. The second table uses more and more threads.",
         ),
         Step(
             name="memory",

@@ -45,16 +45,16 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Matrices from grids, networks and finite elements are almost all zeros. The Laplacian of a grid of "
-    "2,048 x 2,048 points has 4 million rows; as a dense matrix in double precision it would need 141 TB. Stored "
-    "sparse it needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
-    "Which sparse format you choose matters: the same product runs at 57 % of the speed of a copy with rows stored "
-    "one after another (CSR), and at 79 % with slices that suit the lanes of a warp (SELL).",
+    why="Matrices from grids, networks and finite elements are almost all zeros. The Laplacian of a grid of 2,048 x "
+    "2,048 points has 4 million rows; as a dense matrix in double precision it would need 141 TB. Stored sparse it "
+    "needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
+    "The choice of the format matters: the same product runs at 57 % of the speed of a copy with rows stored one "
+    "after another (CSR), and at 79 % with slices that suit the lanes of a warp (SELL).",
     learn=[
         "describe how a sparse matrix is stored: by rows (CSR), by coordinates (COO), in slices (SELL).",
         "explain why memory limits a product with a vector, and why several vectors at once are cheaper.",
         "solve a system by conjugate gradients without making the host wait in any iteration.",
-        "say from which share of zeros on a sparse product is faster than a dense one.",
+        "say how many of the elements must be zero before a sparse product is faster than a dense one.",
     ],
     idea="A sparse product does two operations per stored element and reads the element and its column index "
     "for them, so memory is the limit. The three formats differ in how they name the place of an element. **COO** "
@@ -99,8 +99,8 @@ LESSON = Lesson(
         "against 0.094 ms.",
         "On an H200, an iteration takes the host 4 µs as one graph, and 114 µs as separate calls.",
         "In the picture of the residuals, conjugate gradients converge faster than the bound by the condition number.",
-        "On a GPU, a picture compares the sparse and the dense product. On an H200 the sparse one is faster "
-        "from 95 % of zeros on.",
+        "On a GPU, a picture compares the sparse and the dense product. On an H200 the sparse one is faster once 95 % "
+        "of the elements are zero.",
     ],
     exercise=Exercise(
         task="`multiply` computes y = a x for a matrix in CSR format: row i has the elements `offsets[i]` to "

@@ -75,15 +75,16 @@ LESSON = Lesson(
         Step(
             name="tile",
             shows=["transpose_tile<0>"],
-            text="The block reads its tile along rows into shared memory. After the barrier it writes rows of the "
-            "output, whose elements are columns of the tile. Loads and stores are coalesced. But the 32 elements of a "
-            "column lie in a single bank, so reading them takes 32 wavefronts.",
+            text="The kernel is a template, here with a padding of 0. The block reads its tile along rows into shared "
+            "memory. After the barrier it writes rows of the output, whose elements are columns of the tile. Loads "
+            "and stores are coalesced. But the 32 elements of a column lie in a single bank, so reading them takes 32 "
+            "wavefronts.",
         ),
         Step(
             name="tile, padded by one",
             shows=["transpose_tile<1>"],
-            text="Each row of the tile is one element longer. The elements of a column now lie in 32 different banks, "
-            "and reading them takes one wavefront.",
+            text="The same template with a padding of 1, so that each row of the tile is one element longer. The "
+            "elements of a column now lie in 32 different banks, and reading them takes one wavefront.",
         ),
         Step(
             name="4 x 4 in registers",

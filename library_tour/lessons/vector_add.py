@@ -50,15 +50,18 @@ LESSON = Lesson(
         Step(
             name="launch",
             shows=["vector_add"],
-            text="The kernel describes the work of one thread. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's "
-            "index in the grid, and the thread adds the pair of elements at that index. `if (i < n)` stops the surplus "
-            "threads of the last block.",
+            text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel, and "
+            '`extern "C"` lets the host find it by its plain name, which C++ would extend by the types of its '
+            "parameters. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's index in the grid, and the thread "
+            "adds the pair of elements at that index. `if (i < n)` stops the surplus threads of the last block.",
         ),
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
-            text="This is the host code. `kernel[blocks, threads](...)` is the launch; C++ writes `kernel<<<blocks, "
-            "threads>>>(...)`. A launch returns at once, before the kernel has run. The copy out waits for it.",
+            text="This is the host code. `poison` fills the result with values that are surely wrong, so that the "
+            "check notices an element that no thread has written. `kernel[blocks, threads](...)` is the launch; C++ "
+            "writes `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The copy "
+            "out waits for it.",
         ),
     ],
     look_at=[

@@ -46,7 +46,13 @@ def test_show_lists_the_terms_that_the_lesson_uses_and_glossary_explains_each(sh
     assert {"Warp", "Lane", "Bank", "Bank conflict", "Shared memory"} <= set(listed)
     assert len(set(listed)) == len(listed)
     for word in listed:
-        assert " ".join(glossary.explained(word).definition.split()) in shown("glossary", *word.split())
+        definition = " ".join(glossary.explained(word).definition.replace("`", "").split())
+        assert definition in shown("glossary", *word.split())
+
+
+@pytest.mark.parametrize(("code", "term"), [("__global__", "Kernel"), ("__syncthreads", "Barrier"), ("[=]", "Lambda")])
+def test_glossary_explains_code_by_its_term(code, term, shown):
+    assert shown("glossary", code).startswith(term)
 
 
 @pytest.mark.parametrize("words", [["bank", "conflict"], ["Bank conflicts"]], ids=str)
@@ -68,11 +74,11 @@ def test_a_word_that_the_glossary_lacks_is_wrong_usage_and_a_similar_term_is_nam
 
 
 def test_the_neighbours_of_a_stop_are_those_of_the_route_that_is_followed(shown):
-    logbook.follow("numerics")
+    logbook.follow("first-day")
     text = shown("show", "daxpy", "--size", "1000")
-    assert "Next on the route numerics: library-tour show launch_shapes" in text
+    assert "Next on the route first-day: library-tour show launch_shapes" in text
     assert "library-tour show map" not in text
-    assert "This is the last stop on the route numerics." in shown("show", path.ROUTES["numerics"].names[-1])
+    assert "This is the last stop on the route first-day." in shown("show", path.ROUTES["first-day"].names[-1])
 
 
 def test_ctrl_c_ends_in_one_line(monkeypatch, capsys):
