@@ -1,1 +1,1 @@
-"""The course: one stop a file, beside its device code of the same stem in kernels/."""
+"""The stops: one in each file, beside its device code of the same stem in kernels/."""

@@ -35,7 +35,7 @@ On the simulator, which checks and does not time:
     call.
     wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
     read-only target: memcpy: argument 'dst' is read-only
-    Bandwidths named in the course
+    Bandwidths named in the lectures
                        course GB/s
     ──────────────────────────────
     link, PCIe 5                32
@@ -54,7 +54,7 @@ On the simulator, which checks and does not time:
     'kind'; cudaMemcpyDefault lets the driver infer it from the addresses. In
     cudart-py it follows from the arrays. It can be wrong only if a host address is
     declared to be a device address, and the driver refuses that.
-    By the course's figures, device memory is some 10 times as fast as host memory,
+    By the lectures' figures, device memory is some 10 times as fast as host memory,
     which is 3 times as fast as the link. The link's 32 GB/s are 8 lanes of PCIe 5
     in one direction; 16 lanes carry 63 GB/s. A copy within one memory reads and
     writes, so its bytes count twice. One thread does not reach the bandwidth of
@@ -82,7 +82,7 @@ from ..wrong import shown_wrong
 TITLE = "Copies between host and device: pageable or pinned memory"
 SIZE = Size("bytes to copy", full=2**28 + 5, small=2**22 + 5)
 
-# The course's figure in GB/s, and the row that measures the same here.
+# The lectures' figure in GB/s, and the row that measures the same here.
 COURSE_RATES = {
     "link, PCIe 5": (32, "pinned to device"),
     "host, DDR5": (102, "host to host"),
@@ -150,7 +150,7 @@ def run(device: cuda.Device, size: int) -> Result:
             shown_wrong("wrong direction", wrong_direction),
             into_read_only(data),
         ],
-        "Bandwidths named in the course": [beside_course(name, rows) for name in COURSE_RATES],
+        "Bandwidths named in the lectures": [beside_course(name, rows) for name in COURSE_RATES],
     }
     notes = [
         "The device copies pinned memory by itself. Pageable memory goes through pinned memory, piece by piece.",
@@ -162,7 +162,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "In C the argument 'kind' states the direction, by the names in the column 'kind'; cudaMemcpyDefault lets the "
         "driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a host "
         "address is declared to be a device address, and the driver refuses that.",
-        "By the course's figures, device memory is some 10 times as fast as host memory, which is 3 times as fast as "
+        "By the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times as fast as "
         "the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within "
         "one memory reads and writes, so its bytes count twice. One thread does not reach the bandwidth of host "
         "memory.",
@@ -227,7 +227,7 @@ def into_read_only(data: NDArray[np.uint8]) -> Row:
 
 
 def beside_course(name: str, rows: Sequence[Row]) -> Row:
-    """Return a bandwidth of the course beside the one measured here."""
+    """Return a bandwidth of the lectures beside the one measured here."""
     course, measured = COURSE_RATES[name]
     here = next(row.values for row in rows if row.name == measured)
     return Row(name, {"course GB/s": course} | ({"GB/s": here["GB/s"]} if "GB/s" in here else {}))

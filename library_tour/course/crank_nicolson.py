@@ -22,10 +22,10 @@ On the simulator, which checks and counts but does not time:
     a step only applies them to the right-hand side.
     Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which cause bank
     conflicts in shared memory. The permuted form moves the even and the odd rows to
-    two halves, and those moves conflict too. The course gives no times.
+    two halves, and those moves conflict too. The lectures give no times.
     With exact boundary values, volatility 0.5 and 256 cells, the largest error of a
     price is 1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding errors of the
-    steps add up. The boundary values of the course leave an error of 1.43 to 2.38
+    steps add up. The boundary values of the lectures leave an error of 1.43 to 2.38
     on any grid (the strike K is 50). At half the strike, u is about K - S e^(r (T -
     t)), not the payoff K - S.
 """
@@ -103,7 +103,7 @@ WHY = [
     "eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the others. Where the "
     "matrix stays the same, the multiples of the rows are kept, and a step only applies them to the right-hand side.",
     "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which cause bank conflicts in shared memory. The "
-    "permuted form moves the even and the odd rows to two halves, and those moves conflict too. The course gives no "
+    "permuted form moves the even and the odd rows to two halves, and those moves conflict too. The lectures give no "
     "times.",
 ]
 
@@ -127,7 +127,7 @@ def scheme(volatilities: Array, cells: int, steps: int) -> Scheme:
 
 
 def reference(start: Array, scheme: Scheme, edges: Array) -> Array:
-    """Return the values of the nodes after the steps, in double precision, by the scheme as the course writes it.
+    """Return the values of the nodes after the steps, in double precision, by the scheme as the lectures write it.
 
     q_d u[j - 1] + q_m u[j] + q_u u[j + 1] of a new step equals p_d u[j - 1] + p_m u[j] + p_u u[j + 1] of the old one.
     """
@@ -240,7 +240,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def make_variants(module: cuda.Module, steps: int) -> list[Variant]:
     """Return the variants, the library's first.
 
-    They are checked with boundary values that change in each step, and timed with those of the course.
+    They are checked with boundary values that change in each step, and timed with those of the lectures.
     """
     random = np.random.default_rng()
     few = min(steps, CHECKED_STEPS)
@@ -272,7 +272,7 @@ def make_variants(module: cuda.Module, steps: int) -> list[Variant]:
 def option(volatilities: Array, cells: int, steps: int, *, exact: bool, dtype: DTypeLike = np.float32) -> Systems:
     """Return the systems of the put option, u = e^(r (T - t)) F, starting from the payoff at T.
 
-    With `exact`, the boundary values are those of the closed form; otherwise those of the course, the payoff.
+    With `exact`, the boundary values are those of the closed form; otherwise those of the lectures, the payoff.
     """
     payoff = np.maximum(STRIKE - shares(cells), 0)
     edges = np.empty((volatilities.size, 2, steps if exact else 1))
@@ -301,7 +301,7 @@ def errors_of(module: cuda.Module, systems: Systems) -> Array:
 
 
 def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[Check], list[str]]:
-    """Return curves of the errors with exact boundary values and with those of the course, checks and notes.
+    """Return curves of the errors with exact boundary values and with those of the lectures, checks and notes.
 
     The convergence is for the largest volatility, with as many steps as cells. Where times are taken, single
     precision takes all steps.
@@ -320,7 +320,7 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
     low, *_, high = sorted(float(of_one.max()) for of_one in course)
 
     lines = {
-        "the course's boundary values": [(cells, float(course[-1].max())) for cells in all_cells],
+        "the lectures' boundary values": [(cells, float(course[-1].max())) for cells in all_cells],
         "exact ones, fp32" + (f", {many:,} steps" if many else ""): list(single.items()),
         "exact ones, fp64": list(double.items()),
         # Half as high, so that it does not hide the other line.
@@ -328,7 +328,7 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
     }
     nodes = shares(EDGE_CELLS).tolist()
     at_edge = {
-        f"the course's boundary, volatility {sigma:g}": list(zip(nodes, of_one.tolist(), strict=True))
+        f"the lectures' boundary, volatility {sigma:g}": list(zip(nodes, of_one.tolist(), strict=True))
         for sigma, of_one in zip(SHOWN, course, strict=True)
     }
     at_edge["exact boundary, all three"] = list(zip(nodes, exact.max(axis=0).tolist(), strict=True))
@@ -338,12 +338,12 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
     ]
     checks = [
         Check("the error has order 2", 1.8 < order < 2.2, f"Its order is {order:.3g}."),
-        Check("the course's boundary values leave an error of 1.4 to 2.4", 1.4 < low < high < 2.4, f"{low}, {high}"),
+        Check("the lectures' boundary values leave an error of 1.4 to 2.4", 1.4 < low < high < 2.4, f"{low}, {high}"),
     ]
     notes = [
         f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error of a price is "
         f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where the rounding errors of the steps add up. "
-        f"The boundary values of the course leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is "
+        f"The boundary values of the lectures leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is "
         f"{STRIKE:g}). At half the strike, u is about K - S e^(r (T - t)), not the payoff K - S.",
     ]
     return curves, checks, notes

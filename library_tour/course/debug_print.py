@@ -65,7 +65,7 @@ BLOCK = 64
 STEPS = 6
 WIDTHS = (32, 16)
 INSTANCES = ("root<Quiet>", "root<Prints>", *(f"shuffle_down<{width}>" for width in WIDTHS))
-# Lanes around the ends of groups of 16 and of 32 lanes, as in the course.
+# Lanes around the ends of groups of 16 and of 32 lanes, as in the lectures.
 SHOWN_LANES = (0, 1, 13, 14, 15, 16, 17, 29, 30, 31)
 
 Floats = NDArray[np.float32]

@@ -73,7 +73,7 @@ On the simulator, which checks and does not time:
     8.8 to 8.9      1,024     65,536         255          99  2^31-1 x 65535 x 65535
     9.0 to 11.0     1,024     65,536         255         227  2^31-1 x 65535 x 65535
     12.0 to 12.1    1,024     65,536         255          99  2^31-1 x 65535 x 65535
-    Peak arithmetic of this device and of the course's devices
+    Peak arithmetic of this device and of the lectures' devices
                         fp32 TFLOP/s  fp64 TFLOP/s  fp32 / fp64  GFLOP/s per W
     ──────────────────────────────────────────────────────────────────────────
     this device                 66.9          33.5            2
@@ -112,7 +112,7 @@ FP32_LANES = {
 }  # fmt: skip  # rows of a table
 # The largest grid, keyed by the first compute capability that allows it.
 GRIDS = {(1, 0): "65535 x 65535 x 1", (2, 0): "65535 x 65535 x 65535", (3, 0): "2^31-1 x 65535 x 65535"}
-# The course's devices: TFLOP/s in single precision, TFLOP/s in double precision, and GFLOP/s per watt.
+# The lectures' devices: TFLOP/s in single precision, TFLOP/s in double precision, and GFLOP/s per watt.
 COURSE: dict[str, tuple[float | None, float | None, float | None]] = {
     "course: T1000": (2.6, 0.081, None),
     "course: V100": (15.6, 7.8, None),
@@ -165,7 +165,7 @@ def run(device: cuda.Device, size: int) -> Result:
     tables = {
         "Limits per multiprocessor, by compute capability": limits(of_multiprocessor),
         "Limits per block, thread and grid, by compute capability": limits(of_launch),
-        "Peak arithmetic of this device and of the course's devices": peaks(has),
+        "Peak arithmetic of this device and of the lectures' devices": peaks(has),
     }
     note = (
         "CUDA 13 compiles for compute capability 7.5 and later; the older rows are history. A kernel must opt in to "
@@ -254,7 +254,7 @@ def agreement(has: cuda.DeviceProperties) -> Check:
 
 
 def peaks(has: cuda.DeviceProperties) -> list[Row]:
-    """Return the peaks of this device and of the course's devices."""
+    """Return the peaks of this device and of the lectures' devices."""
     single, watts = peak(has), power_limit(has.pci_bus_id)
     double = single / has.single_to_double_ratio if single else None
     per_watt = 1e3 * single / watts if single and watts else None

@@ -22,7 +22,7 @@ On the simulator, which checks and does not time:
     host, one wait         yes   right
     host, wait after each  yes   right
     An asynchronous call returns when its work is queued. A host clock that is read
-    without a wait therefore shows the time of the calls. The course read 0.043 ms
+    without a wait therefore shows the time of the calls. The lectures read 0.043 ms
     for 10 steps of CUB's transform that way, on a card that it does not name. That
     is less than one kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
@@ -52,7 +52,7 @@ SIZE = Size("bytes to copy", full=2**28, small=2**22, least=4)
 # The number of launches in a row, and of temperatures that are checked: not a multiple of the block.
 STEPS, BLOCK, CHECKED = 10, 256, 2**12 + 5
 AMBIENT, PART = 20.0, 0.25
-# What the course's host clock said for ten steps of CUB's transform, without a wait.
+# What the lectures' host clock said for ten steps of CUB's transform, without a wait.
 COURSE_MS = 0.043
 
 Floats = NDArray[np.float32]
@@ -97,8 +97,8 @@ def run(device: cuda.Device, size: int) -> Result:
     heading = copy_limit(device).heading(f"{STEPS} kernel launches, timed by each clock")
     notes = [
         "An asynchronous call returns when its work is queued. A host clock that is read without a wait therefore "
-        f"shows the time of the calls. The course read {COURSE_MS} ms for {STEPS} steps of CUB's transform that way, "
-        "on a card that it does not name. That is less than one kernel takes.",
+        f"shows the time of the calls. The lectures read {COURSE_MS} ms for {STEPS} steps of CUB's transform that "
+        "way, on a card that it does not name. That is less than one kernel takes.",
         "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
         "unless their execution policy is thrust::cuda::par_nosync.",
     ]

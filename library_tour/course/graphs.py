@@ -78,7 +78,7 @@ TOLERANCE = 1e-3  # degrees: each step rounds by up to 4e-6
 # A unit of work is timed up to ROUNDS times within SECONDS; a point of a curve gets less time.
 ROUNDS, SECONDS, CURVE_SECONDS = 300, 0.2, 0.03
 CURVE_SIZES = tuple(2**power for power in range(10, 29, 2))
-# The course took 256 launches of its function in seconds, then one launch with the loop inside, on a T1000.
+# The lectures took 256 launches of its function in seconds, then one launch with the loop inside, on a T1000.
 COURSE_LAUNCHES, COURSE_SECONDS, COURSE_LOOP_SECONDS = 256, 4.61, 1.4
 
 Floats = NDArray[np.float32]

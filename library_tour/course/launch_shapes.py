@@ -63,7 +63,7 @@ On the simulator, which checks and counts but does not time:
     Few threads also have few loads in flight. Even with one thread per cell, one
     load of 4 bytes per thread does not reach the limit of a large GPU (see the stop
     coalescing). The column 'cells' is the number of cells, or of elements per
-    matrix; few threads get fewer of them. The course's times, for 10 steps over
+    matrix; few threads get fewer of them. The lectures' times, for 10 steps over
     5.12 million cells on an unnamed card, were 4.15 s with 1 thread, 2.06 s with 2,
     0.037 s with 256, and 0.0003 s with one thread per cell.
     In the table of allowed shapes each thread wrote its own number. Threads are
@@ -197,11 +197,11 @@ def run(device: cuda.Device, size: int) -> Result:
         "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along neighbours in "
         "memory. The rows 'matrix' name the threads of a block in x and y: a block of 3 x 3 leaves 23 lanes of its "
         "warp idle, and in a block of 1 x 256 each lane of a warp reads a different row.",
-        "A block runs on one multiprocessor, so only many blocks use the whole device. Few threads also have few loads "
-        "in flight. Even with one thread per cell, one load of 4 bytes per thread does not reach the limit of a large "
-        "GPU (see the stop coalescing). The column 'cells' is the number of cells, or of elements per matrix; few "
-        "threads get fewer of them. The course's times, for 10 steps over 5.12 million cells on an unnamed card, were "
-        "4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
+        "A block runs on one multiprocessor, so only many blocks use the whole device. Few threads also have few "
+        "loads in flight. Even with one thread per cell, one load of 4 bytes per thread does not reach the limit of a "
+        "large GPU (see the stop coalescing). The column 'cells' is the number of cells, or of elements per matrix; "
+        "few threads get fewer of them. The lectures' times, for 10 steps over 5.12 million cells on an unnamed card, "
+        "were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
         "In the table of allowed shapes each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
         "A message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "

@@ -29,7 +29,7 @@ On the simulator, which checks and counts but does not time:
     With fast math the special-function units are the limit; those rows compute c *
     c instead of pow(c, 2). The precise variants hardly use these units: they
     compute sin, cos and pow with many ordinary instructions.
-    The course's loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every
+    The lectures' loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every
     pass, because a and b might be the same array.
     The program in pieces copies one piece in, computes another and copies a third
     out at the same time: the two directions of the link and the multiprocessors
@@ -63,12 +63,12 @@ from ..wrong import shown_wrong
 TITLE = "One function applied 256 times: 256 launches or one loop"
 SIZE = Size("elements", full=2**28, small=2**12)
 PASSES, CHECKED_PASSES = 256, 32
-BLOCK = 128  # as in the course
+BLOCK = 128  # as in the lectures
 CHECKED = 2**12 + 5
 PIECES = 16  # of each device's part of the arrays
 # NumPy computes only so many elements and passes, and its time is scaled up: all of them would take minutes.
 ON_HOST, HOST_PASSES = 2**22, 4
-# The course's T1000 and V100, with fast math and pow; then its CPUs with 6 and 20 cores.
+# The lectures' T1000 and V100, with fast math and pow; then its CPUs with 6 and 20 cores.
 COURSE_MS = {"256 launches, fast math": "4610, 1090", "in memory, fast math": "1400, 300"}
 COURSE_HOST_MS = "63300, 25500"
 PHASES = ("allocate", "copy in", "work", "copy out")
@@ -106,7 +106,7 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "With fast math the special-function units are the limit; those rows compute c * c instead of pow(c, 2). The "
         "precise variants hardly use these units: they compute sin, cos and pow with many ordinary instructions.",
-        "The course's loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every pass, because a and b might be "
+        "The lectures' loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every pass, because a and b might be "
         "the same array.",
         "The program in pieces copies one piece in, computes another and copies a third out at the same time: the two "
         "directions of the link and the multiprocessors work independently.",
@@ -118,8 +118,8 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available():
         notes.append(
             f"NumPy ran {HOST_PASSES} passes over {min(size, ON_HOST):,} elements in {processors()} threads, and its "
-            "time is scaled up. The course's times are those of a T1000 and a V100; in NumPy's row, those of CPUs with "
-            "6 and 20 cores."
+            "time is scaled up. The lectures' times are those of a T1000 and a V100; in NumPy's row, those of CPUs "
+            "with 6 and 20 cores."
         )
     return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms": programs})
 

@@ -29,7 +29,7 @@ On the simulator, which checks and counts but does not time:
     last kernel also copies the next tiles while it multiplies, by asynchronous
     copies, which need no registers.
     A block has at most 1,024 threads, so one block multiplies matrices of at most
-    32 x 32 (on the course's first cards 512 threads and 16 x 16). More blocks that
+    32 x 32 (on the lectures' first cards 512 threads and 16 x 16). More blocks that
     do not use blockIdx compute the same elements again. A grid has at most 65,535
     blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.
     The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at
@@ -132,9 +132,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "no faster than none on an H200, whose L1 cache serves the loads of one thread per element. A thread that "
         "computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The last kernel also copies the next tiles "
         "while it multiplies, by asynchronous copies, which need no registers.",
-        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32 (on the course's first "
-        "cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. A grid "
-        "has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",
+        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32 (on the lectures' "
+        "first cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. "
+        "A grid has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",
         "The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at the lower left, and of b, at "
         "the upper right, that the first block has in shared memory, and how much of its sums in c is done.",
     ]

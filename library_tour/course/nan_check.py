@@ -21,7 +21,7 @@ On the simulator, which checks and counts but does not time:
     only the highest of the mantissa's 52 bits is set, and a mask of 12 hexadecimal
     digits covers 48 of them. 13 digits cover all.
     host: isnan, -ffast-math: isnan(nan) is false, and the bit test is true.
-    The course says that isnan() disappears under fast math. That is true of a host
+    The lectures say that isnan() disappears under fast math. That is true of a host
     compiler's -ffast-math, which promises that there are no NaNs. CUDA's
     --use_fast_math makes division, roots and functions approximate, and flushes
     denormal numbers to zero; isnan() stays right. A comparison of bits is right
@@ -117,9 +117,10 @@ def run(device: cuda.Device, size: int) -> Result:
         rows += measure(make_variants(device, x, small), limit, EXPLAINED_BY)
     rows += [shown_wrong("doubles: 12-digit mask", twelve_digits), host_fast_math()]
     notes = [
-        "The course says that isnan() disappears under fast math. That is true of a host compiler's -ffast-math, which "
-        "promises that there are no NaNs. CUDA's --use_fast_math makes division, roots and functions approximate, and "
-        "flushes denormal numbers to zero; isnan() stays right. A comparison of bits is right with any option.",
+        "The lectures say that isnan() disappears under fast math. That is true of a host compiler's -ffast-math, "
+        "which promises that there are no NaNs. CUDA's --use_fast_math makes division, roots and functions "
+        "approximate, and flushes denormal numbers to zero; isnan() stays right. A comparison of bits is right with "
+        "any option.",
         "A thread that reads one float has 4 bytes in flight, too few to reach the bandwidth of a large GPU; a double "
         "has twice as many. With four loads of 16 bytes, and one branch for all of their elements, a thread has 16 "
         "times as many bytes in flight as with one float. The timed array contains no NaN, so it is read to its end "

@@ -16,7 +16,7 @@ On the simulator, which checks and counts but does not time:
     512 threads        4     64  warps            32.0    313  right
     768 threads        2     48  warps            32.0    313  right
     1024 threads       2     64  warps            32.0    313  right
-    Exercises: blocks per multiprocessor, there and on this device
+    Exercises: blocks per multiprocessor, on the lectures' devices and on this one
                         capability  blocks  warps  limiter    blocks here  check
     ────────────────────────────────────────────────────────────────────────────
     8 x 8 threads       1.3              8     16  blocks              32  right
@@ -59,7 +59,7 @@ On the simulator, which checks and counts but does not time:
     blocks, and a block has at most 512 threads. 16 blocks of 8 x 8 threads would
     fill it, so 8 leave it half empty; a block of 32 x 32 is too large. Compute
     capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.
-    '100 x 48 registers': the course counts 48 x 100 = 4,800 registers for a block
+    '100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block
     of 100 threads. The hardware allocates registers to whole warps, 4 x 1,536 per
     block, so 5 blocks fit, not 6. 60 such blocks on 16 multiprocessors are 4 on
     each of 12 and 3 on each of the others; of 495 blocks on this device's 132, 99
@@ -68,10 +68,10 @@ On the simulator, which checks and counts but does not time:
     other warp fills 16 of these 200 cycles: 13 other warps hide the wait.
     Few threads copy slowly because few loads are in flight. A bandwidth requires
     bandwidth x latency bytes in flight (Little's law). The column 'KiB in flight'
-    is for one load of 4 bytes per resident thread. The course advises 128 to 256
+    is for one load of 4 bytes per resident thread. The lectures advise 128 to 256
     threads per block, some hundred blocks and at least 10,000 threads. Today's
     large GPUs need more: as many threads as fit, and more than 4 bytes from each.
-    The course's cycles are those of an unnamed card.
+    The lectures' cycles are those of an unnamed card.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ KERNELS = [f"meet<{live}>" for live in LIVE] + ["copy<float>", "copy<float4>", "
 
 
 class Exercise(NamedTuple):
-    """A block shape, one of the course's multiprocessors, and the number of such blocks that it holds."""
+    """A block shape, one of the lectures' multiprocessors, and the number of such blocks that it holds."""
 
     capability: tuple[int, int]
     block: tuple[int, int]
@@ -143,7 +143,7 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure([copies.by_block(device, threads) for threads in BLOCKS], limit, EXPLAINED_BY)
     in_all, pictures = by_threads(device, copies, limit)
     tables = {
-        "Exercises: blocks per multiprocessor, there and on this device": exercises(device, module),
+        "Exercises: blocks per multiprocessor, on the lectures' devices and on this one": exercises(device, module),
         "Copying with more and more threads": in_all,
         "Latency, from a chain of dependent loads": latencies(device, module, 4 * size),
     }
@@ -157,7 +157,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def exercises(device: cuda.Device, module: cuda.Module) -> list[Row]:
-    """Solve the course's exercises with the calculator, and let blocks of the same shapes meet on this device."""
+    """Solve the lectures' exercises with the calculator, and let blocks of the same shapes meet on this device."""
     rows = []
     for name, exercise in EXERCISES.items():
         there = cuda.occupancy(exercise.capability, math.prod(exercise.block), exercise.registers)
@@ -442,16 +442,16 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "Exercises: a multiprocessor of compute capability 1.3 holds 1,024 threads and 8 blocks, and a block has at "
         "most 512 threads. 16 blocks of 8 x 8 threads would fill it, so 8 leave it half empty; a block of 32 x 32 is "
         "too large. Compute capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.",
-        "'100 x 48 registers': the course counts 48 x 100 = 4,800 registers for a block of 100 threads. The hardware "
-        "allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. "
-        f"{ALL_BLOCKS} such blocks on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the "
-        f"others; of {share} blocks on this device's {device.sm_count}, {spread}.",
+        "'100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block of 100 threads. The "
+        f"hardware allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. {ALL_BLOCKS} such "
+        f"blocks on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the others; of {share} "
+        f"blocks on this device's {device.sm_count}, {spread}.",
         "If every warp waits 200 cycles after 4 instructions of 4 cycles each, every other warp fills 16 of these 200 "
         "cycles: 13 other warps hide the wait.",
         "Few threads copy slowly because few loads are in flight. A bandwidth requires bandwidth x latency bytes in "
-        "flight (Little's law). The column 'KiB in flight' is for one load of 4 bytes per resident thread. The course "
-        "advises 128 to 256 threads per block, some hundred blocks and at least 10,000 threads. Today's large GPUs "
-        "need more: as many threads as fit, and more than 4 bytes from each. The course's cycles are those of an "
-        "unnamed card.",
+        "flight (Little's law). The column 'KiB in flight' is for one load of 4 bytes per resident thread. The "
+        "lectures advise 128 to 256 threads per block, some hundred blocks and at least 10,000 threads. Today's large "
+        "GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' cycles are those of "
+        "an unnamed card.",
         *([timed] if timing.available() else []),
     ]

@@ -26,7 +26,7 @@ On the simulator, which checks and counts but does not time:
     to that. Atomic additions to one total are made one after another.
     The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
     row uses 2 threads, each with parts of the array.
-    In the course 256 sums took 32.0 s on the host of its T1000. Its sums were
+    In the lectures, 256 sums took 32.0 s on the host of its T1000. Its sums were
     7616.404 on the host, 7616.226 with one atomic per block and 7618.101 with one
     per element. The first two differ by 2.35e-5 (the lecture says 1.7e-5). The last
     one is off by 2.5e-4, since its single total is rounded most often.
@@ -72,7 +72,7 @@ INSTANCES = (
 EXPLAINED_BY = ("loads", "atomics")
 # The variants that add in a fixed order, so that their sums have the same bits every time.
 ONE_ORDER = ("two passes", "two passes, one launch")
-# The time of one sum, from the course's time for 256 of them on a T1000.
+# The time of one sum, from the lectures' time for 256 of them on a T1000.
 ON_HOST = "NumPy on the host"
 COURSE_MS = {ON_HOST: 32.0e3 / 256, "one atomic per element": 283e3 / 256, "one atomic per block": 8.04e3 / 256}
 
@@ -135,7 +135,7 @@ def notes(size: int) -> list[str]:
         "after another.",
         "The same tree finds the minimum, the maximum and the largest magnitude. NumPy's row uses "
         f"{processors()} threads, each with parts of the array.",
-        "In the course 256 sums took 32.0 s on the host of its T1000. Its sums were 7616.404 on the host, 7616.226 "
+        "In the lectures, 256 sums took 32.0 s on the host of its T1000. Its sums were 7616.404 on the host, 7616.226 "
         "with one atomic per block and 7618.101 with one per element. The first two differ by 2.35e-5 (the lecture "
         "says 1.7e-5). The last one is off by 2.5e-4, since its single total is rounded most often.",
     ]

@@ -22,7 +22,7 @@ On the simulator, which checks and counts but does not time:
     The variant 'down the columns' executes the same instructions, but neighbouring
     blocks lie below one another in the input. Blocks that run at about the same
     time then write whole rows of the output.
-    The course measured 35, 66 and 165 GB/s for the first three variants, and 169
+    The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169
     and 160 GB/s for the two copies, on an unknown card.
 """
 
@@ -53,7 +53,7 @@ Floats = NDArray[np.float32]
 class Way(NamedTuple):
     """A kernel with its launch: the block's tile and threads, and the number that must divide rows and columns.
 
-    `course` is the course's rate in GB/s. The x of the grid counts tiles along a row or, with `down`, down a column.
+    `course` is the lectures' rate in GB/s. The x of the grid counts tiles along a row or, with `down`, down a column.
     """
 
     kernel: str
@@ -120,7 +120,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "16-byte load touches 16 sectors and uses all of their bytes.",
         "The variant 'down the columns' executes the same instructions, but neighbouring blocks lie below one another "
         "in the input. Blocks that run at about the same time then write whole rows of the output.",
-        "The course measured 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
+        "The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
         "copies, on an unknown card.",
     ]
     return Result(rows, limit, notes=notes)

@@ -126,5 +126,5 @@ LESSON = Lesson(
         "store to the table may still change another element of the same table, which is therefore loaded again.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

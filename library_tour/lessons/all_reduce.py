@@ -150,5 +150,5 @@ LESSON = Lesson(
         "many pieces that follow one another from worker to worker.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

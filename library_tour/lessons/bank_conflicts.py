@@ -83,6 +83,6 @@ LESSON = Lesson(
         "the same sum.",
         check=check,
     ),
-    course="A lecture of the course gives the conflicts of these five accesses, in their order: none, 2-way, none, "
-    "32-way, none. It gives no times.",
+    course="One lecture gives the conflicts of these five accesses, in their order: none, 2-way, none, 32-way, none. "
+    "It gives no times.",
 )

@@ -130,6 +130,6 @@ LESSON = Lesson(
         "The lanes are then in the opposite order, but the sectors are the same four.",
         check=check,
     ),
-    course="The courses give no figures for this topic. They give the rule: one element per thread, and neighbouring "
+    course="The lectures give no figures for this topic. They give the rule: one element per thread, and neighbouring "
     "elements for neighbouring threads.",
 )

@@ -133,5 +133,5 @@ LESSON = Lesson(
         "the L1 cache would pass the check too.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -120,5 +120,5 @@ LESSON = Lesson(
         "`counting_iterator` would do the same.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -141,6 +141,6 @@ LESSON = Lesson(
         "and the device would then take turns, and a second buffer would gain nothing.",
         check=check,
     ),
-    course="The bandwidths in the last table are those that the courses name for PCIe 5, DDR5 and two graphics cards, "
-    "the RTX 2070S and the RTX 5090. They are product figures, not measurements.",
+    course="The bandwidths in the last table are those that the lectures name for PCIe 5, DDR5 and two graphics "
+    "cards, the RTX 2070S and the RTX 5090. They are product figures, not measurements.",
 )

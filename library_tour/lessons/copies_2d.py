@@ -97,5 +97,5 @@ LESSON = Lesson(
         "part that comes first in one matrix comes last in the other.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

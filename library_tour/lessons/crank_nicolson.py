@@ -114,8 +114,8 @@ LESSON = Lesson(
         "and 1.7 ms with one warp that keeps its factors.",
         "On the same H200 cuSPARSE takes 82 ms. It solves one step per call, so the unknowns go through memory "
         "in each step, and it does not know that all rows of a matrix have the same three coefficients.",
-        "In the picture of convergence, the error in double precision with exact boundary values falls with "
-        "the square of the number of cells. With the boundary values of the course it stays the same on any grid.",
+        "In the picture of convergence, the error in double precision with exact boundary values falls with the "
+        "square of the number of cells. With the boundary values of the lectures it stays the same on any grid.",
     ],
     exercise=Exercise(
         task="Solve tridiagonal systems whose ends are joined, such as heat in a ring: the neighbours of row 0 are "
@@ -138,6 +138,6 @@ LESSON = Lesson(
         "only one lane in each.",
         check=check,
     ),
-    course="The courses give no times for this topic. The option, the scheme and the boundary values are those of the "
-    "course.",
+    course="The lectures give no times for this topic. The option, the scheme and the boundary values are those of "
+    "the lectures.",
 )

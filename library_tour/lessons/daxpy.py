@@ -84,5 +84,5 @@ LESSON = Lesson(
         "warp would touch 32 distant sectors. The loop's condition replaces the test of the index.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

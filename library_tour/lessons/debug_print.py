@@ -131,6 +131,6 @@ LESSON = Lesson(
         "that prints reads from a lane that has returned.",
         check=check,
     ),
-    course="The pairs of lanes below the table are those of a lecture on GPU programming. The courses give no times "
+    course="The pairs of lanes below the table are those of a lecture on GPU programming. The lectures give no times "
     "for this topic.",
 )

@@ -139,5 +139,5 @@ LESSON = Lesson(
         "strip. With room for two strips, the next one could travel while one is multiplied.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

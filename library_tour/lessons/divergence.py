@@ -104,6 +104,6 @@ LESSON = Lesson(
         "the bytes that it fetches. When the rules take long, as here, that is the smaller price.",
         check=check,
     ),
-    course="The course measured 4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`. These are "
-    "256 launches over 2^28 elements on a T1000.",
+    course="The lectures measured 4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`. These "
+    "are 256 launches over 2^28 elements on a T1000.",
 )

@@ -115,5 +115,5 @@ LESSON = Lesson(
         "element of a maximum, minus infinity. A zero would be larger than every negative element.",
         check=check,
     ),
-    course="The courses give no times for this topic.",
+    course="The lectures give no times for this topic.",
 )

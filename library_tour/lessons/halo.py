@@ -185,5 +185,5 @@ LESSON = Lesson(
         "the result would be the same, but the device would compute and copy one after the other.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

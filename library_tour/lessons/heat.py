@@ -154,5 +154,5 @@ LESSON = Lesson(
         "in between, and for all the compiler knows `out` may overlap with `in`.",
         check=check,
     ),
-    course="The courses give no figures for this topic. They say that the overlap hides the copy.",
+    course="The lectures give no figures for this topic. They say that the overlap hides the copy.",
 )

@@ -115,6 +115,6 @@ LESSON = Lesson(
         "second barrier six threads add the counters of the block to the result.",
         check=check,
     ),
-    course="The course gives no rates for its histogram. It says that the first version is wrong, the second right and "
-    "slow, and the last one fast. The rows show the same.",
+    course="The lectures give no rates for their histogram. They say that the first version is wrong, the second "
+    "right and slow, and the last one fast. The rows show the same.",
 )

@@ -178,5 +178,5 @@ LESSON = Lesson(
         "effect at once, so it waits for the stream. `finally` undoes everything after an error too.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

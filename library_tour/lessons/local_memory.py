@@ -113,5 +113,5 @@ LESSON = Lesson(
         "takes at most one instruction, far less than an access to memory.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -112,5 +112,5 @@ LESSON = Lesson(
         "and thread 0 writes if any of them holds.",
         check=check,
     ),
-    course="The courses give no times for this topic.",
+    course="The lectures give no times for this topic.",
 )

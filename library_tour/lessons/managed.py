@@ -147,5 +147,5 @@ LESSON = Lesson(
         "a fault too. The check cannot see that prefetch, because the driver reports only the last one.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

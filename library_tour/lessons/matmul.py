@@ -119,6 +119,6 @@ LESSON = Lesson(
         "so none of them returns early. The last tile may be partial, hence `count`.",
         check=check,
     ),
-    course="The courses give no times for this topic. They state that tiles reduce the reads from global memory by the "
-    "width of the tile.",
+    course="The lectures give no times for this topic. They state that tiles reduce the reads from global memory by "
+    "the width of the tile.",
 )

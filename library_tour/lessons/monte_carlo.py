@@ -117,6 +117,6 @@ LESSON = Lesson(
         "therefore be continued, repeated or spread over devices without using a random number twice.",
         check=check,
     ),
-    course="The courses give no times for this topic. The option is that of a lecture on Monte Carlo methods: a start "
-    "value and a strike of 50, a rate of 0.1, a volatility of 0.2, one year and 100 steps.",
+    course="The lectures give no times for this topic. The option is that of a lecture on Monte Carlo methods: a "
+    "start value and a strike of 50, a rate of 0.1, a volatility of 0.2, one year and 100 steps.",
 )

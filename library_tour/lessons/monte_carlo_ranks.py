@@ -130,5 +130,5 @@ LESSON = Lesson(
         "different estimate.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

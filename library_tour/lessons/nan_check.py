@@ -40,11 +40,11 @@ def told(answer: cuda.Module, fact: str, bits: NDArray[np.uint16]) -> Check:
 
 
 LESSON = Lesson(
-    why="One NaN in a billion elements spoils every sum that it enters. Checking an array for NaNs should therefore be "
-    "cheap enough to do often. An H200 can read 2^30 floats, 4.3 GB, in 0.95 ms. The obvious kernel takes 2.54 ms, "
+    why="One NaN in a billion elements spoils every sum that it enters. Checking an array for NaNs should therefore "
+    "be cheap enough to do often. An H200 can read 2^30 floats, 4.3 GB, in 0.95 ms. The obvious kernel takes 2.54 ms, "
     "although it does nearly no arithmetic.\n\n"
-    "There is a question of correctness as well. A course says that `isnan()` disappears under fast math. This stop "
-    "shows for which compiler that is true, and a test that no compiler option can remove.",
+    "There is a question of correctness as well. One lecture says that `isnan()` disappears under fast math. This "
+    "stop shows for which compiler that is true, and a test that no compiler option can remove.",
     learn=[
         "recognise a NaN by its bits.",
         "say which fast-math option removes `isnan()`, and why.",
@@ -125,6 +125,6 @@ LESSON = Lesson(
         "One mask and one comparison are enough.",
         check=check,
     ),
-    course="The courses give no times for this topic. The statement that `isnan()` disappears under fast math is from "
-    "a course, and is true of the host compiler. The 12-digit mask is from a course too.",
+    course="The lectures give no times for this topic. The statement that `isnan()` disappears under fast math is "
+    "from the lectures, and is true of the host compiler. The 12-digit mask is from them too.",
 )

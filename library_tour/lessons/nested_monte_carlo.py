@@ -124,6 +124,6 @@ LESSON = Lesson(
         "would differ in their last bits from run to run.",
         check=check,
     ),
-    course="The courses give no times for this topic. The start values, 20 + 80 j / m, and the option are those of a "
+    course="The lectures give no times for this topic. The start values, 20 + 80 j / m, and the option are those of a "
     "lecture on Monte Carlo methods.",
 )

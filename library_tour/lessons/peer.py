@@ -159,5 +159,5 @@ LESSON = Lesson(
         "second event before it overwrites its own array. All of this is queued, so the host goes on at once.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

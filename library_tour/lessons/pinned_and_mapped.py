@@ -115,5 +115,5 @@ LESSON = Lesson(
         "make. A copy of the results would have waited for the kernel; without one, the host must wait explicitly.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -151,5 +151,5 @@ LESSON = Lesson(
         "Kahan. The function `__dmul_rn` ensures that the product is rounded before it is used again.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -107,5 +107,5 @@ LESSON = Lesson(
         "counter. A generator such as XORWOW would have to compute its way to each sequence.",
         check=check,
     ),
-    course="The courses show these libraries without figures for them.",
+    course="The lectures show these libraries without figures for them.",
 )

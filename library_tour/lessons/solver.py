@@ -102,5 +102,5 @@ LESSON = Lesson(
         "and `lstsq` does both. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
         check=check,
     ),
-    course="The courses show these libraries without figures for them.",
+    course="The lectures show these libraries without figures for them.",
 )

@@ -138,5 +138,5 @@ LESSON = Lesson(
         "freed that array, its memory could go to the next array while `reading` still reads it.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -154,5 +154,5 @@ LESSON = Lesson(
         "of different pieces can overlap. To the caller it looks as if all the work had been done in `streams[0]`.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

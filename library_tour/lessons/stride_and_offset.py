@@ -114,5 +114,5 @@ LESSON = Lesson(
         "bytes.",
         check=check,
     ),
-    course="The course has a plot of these rates, but it is lost. So this lesson has no figures of the course.",
+    course="The lectures have a plot of these rates, but it is lost. So this lesson shows no figures of theirs.",
 )

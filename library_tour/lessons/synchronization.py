@@ -150,5 +150,5 @@ LESSON = Lesson(
         "barrier waits for a thread that has returned, and no element of the array needs their sums.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

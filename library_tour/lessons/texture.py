@@ -137,5 +137,5 @@ LESSON = Lesson(
         "hold exactly.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -135,6 +135,6 @@ LESSON = Lesson(
         "read a column of the tile, so the padding is needed again.",
         check=check,
     ),
-    course="The column 'course GB/s' has the rates of a course on coalescing, for kernels of the same technique. The "
-    "course does not name its card. Compare its rates with one another, not with those of a card of today.",
+    course="The column 'course GB/s' has the rates of lectures on coalescing, for kernels of the same technique. The "
+    "lectures do not name their card. Compare its rates with one another, not with those of a card of today.",
 )

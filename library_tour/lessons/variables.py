@@ -135,5 +135,5 @@ LESSON = Lesson(
         "first number.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )

@@ -85,5 +85,5 @@ LESSON = Lesson(
         "`blocks_for`.",
         check=check,
     ),
-    course="The courses give no figures for this topic.",
+    course="The lectures give no figures for this topic.",
 )
