@@ -55,8 +55,8 @@ LESSON = Lesson(
     "```\n\n"
     "The **pitch** is the number of bytes from the start of one row to the start of the next. It is the same for the "
     "window and for the whole matrix. Given an address, a width, a height and a pitch, the copy engine can copy all "
-    "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) also pads each row, so that every row starts at "
-    "an aligned address.\n\n"
+    "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) also pads each row, so that every row of the "
+    "matrix starts at an aligned address. The rows of a window start wherever its first column is, aligned or not.\n\n"
     "Rule of thumb: every call has a cost of some microseconds, so describe as much work as possible in one call.",
     steps=[
         Step(
