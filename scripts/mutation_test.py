@@ -108,14 +108,23 @@ MODULES = {
     _QUEUE + "work.py": _QUEUE_TESTS,
     "cudart_py/simulator/calls/streams/streams.py": _STREAM_TESTS,
     "cudart_py/simulator/state/streams.py": _STREAM_TESTS,
-    "cudart_py/simulator/ptx/compiling/expressions.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),
+    "cudart_py/simulator/ptx/arrays/expressions.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED),
+    **{
+        f"cudart_py/simulator/ptx/{name}.py": (_OPERATION_TESTS + "test_floating.py", _RECORDED)
+        for name in (
+            "arrays/double",
+            "arrays/floats",
+            "instructions/approximations",
+            "instructions/floats",
+            "instructions/rounding",
+        )
+    },
     **{
         f"cudart_py/simulator/ptx/instructions/{name}.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED)
         for name in (
             "comparisons",
             "conversions",
             "extended_precision",
-            "floats",
             "integers",
             "logic",
             "movement",
@@ -124,7 +133,6 @@ MODULES = {
     },
     _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
     _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
-    _OPERATIONS + "floats/single.py": (_OPERATION_TESTS + "test_floating.py", _RECORDED),
     _OPERATIONS + "mbarriers.py": (_OPERATION_TESTS + "test_mbarriers.py",),
     _OPERATIONS + "tensor_sums.py": (
         _OPERATION_TESTS + "test_tensor_sums.py",

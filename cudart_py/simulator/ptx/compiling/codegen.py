@@ -19,9 +19,6 @@ from .writer import Writer
 
 BlockFunction = Callable[[Any, list[Any]], Any]
 
-_NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}
-_NAMESPACE["np"] = np
-
 
 def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environment: Environment) -> BlockFunction:
     """Compile one variant of a block.
@@ -30,7 +27,6 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
     outside the subset.
     """
     writer = Writer(code, block, dict(zip(block.input_slots, uniform, strict=True)), environment)
-    writer.namespace.update(_NAMESPACE)
     keep = block.live_out | exit_slots(code, block)
     for slot in block.input_slots:
         writer.emit(f"v{slot} = R[{slot}]")
@@ -56,10 +52,7 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
     if terminator.condition >= 0:
         name = f"v{terminator.condition}"
         writer.emit(f"return {'~' if terminator.negated else ''}{name}")
-    source = "def block(g, R):\n    " + "\n    ".join(writer.lines or ["pass"]) + "\n"
-    filename = f"<ptx {code.name} block {block.index}>"
-    exec(compile(source, filename, "exec"), writer.namespace)
-    function: BlockFunction = writer.namespace["block"]
+    function: BlockFunction = writer.compile("block", "g, R", f"<ptx {code.name} block {block.index}>")
     return function
 
 

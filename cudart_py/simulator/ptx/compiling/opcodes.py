@@ -33,7 +33,9 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
+from ..arrays.double import fma_rounded_f64
 from ..instructions import (
+    approximations,
     comparisons,
     conversions,
     extended_precision,
@@ -45,11 +47,11 @@ from ..instructions import (
     video,
 )
 from ..operations import mbarriers
-from ..operations.floats import approximations, double, half, single
+from ..operations.floats import half
 from ..syntax.instructions import Instruction
 from .emitters.conversions import widen
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
-from .emitters.functions import Calls, CallsForHalves, Converts, Rounds
+from .emitters.functions import Calls, CallsForHalves, Converts
 from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
@@ -143,66 +145,65 @@ ROWS = (
     Row("brev", Lowers(integers.brev), "b32/b64 | =T T"),
     Row("fns", Lowers(integers.fns), "b32 | =T T T s32"),
     # --- floating point
-    Row("add", Rounds("{} + {}", single.add_f32), "RND? ftz? sat? f32 | =T T T", arithmetic="add"),
-    Row("add", Calls(double.add_f64), "RND? f64 | =T T T", arithmetic="add"),
+    Row("add", Lowers(floats.add, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="add"),
     Row("add", CallsForHalves(half.add), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
-    Row("sub", Rounds("{} - {}", single.sub_f32), "RND? ftz? sat? f32 | =T T T", arithmetic="add"),
-    Row("sub", Calls(double.sub_f64), "RND? f64 | =T T T", arithmetic="add"),
+    Row("sub", Lowers(floats.sub, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="add"),
     Row("sub", CallsForHalves(half.sub), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
-    Row("mul", Rounds("{} * {}", single.mul_f32), "RND? ftz? sat? f32 | =T T T", arithmetic="mul"),
-    Row("mul", Calls(double.mul_f64), "RND? f64 | =T T T", arithmetic="mul"),
+    Row("mul", Lowers(floats.mul, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="mul"),
     Row("mul", CallsForHalves(half.mul), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
     # A product of `mad` isn't rounded before the sum, on every device since compute capability 2.0.
-    Row("mad", Calls(single.fma_f32), "RND? ftz? sat? f32 | =T T T T", arithmetic="fma"),
-    Row("mad", Calls(double.fma_f64), "RND? f64 | =T T T T", arithmetic="fma"),
-    Row("fma", Calls(single.fma_f32), "RND ftz? sat? f32 | =T T T T", arithmetic="fma"),
-    Row("fma", Calls(double.fma_f64), "RND f64 | =T T T T", arithmetic="fma"),
+    Row("mad", Lowers(floats.fma, loose=True), "RND? ftz? sat? f32 | =T T T T", "rn? f64 | =T T T T", arithmetic="fma"),
+    Row("mad", Calls(fma_rounded_f64), "rz/rm/rp f64 | =T T T T", arithmetic="fma"),
+    Row("fma", Lowers(floats.fma, loose=True), "RND ftz? sat? f32 | =T T T T", "rn f64 | =T T T T", arithmetic="fma"),
+    Row("fma", Calls(fma_rounded_f64), "rz/rm/rp f64 | =T T T T", arithmetic="fma"),
     Row(
         "fma", CallsForHalves(half.fma),
         "rn ftz? sat? HALF | =T T T T", "rn ftz? relu HALF | =T T T T", "rn relu? BRAIN | =T T T T",
     ),
-    Row("div", Calls(approximations.div_approx_f32), "approx ftz? f32 | =T T T"),
-    Row("div", Calls(approximations.div_full_f32), "full ftz? f32 | =T T T"),
-    Row("div", Calls(single.div_f32), "RND ftz? f32 | =T T T"),
-    Row("div", Calls(double.div_f64), "RND f64 | =T T T"),
+    Row("div", Lowers(approximations.div, loose=True), "approx ftz? f32 | =T T T"),
+    Row("div", Lowers(approximations.div_full, loose=True), "full ftz? f32 | =T T T"),
+    Row("div", Lowers(floats.div, loose=True), "RND ftz? f32 | =T T T", "RND f64 | =T T T"),
     Row("abs", Lowers(floats.abs_), "ftz? f32 | =T T", "f64 | =T T"),
     Row("abs", Lowers(halves.abs_, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
     Row("neg", Lowers(floats.neg), "ftz? f32 | =T T", "f64 | =T T"),
     Row("neg", Lowers(halves.neg, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
-    Row("min", Calls(single.min_f32), "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T"),
-    Row("min", Calls(single.min_f64), "f64 | =T T T"),
+    Row(
+        "min", Lowers(floats.min_),
+        "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
+    ),
     Row(
         "min", CallsForHalves(half.minimum),
         "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
         "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
     ),
-    Row("max", Calls(single.max_f32), "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T"),
-    Row("max", Calls(single.max_f64), "f64 | =T T T"),
+    Row(
+        "max", Lowers(floats.max_),
+        "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
+    ),
     Row(
         "max", CallsForHalves(half.maximum),
         "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
         "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
     ),
-    Row("copysign", Calls(single.copysign), "f32/f64 | =T T T"),
+    Row("copysign", Lowers(floats.copysign), "f32/f64 | =T T T"),
     Row(
         "testp", Lowers(floats.testp, "relation", loose=True),
         "finite/infinite/number/notanumber/normal/subnormal f32/f64 | =pred T",
     ),
-    Row("sqrt", Calls(approximations.sqrt_approx_f32), "approx ftz? f32 | =T T"),
-    Row("sqrt", Calls(single.sqrt_f32), "RND ftz? f32 | =T T"),
-    Row("sqrt", Calls(double.sqrt_f64), "RND f64 | =T T"),
-    Row("rcp", Calls(approximations.rcp_approx_f32), "approx ftz? f32 | =T T"),
-    Row("rcp", Calls(approximations.rcp_approx_f64), "approx ftz f64 | =T T"),
-    Row("rcp", Calls(single.rcp_f32), "RND ftz? f32 | =T T"),
-    Row("rcp", Calls(double.rcp_f64), "RND f64 | =T T"),
-    Row("rsqrt", Calls(approximations.rsqrt_approx_f32), "approx ftz? f32 | =T T"),
-    Row("rsqrt", Calls(approximations.rsqrt_approx_f64), "approx ftz? f64 | =T T"),
-    Row("sin", Calls(approximations.sin_approx_f32), "approx ftz? f32 | =T T"),
-    Row("cos", Calls(approximations.cos_approx_f32), "approx ftz? f32 | =T T"),
-    Row("lg2", Calls(approximations.lg2_approx_f32), "approx ftz? f32 | =T T"),
-    Row("ex2", Calls(approximations.ex2_approx_f32), "approx ftz? f32 | =T T"),
+    Row("sqrt", Lowers(floats.sqrt, loose=True), "approx ftz? f32 | =T T"),
+    Row("sqrt", Lowers(floats.sqrt, loose=True), "RND ftz? f32 | =T T", "RND f64 | =T T"),
+    Row("rcp", Lowers(approximations.rcp, loose=True), "approx ftz? f32 | =T T"),
+    Row("rcp", Lowers(approximations.rcp_high), "approx ftz f64 | =T T"),
+    Row("rcp", Lowers(floats.rcp, loose=True), "RND ftz? f32 | =T T", "RND f64 | =T T"),
+    Row("rsqrt", Lowers(approximations.rsqrt, loose=True), "approx ftz? f32 | =T T"),
+    Row("rsqrt", Lowers(approximations.rsqrt_high), "approx ftz f64 | =T T"),
+    Row("rsqrt", Lowers(approximations.rsqrt_double), "approx f64 | =T T"),
+    Row("sin", Lowers(approximations.sin, loose=True), "approx ftz? f32 | =T T"),
+    Row("cos", Lowers(approximations.cos, loose=True), "approx ftz? f32 | =T T"),
+    Row("lg2", Lowers(approximations.lg2, loose=True), "approx ftz? f32 | =T T"),
+    Row("ex2", Lowers(approximations.ex2, loose=True), "approx ftz? f32 | =T T"),
     Row("ex2", CallsForHalves(half.ex2), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
-    Row("tanh", Calls(approximations.tanh_approx_f32), "approx f32 | =T T"),
+    Row("tanh", Lowers(approximations.tanh, loose=True), "approx f32 | =T T"),
     Row("tanh", CallsForHalves(half.tanh), "approx HALF | =T T", "approx BRAIN | =T T"),
     # --- moves, selections and comparisons
     Row("mov", mov, "MOVED | =P P", "pred | =pred pred", "v2/v4 MOVED | =V V", flow="copy"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays.source import Source
 from ..faults import UnsupportedError
 from ..syntax import special_names
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
@@ -52,33 +53,18 @@ def spread(value: Value, dtype: str) -> str:
     return f"np.full(g.n, {expression}, {dtype})" if uniform else expression
 
 
-class Writer:
-    """Collect the lines of one block's function, knowing which registers are scalars.
-
-    `namespace` receives every constant, function and instruction that the lines name.
-    """
+class Writer(Source):
+    """Collect the lines of one block's function, knowing which registers are scalars."""
 
     def __init__(self, code: Code, block: Block, uniform: dict[int, bool], environment: Environment) -> None:
+        super().__init__()
         self.code = code
         self.block = block
         self.uniform = dict(uniform)
         self.environment = environment
-        self.lines: list[str] = []
-        self.namespace: dict[str, Any] = {}
         self._names: dict[int, set[str]] = {}
-        self._constants: dict[tuple[str, bytes], str] = {}
         self._views: dict[tuple[int, str], str] = {}
-        self._temporaries = 0
         self.instruction: Instruction | None = None
-
-    def emit(self, line: str) -> None:
-        """Add one line."""
-        self.lines.append(line)
-
-    def temporary(self) -> str:
-        """Return a fresh variable name."""
-        self._temporaries += 1
-        return f"t{self._temporaries}"
 
     def unsupported(self, why: str = "") -> UnsupportedError:
         """Return the error that names the instruction in hand."""
@@ -91,21 +77,7 @@ class Writer:
         self.namespace[name] = self.instruction
         return name
 
-    def bind(self, name: str, value: Any) -> str:
-        """Bind a name to a value for the generated lines, and return the name."""
-        self.namespace[name] = value
-        return name
-
     # --- reading
-
-    def constant(self, value: Any) -> str:
-        """Return the name of a NumPy scalar."""
-        key = (value.dtype.str, value.tobytes())
-        name = self._constants.get(key)
-        if name is None:
-            name = self._constants[key] = f"k{len(self._constants)}"
-            self.namespace[name] = value
-        return name
 
     def immediate(self, operand: Immediate, dtype: str) -> str:
         """Return the name of a literal as a NumPy scalar of a type."""

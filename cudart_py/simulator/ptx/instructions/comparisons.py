@@ -52,7 +52,7 @@ def _relations(relation: str, kind: str, a: Value, b: Value, ftz: bool) -> list[
         return [_floats(relation, *(to_single(x, single, ftz) for x in pair)) for pair in pairs]
     if kind in ("f32", "f64"):
         if ftz and kind == "f32":
-            a, b = (a.of(raw) for raw in a.builder.compared(a.raw, b.raw))
+            a, b = (a.of(raw) for raw in a.builder.flushed(a.raw, b.raw))
         return [_floats(relation, a, b)]
     if relation in ("lo", "ls", "hi", "hs"):
         a, b = (x.read_as(f"u{x.width}") for x in (a, b))
@@ -82,5 +82,5 @@ def slct(a: Value, b: Value, c: Value, *, ftz: bool = False) -> Value:
     """``slct``: choose the first operand where the third one is at least 0."""
     if c.type != "f32":
         return where(c >= 0, a, b)
-    [by] = c.builder.compared(c.raw) if ftz else [c.raw]
+    [by] = c.builder.flushed(c.raw) if ftz else [c.raw]
     return where(_floats("ge", c.of(by), c.like(0)), a, b)

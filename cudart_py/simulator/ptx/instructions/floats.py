@@ -1,31 +1,257 @@
-"""Floating point: signs and classes of single and double precision."""
+"""Arithmetic, extremes, signs and classes of single and double precision, with the hardware's NaNs and one rounding.
+
+A lowering serves both types. The modifiers ``ftz``, ``sat``, ``nan`` and ``xorsign``, and the rounding, are keywords;
+``ftz`` and ``sat`` are for single precision. Recorded outputs of an H200 agree bit for bit, in every rounding.
+"""
 
 from __future__ import annotations
 
-from .values import Value
+from .rounding import UP, direct, narrow, rounded, two_sum, unless_tiny
+from .values import Value, is_nan, rarely, where
+
+_NAN_F32 = 0x7FFFFFFF
 
 
-def _bits(a: Value) -> Value:
-    return a.read_as(f"u{a.width}")
+def flushed_operands(ftz: bool, *values: Value) -> list[Value]:
+    """Return operands, flushed on request."""
+    if not ftz:
+        return list(values)
+    return [values[0].of(raw) for raw in values[0].builder.flushed(*(value.raw for value in values))]
+
+
+def flush_result(a: Value, ftz: bool) -> Value:
+    """Return exact results, flushed on request if the processor doesn't do it."""
+    return _flushed(a, ftz and not a.builder.flushes)
 
 
 def _flushed(a: Value, ftz: bool) -> Value:
     return a.of(a.builder.flush(a.raw)) if ftz else a
 
 
+def finish(result: Value, *operands: Value, sat: bool = False) -> Value:
+    """Return a result with the hardware's NaNs, of double precision those of operands, or saturated."""
+    if sat:
+        return saturate(result)
+    if result.type == "f32":
+        return Value(result.builder, "f32", result.raw, loose=True)
+    return result.of(result.builder.quiet(result.raw, *(operand.raw for operand in operands)))
+
+
+def saturate(a: Value) -> Value:
+    """Clamp to the range from +0 to 1, NaN becoming +0."""
+    zero, one = a.real(0), a.real(1)
+    positive = where(a > zero, a, zero)
+    return where(positive < one, positive, one)
+
+
+# --- arithmetic ---------------------------------------------------------------------------------------------------
+
+
+def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """``add``: round once."""
+    x, y = flushed_operands(ftz, a, b)
+    return finish(flush_result(_sum(x, y, rounding), ftz), a, b, sat=sat)
+
+
+def sub(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """``sub``: round once. The sign of a NaN operand survives."""
+    x, y = flushed_operands(ftz, a, b)
+    difference = x - y if rounding == "rn" else _sum(x, -y, rounding)
+    return finish(flush_result(difference, ftz), a, b, sat=sat)
+
+
+def _sum(a: Value, b: Value, rounding: str) -> Value:
+    if rounding == "rn":
+        return a + b
+    if a.type == "f32":
+        high, low = two_sum(a.as_number("f64"), b.as_number("f64"))
+        return _zero_of_sum(narrow(high, low, rounding), high, _negative(a) | _negative(b), rounding)
+    total = a + b
+    # With the larger addend first the error is exact wherever the sum is finite.
+    larger = abs(a) >= abs(b)
+    rest = where(larger, b, a) - (total - where(larger, a, b))
+    result = direct(total, _pointing_back(total, rest, a, b), rounding)
+    return _zero_of_sum(result, total, _negative(a) | _negative(b), rounding)
+
+
+def _negative(a: Value) -> Value:
+    return a.bits.read_as(f"s{a.width}") < 0
+
+
+def _zero_of_sum(result: Value, total: Value, negative: Value, rounding: str) -> Value:
+    """Make exact zero sums negative in ``rm`` where any addend was."""
+    if rounding != "rm":
+        return result
+    return where(total.equals(total.real(0)) & negative, result.real(-0.0), result)
+
+
+def _infinity(a: Value) -> Value:
+    return a.real(float("inf"))
+
+
+def _pointing_back(nearest: Value, rest: Value, *operands: Value) -> Value:
+    """Return rests that point back from an infinity to which finite operands overflowed."""
+    overflowed = abs(nearest).equals(_infinity(nearest))
+    for operand in operands:
+        overflowed = overflowed & (abs(operand) < _infinity(operand))
+    return where(overflowed, -nearest, rest)
+
+
+def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """``mul``: round once."""
+    x, y = flushed_operands(ftz, a, b)
+    if a.type == "f64":
+        result = x * y
+        return finish(result if rounding == "rn" else _directed_product(x, y, result, rounding), a, b)
+    if rounding != "rn":
+        product = rounded(x.as_number("f64") * y.as_number("f64"), None, rounding, ftz)
+    else:
+        product = x * y
+        if ftz and not a.builder.flushes:
+            product = unless_tiny(product, x * x.real(UP) * y)
+    return finish(product, sat=sat)
+
+
+def _directed_product(a: Value, b: Value, nearest: Value, rounding: str) -> Value:
+    """Return a product of double precision in a directed rounding, by the sign of what was rounded off."""
+    # Scaled up where the rest could underflow: the smaller factor, which can't overflow by it.
+    first = abs(a) < abs(b)
+    smaller, larger = where(first, a, b), where(first, b, a)
+    scale = _scale(nearest)
+    rest = _fused(smaller * scale * scale, larger, -(nearest * scale * scale))
+    return direct(nearest, rest, rounding)
+
+
+def _scale(a: Value) -> Value:
+    """Return a large power of two where rests of numbers of this size may underflow, else one."""
+    return where(abs(a) < a.real(2.0**-900), a.real(2.0**600), a.real(1))
+
+
+def _fused(a: Value, b: Value, c: Value) -> Value:
+    return a.of(a.builder.fused(a.raw, b.raw, c.raw))
+
+
+def fma(a: Value, b: Value, c: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """``fma``, ``mad``: round once; double precision to nearest."""
+    x, y, z = flushed_operands(ftz, a, b, c)
+    if rounding == "rn":
+        result = _fused(x, y, z)
+        if ftz and not a.builder.flushes:
+            up = x.real(UP)
+            result = unless_tiny(result, _fused(x * up, y, z * up))
+        return finish(result, a, b, c, sat=sat)
+    high, low = two_sum(x.as_number("f64") * y.as_number("f64"), z.as_number("f64"))
+    # The sign of a product is that of the factors' signs.
+    signs = (_negative(x) ^ _negative(y)) | _negative(z)
+    return finish(_zero_of_sum(rounded(high, low, rounding, ftz), high, signs, rounding), sat=sat)
+
+
+def div(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
+    """``div``: round once."""
+    x, y = flushed_operands(ftz, a, b)
+    if a.type == "f64":
+        result = x / y
+        return finish(result if rounding == "rn" else _directed_quotient(x, y, result, rounding), a, b)
+    if rounding == "rn" and (a.builder.flushes or not ftz):
+        return finish(x / y)
+    # A quotient of 24-bit numbers is never so near another one that rounding to 53 bits first would matter.
+    return finish(rounded(x.as_number("f64") / y.as_number("f64"), None, rounding, ftz))
+
+
+def _directed_quotient(a: Value, b: Value, nearest: Value, rounding: str) -> Value:
+    scale = _scale(a)
+    rest = _fused(-(nearest * scale), b, a * scale)
+    return direct(nearest, where(_negative(b), -rest, rest), rounding)
+
+
+def rcp(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
+    """``rcp``: round once."""
+    return div(a.real(1), a, rounding=rounding, ftz=ftz)
+
+
+def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
+    """``sqrt``: round once."""
+    [x] = flushed_operands(ftz, a)
+    if a.type == "f64":
+        result = root(x)
+        return finish(result if rounding == "rn" else _directed_root(x, result, rounding), a)
+    # As for quotients, 53 bits decide every rounding. The root of a number that is not subnormal isn't either.
+    result = root(x) if rounding == "rn" else narrow(root(x.as_number("f64")), None, rounding)
+    # LLVM takes the root for the same as one whose NaNs are replaced, if it sees that by a comparison of floats.
+    nan = (result.bits & 0x7FFFFFFF) > 0x7F800000
+    mended = where(nan, result.bits.like(_NAN_F32), result.bits).read_as("f32")
+    return finish(rarely(is_nan(result), mended, result))
+
+
+def root(a: Value) -> Value:
+    """Return square roots, rounded to nearest."""
+    return a.of(a.builder.root(a.raw))
+
+
+def _directed_root(a: Value, nearest: Value, rounding: str) -> Value:
+    small = abs(a) < a.real(2.0**-900)
+    by, square = where(small, a.real(2.0**300), a.real(1)), where(small, a.real(2.0**600), a.real(1))
+    scaled = nearest * by
+    return direct(nearest, _fused(-scaled, scaled, a * square), rounding)
+
+
+# --- extremes and signs -------------------------------------------------------------------------------------------
+
+
+def min_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
+    """``min``: -0 is below +0, and a NaN loses unless ``nan`` asks that it win.
+
+    ``xorsign_abs`` compares magnitudes and gives the product of the signs.
+    """
+    return _extreme(True, a, b, ftz, nan, xorsign_abs)
+
+
+def max_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
+    """``max``: as ``min``."""
+    return _extreme(False, a, b, ftz, nan, xorsign_abs)
+
+
+def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_abs: bool) -> Value:
+    a, b = _flushed(a, ftz), _flushed(b, ftz)
+    signs = (a.bits ^ b.bits) & 1 << a.width - 1
+    if xorsign_abs:
+        a, b = abs(a), abs(b)
+    chosen = where(a < b if smaller else a > b, a, b)
+    # Equal operands differ at most in the signs of zeros.
+    same = (a.bits | b.bits if smaller else a.bits & b.bits).read_as(a.type)
+    equal = a.equals(b)
+    chosen = rarely(equal & a.equals(a.real(0)), where(equal, same, chosen), chosen)
+    a_nan, b_nan = is_nan(a), is_nan(b)
+    # Of two operands, of which one is NaN, the other one is chosen, or the NaN.
+    of_a, of_b = (a, b) if nan else (b, a)
+    chosen = rarely(a_nan | b_nan, where(a_nan, of_a, where(b_nan, of_b, chosen)), chosen)
+    if xorsign_abs:
+        chosen = (chosen.bits ^ signs).read_as(a.type)
+    return finish(chosen, a, b)
+
+
+def copysign(a: Value, b: Value) -> Value:
+    """``copysign``: return the second operand's magnitude with the first one's sign."""
+    # LLVM is not told which bit is the sign: where a selection takes a choice by known bits, it may make an instruction
+    # of both that `native.defects` refuses.
+    top = a.bits.like(1 << a.width - 1)
+    sign = top.of(top.builder.opaque(top.raw))
+    return ((a.bits & sign) | (b.bits & ~sign)).read_as(a.type)
+
+
 def abs_(a: Value, *, ftz: bool = False) -> Value:
     """``abs``: clear the sign; a NaN keeps its pattern."""
-    return _flushed((_bits(a) & (1 << a.width - 1) - 1).read_as(a.type), ftz)
+    return _flushed(abs(a), ftz)
 
 
 def neg(a: Value, *, ftz: bool = False) -> Value:
     """``neg``: flip the sign; a NaN keeps its pattern."""
-    return _flushed((_bits(a) ^ 1 << a.width - 1).read_as(a.type), ftz)
+    return _flushed(-a, ftz)
 
 
 def testp(relation: str, a: Value) -> Value:
     """``testp``: return whether a number is of a class. Zero is neither normal nor subnormal."""
-    size = _bits(a) & (1 << a.width - 1) - 1
+    size = abs(a).bits
     infinity, least = (0x7F800000, 1 << 23) if a.type == "f32" else (0x7FF << 52, 1 << 52)
     match relation:
         case "finite":

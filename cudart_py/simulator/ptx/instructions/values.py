@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
     "and_": operator.and_, "or_": operator.or_, "xor": operator.xor, "least": min, "greatest": max,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip  # rows of a table
+# The same comparisons of floats by LLVM's names.
+_ORDERS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 _UNTYPED = {"b": "u", "f16": "u16", "bf16": "u16", "f16x2": "u32", "bf16x2": "u32", "u16x2": "u32", "s16x2": "s32"}
 
 
@@ -21,8 +24,12 @@ class Builder(Protocol):
     """The primitives that an engine implements.
 
     Each primitive takes one raw value per operand and returns one for the same lanes. Types are the PTX types that
-    `Value` has. Integers are patterns of bits: where the sign matters, `signed` says how to read them.
+    `Value` has. Integers are patterns of bits: where the sign matters, `signed` says how to read them. Floats are
+    rounded to nearest even. `flushes` says that the processor takes subnormal operands and results of single precision
+    for zeros.
     """
+
+    flushes: bool
 
     def constant(self, type: str, bits: int) -> Raw:
         """Return the same bits for all lanes."""
@@ -35,9 +42,6 @@ class Builder(Protocol):
 
     def mul(self, x: Raw, y: Raw) -> Raw:
         """Return the low halves of products of integers."""
-
-    def fmul(self, x: Raw, y: Raw) -> Raw:
-        """Return products of floats, rounded to nearest."""
 
     def wide_product(self, x: Raw, y: Raw, signed: bool) -> Raw:
         """Return whole products of integers of at most 32 bits, in twice the width."""
@@ -90,8 +94,8 @@ class Builder(Protocol):
     def flush(self, x: Raw) -> Raw:
         """Return single precision with subnormal numbers as zeros of their sign."""
 
-    def compared(self, *values: Raw) -> list[Raw]:
-        """Return operands of a comparison with ``.ftz``, flushed unless the processor does it."""
+    def flushed(self, *values: Raw) -> list[Raw]:
+        """Return operands with ``.ftz``, flushed unless the processor does it."""
 
     def count_ones(self, x: Raw) -> Raw:
         """Return the number of ones, as u32."""
@@ -101,6 +105,45 @@ class Builder(Protocol):
 
     def reverse_bits(self, x: Raw) -> Raw:
         """Return the bits in the opposite order."""
+
+    def float_add(self, x: Raw, y: Raw) -> Raw:
+        """Return sums of floats."""
+
+    def float_sub(self, x: Raw, y: Raw) -> Raw:
+        """Return differences of floats."""
+
+    def float_mul(self, x: Raw, y: Raw) -> Raw:
+        """Return products of floats."""
+
+    def float_div(self, x: Raw, y: Raw) -> Raw:
+        """Return quotients of floats."""
+
+    def fused(self, x: Raw, y: Raw, z: Raw) -> Raw:
+        """Return products of floats with addends, rounded once."""
+
+    def root(self, x: Raw) -> Raw:
+        """Return square roots of floats."""
+
+    def elementary(self, name: str, x: Raw) -> Raw:
+        """Return the function that C and NumPy have by this name, of double precision."""
+
+    def integral(self, rounding: str, x: Raw) -> Raw:
+        """Return floats rounded to integers: ``rint``, ``trunc``, ``floor``, ``ceil``."""
+
+    def convert(self, x: Raw, type: str, signed: bool) -> Raw:
+        """Return numbers as another type, one of the two a float; any value where an integer can't have it."""
+
+    def quiet(self, x: Raw, *operands: Raw) -> Raw:
+        """Return double precision with the NaNs of the hardware: the first operand's, made quiet, or the default."""
+
+    def tiny(self, x: Raw) -> Raw:
+        """Return where single precision is subnormal, or the least normal number."""
+
+    def opaque(self, x: Raw) -> Raw:
+        """Return the same bits, of which LLVM doesn't know that they are constant."""
+
+    def rarely(self, suspect: Raw, mended: Raw, x: Raw) -> Raw:
+        """Return `mended`, which is `x` in all lanes that are not suspect: it need not be computed if none is."""
 
 
 def value_type(ptx_type: str) -> str:
@@ -114,16 +157,20 @@ class Value:
     """One number or predicate per lane, with operators that follow its type as those of NumPy's arrays do.
 
     `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int is an operand that is the same for all lanes.
-    Integers wrap. Shifts, comparisons, extremes and conversions read the sign that the type says. A constant is
-    computed with while the instruction is written: its bits are `known`.
+    Integers wrap. Shifts, comparisons, extremes and conversions read the sign that the type says. An integer constant
+    is computed with while the instruction is written: its bits are `known`. A result that is `loose` has NaNs of any
+    pattern, for which single precision has one.
     """
 
-    __slots__ = ("_raw", "builder", "known", "type")
+    __slots__ = ("_raw", "builder", "known", "loose", "type")
 
-    def __init__(self, builder: Builder, type: str, raw: Raw = None, known: int | None = None) -> None:
+    def __init__(
+        self, builder: Builder, type: str, raw: Raw = None, known: int | None = None, *, loose: bool = False
+    ) -> None:
         self.builder = builder
         self.type = type
         self.known = known
+        self.loose = loose
         self._raw = raw
 
     def __bool__(self) -> bool:
@@ -151,11 +198,20 @@ class Value:
         """Return a number as a constant of the same type."""
         return Value(self.builder, self.type, known=number & (1 << self.width) - 1)
 
+    def real(self, number: float) -> Value:
+        """Return a number as a constant of the same type, a float's."""
+        return real(self.builder, self.type, number)
+
     def of(self, raw: Raw, type: str | None = None) -> Value:
         """Return what the builder has made as a value, of the same type unless another is given."""
         return Value(self.builder, type or self.type, raw)
 
     # --- types
+
+    @property
+    def bits(self) -> Value:
+        """Return the bits as an integer without a sign."""
+        return self.read_as(f"u{self.width}")
 
     def read_as(self, type: str) -> Value:
         """Return the same bits as a type of the same width."""
@@ -173,6 +229,10 @@ class Value:
         else:
             result._raw = self.builder.resize(self.raw, type, self.signed)
         return result
+
+    def as_number(self, type: str) -> Value:
+        """Return the number as another type, rounded to nearest; one of the two is a float."""
+        return self.of(self.builder.convert(self.raw, type, "s" in (self.type[0], type[0])), type)
 
     def _number(self, bits: int) -> int:
         return bits - (1 << self.width) if self.signed and bits >> self.width - 1 else bits
@@ -195,22 +255,35 @@ class Value:
             return self.of(self.builder.compare(name, *arguments), type)
         return self.of(getattr(self.builder, name)(*arguments), type)
 
+    def _with(self, name: str, other: Value | int) -> Value:
+        """Apply the primitive of floats or of integers."""
+        if self.type[0] == "f":
+            return self.of(getattr(self.builder, f"float_{name}")(self.raw, self._other(other).raw))
+        return self._apply(name, other)
+
     def __add__(self, other: Value | int) -> Value:
-        return self._apply("add", other)
+        return self._with("add", other)
 
     def __sub__(self, other: Value | int) -> Value:
-        return self._apply("sub", other)
+        return self._with("sub", other)
 
     def __rsub__(self, other: int) -> Value:
         return self.like(other) - self
 
     def __neg__(self) -> Value:
+        if self.type[0] == "f":
+            return (self.bits ^ 1 << self.width - 1).read_as(self.type)
         return 0 - self
 
+    def __abs__(self) -> Value:
+        """Return floats without their sign."""
+        return (self.bits & (1 << self.width - 1) - 1).read_as(self.type)
+
     def __mul__(self, other: Value | int) -> Value:
-        if self.type[0] == "f":
-            return self.of(self.builder.fmul(self.raw, self._other(other).raw))
-        return self._apply("mul", other)
+        return self._with("mul", other)
+
+    def __truediv__(self, other: Value) -> Value:
+        return self.of(self.builder.float_div(self.raw, other.raw))
 
     def __and__(self, other: Value | int) -> Value:
         return self._apply("and_", other)
@@ -252,15 +325,17 @@ class Value:
     # --- comparisons
 
     def compare(self, relation: str, other: Value | int) -> Value:
-        """Compare integers by Python's operator."""
+        """Compare by Python's operator; of floats, all comparisons but ``!=`` fail where either is NaN."""
+        if self.type[0] == "f":
+            return self.of(self.builder.floats(_ORDERS[relation], self.raw, self._other(other).raw), "pred")
         return self._apply(relation, other, type="pred", signed=self.signed)
 
     def equals(self, other: Value | int) -> Value:
-        """Return where integers are equal."""
+        """Return where both are equal."""
         return self.compare("==", other)
 
     def differs(self, other: Value | int) -> Value:
-        """Return where integers differ."""
+        """Return where both differ."""
         return self.compare("!=", other)
 
     def __lt__(self, other: Value | int) -> Value:
@@ -274,6 +349,23 @@ class Value:
 
     def __ge__(self, other: Value | int) -> Value:
         return self.compare(">=", other)
+
+
+def real(builder: Builder, type: str, number: float) -> Value:
+    """Return a number as a constant of a float type."""
+    letters = {"f32": "<fI", "f64": "<dQ"}[type]
+    [bits] = struct.unpack(f"<{letters[2]}", struct.pack(letters[:2], number))
+    return Value(builder, type, known=bits)
+
+
+def rarely(suspect: Value, mended: Value, x: Value) -> Value:
+    """Return `mended`, which is `x` in all lanes that are not suspect: NumPy computes it only if any lane is."""
+    return x.of(x.builder.rarely(suspect.raw, mended.raw, x.raw))
+
+
+def is_nan(x: Value) -> Value:
+    """Return where floats are NaN."""
+    return x.compare("!=", x)
 
 
 def where(truth: Value, x: Value, y: Value | int) -> Value:

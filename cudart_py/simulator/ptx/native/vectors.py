@@ -14,6 +14,8 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR = ir.PointerType()
 Value = Any
+# The NaNs that the hardware makes of numbers, and the bit that makes one of double precision quiet.
+NAN_F32, NAN_F64, _QUIET = 0x7FFFFFFF, 0xFFF8 << 48, 1 << 51
 _INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64}
 
 
@@ -215,9 +217,9 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             x = self.hidden(x)
         return self.select(truth, x, y)
 
-    def compared(self, *values: Value) -> list[Value]:
-        """Return operands of a comparison with ``.ftz``, flushed unless the processor does it."""
-        return [self.flush_result(value) for value in self.operands(*values)]
+    def flushed(self, *values: Value) -> list[Value]:
+        """Return operands with ``.ftz``, flushed unless the processor does it."""
+        return self.operands(*values) if self.flushes else [self.flush(value) for value in values]
 
     def count_ones(self, x: Value) -> Value:
         """Return the number of ones, as u32."""
@@ -231,6 +233,72 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return the bits in the opposite order."""
         return self.intrinsic("bitreverse", x)
 
+    def float_add(self, x: Value, y: Value) -> Value:
+        """Return sums of floats."""
+        return self.fadd(x, y)
+
+    def float_sub(self, x: Value, y: Value) -> Value:
+        """Return differences of floats."""
+        return self.fsub(x, y)
+
+    def float_mul(self, x: Value, y: Value) -> Value:
+        """Return products of floats."""
+        return self.fmul(x, y)
+
+    def float_div(self, x: Value, y: Value) -> Value:
+        """Return quotients of floats."""
+        return self.fdiv(x, y)
+
+    def fused(self, x: Value, y: Value, z: Value) -> Value:
+        """Return products of floats with addends, rounded once."""
+        return self.intrinsic("fma", x, y, z)
+
+    def root(self, x: Value) -> Value:
+        """Return square roots of floats."""
+        return self.intrinsic("sqrt", x)
+
+    def elementary(self, name: str, x: Value) -> Value:
+        """Return a function of the C library of double precision."""
+        return self.call(self.declared(f"math.{name}", x.type, [x.type]), [x])
+
+    def integral(self, rounding: str, x: Value) -> Value:
+        """Return floats rounded to integers."""
+        return self.intrinsic(rounding, x)
+
+    def convert(self, x: Value, type: str, signed: bool) -> Value:
+        """Return numbers as another type, one of the two a float."""
+        have, kind = x.type.element, vector(lane_type(type))
+        if have in (F32, F64) and kind.element in (F32, F64):
+            return self.fptrunc(x, kind) if have == F64 else self.fpext(x, kind)
+        if have in (F32, F64):
+            return (self.fptosi if signed else self.fptoui)(x, kind)
+        return (self.sitofp if signed else self.uitofp)(x, kind)
+
+    def canonical(self, x: Value) -> Value:
+        """Return single precision with the hardware's one NaN."""
+        return self.select(self.floats("uno", x, x), self.const(F32, NAN_F32), x)
+
+    def quiet(self, x: Value, *operands: Value) -> Value:
+        """Return double precision with NaNs replaced by the first NaN operand, made quiet, or the default."""
+        chosen = self.const(F64, NAN_F64)
+        for operand in reversed(operands):
+            quiet = self.as_type(self.or_(self.as_integer(operand), self.const(I64, _QUIET)), F64)
+            chosen = self.select(self.floats("uno", operand, operand), quiet, chosen)
+        return self.select(self.floats("uno", x, x), chosen, x)
+
+    def tiny(self, x: Value) -> Value:
+        """Return where single precision is subnormal, or the least normal number."""
+        size = self.and_(self.as_integer(x), self.const(I32, 0x7FFFFFFF))
+        return self.compare("<", self.sub(size, self.const(I32, 1)), 0x00800000)
+
+    def opaque(self, x: Value) -> Value:
+        """Return the same bits, of which LLVM doesn't know that they are constant."""
+        return self.hidden(x)
+
+    def rarely(self, suspect: Value, mended: Value, x: Value) -> Value:
+        """Return what is mended: no branch is cheaper."""
+        return mended
+
     # --- subnormal numbers of single precision
 
     def signed_zero(self, x: Value) -> Value:
@@ -242,10 +310,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return single-precision numbers with subnormal ones as zeros of their sign."""
         exponent = self.and_(self.as_integer(x), self.const(I32, 0x7F800000))
         return self.select(self.compare("==", exponent, 0), self.signed_zero(x), x)
-
-    def flush_result(self, x: Value) -> Value:
-        """Return what arithmetic gave, flushed if the processor hasn't done it."""
-        return x if self.flushes else self.flush(x)
 
     # --- what LLVM mustn't know while the processor flushes
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.floats import LEAST_NORMAL_F32, flush_f32
 from .floats import half
-from .floats.exact import LEAST_NORMAL_F32, flush_f32
 
 Array = NDArray[Any]
 Update = Callable[[Array, Array], Array]

@@ -16,16 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats.exact import (
-    canonical_f32,
-    canonical_f64,
-    direct,
-    flush_f32,
-    flush_rounded_f32,
-    narrow_f32,
-    saturate,
-    two_sum,
-)
+from ..arrays.floats import canonical_f32, canonical_f64, flush_f32, two_sum
+from .floats.exact import direct, flush_rounded_f32, narrow_f32, saturate
 from .floats.formats import (
     limit,
     narrow,

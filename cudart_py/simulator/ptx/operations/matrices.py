@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats.double import fma_f64
-from .floats.exact import canonical_f32
+from ..arrays.double import fma_rounded_f64
+from ..arrays.floats import canonical_f32
 from .floats.formats import narrow, widen, widen_fp8
 from .tensor_sums import add_bytes, add_products
 
@@ -119,7 +119,7 @@ def multiply(
     if result == "f64":
         total = c
         for depth in range(a.shape[2]):
-            total = fma_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
+            total = fma_rounded_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
     elif factor in ("e4m3", "e5m2"):
         total = add_bytes(a, b, c, result)
     else:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats.exact import canonical_f32, narrow_f32
+from ..arrays.floats import canonical_f32
+from .floats.exact import narrow_f32
 from .floats.formats import narrow, widen
 
 Array = NDArray[Any]

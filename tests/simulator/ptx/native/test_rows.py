@@ -38,7 +38,7 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 NEAREST = "a processor rounds doubles to nearest here, and has no wider type to round from"
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
-    r"(add|sub|mul|mad|fma|div|rcp|sqrt)\.r[zmp]\.f64": NEAREST,
+    r"(mad|fma)\.r[zmp]\.f64": NEAREST,
     r"(mul|fma)\.(rn\.)?ftz\..*f16(x2)?": WAITING,
     r"(ex2|tanh)\.approx\.(ftz\.)?b?f16(x2)?": WAITING,
     r"cvt\.r[zmp]\..*f16\.b?[usf]\d+": WAITING,

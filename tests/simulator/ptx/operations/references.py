@@ -6,12 +6,15 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cudart_py.simulator.ptx.arrays.functions import array_function
 from cudart_py.simulator.ptx.compiling.emitters.functions import Calls
+from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers, plan_of
 from cudart_py.simulator.ptx.compiling.opcodes import find_forms
 
 Array = NDArray[Any]
@@ -27,10 +30,14 @@ FORMATS = {
 
 
 def operation(opcode: str) -> Callable[..., Array]:
-    """Return the function that the table of opcodes calls for an opcode."""
+    """Return the function of arrays that the table of opcodes has for an opcode."""
     form = find_forms(opcode)[0]
-    assert isinstance(form.row.emit, Calls), opcode
-    return form.row.emit.function_for(form)
+    emit = form.row.emit
+    if isinstance(emit, Calls):
+        return emit.function_for(form)
+    assert isinstance(emit, Lowers), opcode
+    told, types, keywords = plan_of(emit, form)
+    return array_function(partial(emit.lowering, *told, **keywords), *(type for type in types if type))
 
 
 def integers(dtype: Any, count: int, seed: int) -> Array:

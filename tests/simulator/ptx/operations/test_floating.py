@@ -11,7 +11,6 @@ import math
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.floats import double
 from tests.simulator.ptx.operations.references import assert_same_floats, floats, ieee_sum, operation
 
 KINDS = {"f32": np.float32, "f64": np.float64}
@@ -62,14 +61,14 @@ def test_double_precision_nan_keeps_a_payload() -> None:
     signalling, other = np.array([[0x7FF0000000000123], [0xFFF8000000000456]], np.uint64).view(np.float64)
     infinity = np.array([math.inf])
     for result, expected in (
-        (double.add_f64(signalling, other), 0x7FF8000000000123),
+        (operation("add.rn.f64")(signalling, other), 0x7FF8000000000123),
         (operation("mul.rz.f64")(infinity, other), 0xFFF8000000000456),
         (operation("sub.rm.f64")(infinity, other), 0xFFF8000000000456),
-        (double.sub_f64(infinity, infinity), 0xFFF8000000000000),
-        (double.fma_f64(infinity, infinity, -infinity), 0xFFF8000000000000),
+        (operation("sub.rn.f64")(infinity, infinity), 0xFFF8000000000000),
+        (operation("fma.rn.f64")(infinity, infinity, -infinity), 0xFFF8000000000000),
     ):
         assert result.view(np.uint64)[0] == expected
-    assert double.fma_f64(infinity, 0 * infinity[:1] * 0, other).view(np.uint64)[0] >> 51 == 0x1FFF
+    assert operation("fma.rn.f64")(infinity, 0 * infinity[:1] * 0, other).view(np.uint64)[0] >> 51 == 0x1FFF
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.floats.exact import NAN_F32
+from cudart_py.simulator.ptx.arrays.floats import NAN_F32
 from cudart_py.simulator.ptx.operations.tensor_sums import add_bytes, add_products
 from tests.simulator.ptx.operations.references import bits_of, round_exact
 

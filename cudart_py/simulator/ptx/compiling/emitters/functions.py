@@ -10,7 +10,6 @@ import numpy as np
 
 from ...operations.conversions import converter
 from ...operations.floats import half
-from ...operations.floats.exact import canonical_f32
 from ...syntax.instructions import Instruction
 from ...syntax.types import dtype_of
 from ..forms import Form, Row
@@ -21,7 +20,8 @@ from ..writer import Value, Writer
 KEYWORDS: dict[str, tuple[str, Any]] = {
     "rz": ("rounding", "rz"), "rm": ("rounding", "rm"), "rp": ("rounding", "rp"),
     "ftz": ("ftz", True), "sat": ("sat", True), "relu": ("relu", True), "NaN": ("nan", True),
-    "xorsign": ("xorsign_abs", True), "shiftamt": ("shiftamt", True), "add": ("add", True), "to": ("to", True),
+    "xorsign": ("xorsign_abs", True), "abs": ("xorsign_abs", True), "shiftamt": ("shiftamt", True),
+    "add": ("add", True), "to": ("to", True),
     **{word: ("join", word) for word in ("and", "or", "xor")},
     **{mode: ("mode", mode) for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")},
 }  # fmt: skip  # rows of a table
@@ -111,21 +111,3 @@ class Converts(Calls):
         options = {word: True for word in form.modifiers if word in ("ftz", "sat", "relu", "satfinite")}
         rounding = "".join(word for word in form.modifiers if word not in options)
         return converter(form.types[0], form.types[1], rounding=rounding, **options)
-
-
-class Rounds(Calls):
-    """Emit NumPy's own operator on single precision where it rounds as PTX does, else a call of a function."""
-
-    def __init__(self, template: str, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self.template = template
-
-    def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
-        """Write the operator or the call."""
-        values = operands(w, i, form)
-        if not set(form.modifiers) <= {"rn"} or all(uniform for _, uniform in values):
-            self.write(w, i, form, values)
-            return
-        w.bind("canonical_f32", canonical_f32)
-        result = self.template.format(*(expression for expression, _ in values))
-        w.write(i.operands[0], f"canonical_f32({result})", "f4", False)

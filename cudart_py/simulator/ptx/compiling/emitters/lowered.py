@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from ...arrays.expressions import Expression, Expressions
 from ...instructions.comparisons import RELATIONS
 from ...instructions.floats import CLASSES
 from ...instructions.values import Builder, Raw, Value, value_type
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
-from ..expressions import Expressions
+from ...syntax.types import dtype_of
 from ..forms import SPACES, Form, Row
 from ..writer import Writer
 from .functions import KEYWORDS
@@ -56,7 +57,7 @@ class Lowers:
         self, builder: Builder, i: Instruction, form: Form, read: Callable[[Operand, str], Raw]
     ) -> list[tuple[Operand, Value]]:
         """Return the registers that an instruction writes, and their values; `read` returns operands of a type."""
-        told, types, keywords = _plan(self, form)
+        told, types, keywords = plan_of(self, form)
         operands: list[Value | int] = []
         for operand, type in zip(i.operands[1:], types, strict=False):
             if type is None:
@@ -79,8 +80,49 @@ class Lowers:
 
     def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
         """Write NumPy expressions."""
-        builder = Expressions(w)
+        builder = _OfInstruction(w)
         builder.assign(self.lower(builder, i, form, builder.operand))
+
+
+class _OfInstruction(Expressions):
+    """The expressions of one instruction in a block."""
+
+    def __init__(self, w: Writer) -> None:
+        super().__init__(w)
+        self._w = w
+
+    def operand(self, operand: Operand, ptx_type: str) -> Expression:
+        """Return an operand of the instruction."""
+        w, dtype = self._w, dtype_of(ptx_type)
+        if isinstance(operand, Register):
+            storage = dtype_of(w.code.types[w.code.slot(operand.name)])
+            if storage[0] in "iu" and dtype[0] in "iu" and storage[1:] == dtype[1:]:
+                dtype = storage
+            name, uniform = w.typed(operand, dtype)
+            return Expression(name, dtype, uniform=uniform, operand=None if operand.negated else operand)
+        text, uniform = w.value(operand, ptx_type)
+        return Expression(text, dtype, uniform=uniform)
+
+    def operand_as(self, x: Expression, dtype: str) -> Expression:
+        """Return a register as another type: the writer keeps its views."""
+        text, uniform = self._w.typed(x.operand, dtype)
+        return Expression(text, dtype, uniform=uniform, operand=x.operand)
+
+    def assign(self, results: list[tuple[Operand, Value]]) -> None:
+        """Write the values of registers."""
+        w = self._w
+        temporaries: list[str] = []
+        texts = self.texts([value for _, value in results], temporaries)
+        for (register, value), text in zip(results, texts, strict=True):
+            expression: Expression = value.raw
+            dtype = expression.dtype
+            if isinstance(register, Register) and dtype[0] in "iu":
+                kept, natural = dtype_of(w.code.types[w.code.slot(register.name)]), dtype_of(value.type)
+                if kept[1:] != dtype[1:] and dtype != natural:
+                    text, dtype = f"{text}.view({natural})", natural
+            w.write(register, text, dtype, expression.uniform)
+        if temporaries:
+            w.emit(f"{' = '.join(temporaries)} = None")
 
 
 def fixed_words(row: Row) -> frozenset[str]:
@@ -93,7 +135,7 @@ def fixed_words(row: Row) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _plan(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
+def plan_of(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
     """Return what a lowering is told of a spelling, the types of its operands (None for a literal), and keywords."""
     told = tuple(_TOLD[name](form) for name in lowers.told)
     types = tuple(

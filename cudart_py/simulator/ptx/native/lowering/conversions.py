@@ -137,7 +137,7 @@ def _finish_float(e: Emitter, i: Instruction, form: Form, to: str, x: Value) -> 
     elif to == "f32":
         e.write(i.operands[0], x, to, loose=True)
     else:
-        e.write(i.operands[0], floats.canonical64(b, x, x), to)
+        e.write(i.operands[0], b.quiet(x, x), to)
 
 
 def _finish_half(e: Emitter, i: Instruction, form: Form, kind: str, pattern: Value) -> None:

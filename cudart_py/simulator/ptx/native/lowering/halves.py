@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import NotNative
-from ..vectors import F32, F64, I16, I32, Builder, vector
+from ..vectors import F32, F64, I16, I32, NAN_F32, Builder, vector
 from . import floats
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def widen(b: Builder, pattern: Value, kind: str, ftz: bool = False) -> Value:
     special = b.compare(">=", size, 0x7C00 << 13)
     infinite = b.or_(scaled, b.const(I32, 0x7F800000))
     result = b.select(special, infinite, scaled)
-    return b.as_type(b.select(b.compare(">", size, 0x7C00 << 13), b.const(I32, floats.NAN32), result), F32)
+    return b.as_type(b.select(b.compare(">", size, 0x7C00 << 13), b.const(I32, NAN_F32), result), F32)
 
 
 def _nearest_f16(b: Builder, x: Value) -> Value:

@@ -13,12 +13,11 @@ from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import NotNative
-from . import arithmetic, conversions, halves, memory, movement, system, warps
+from . import conversions, halves, memory, movement, system, warps
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-_FLOATS = ("f32", "f64")
 _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 _ANY: dict[str, Any] = {
     **conversions.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
@@ -33,8 +32,8 @@ def lowering(form: Form) -> Callable[..., None]:
         return partial(_lower, form.row.emit)
     name = form.row.name
     found = _ANY.get(name)
-    if found is None and form.types and form.types[-1] in (*_FLOATS, *_HALVES):
-        found = (arithmetic if form.types[-1] in _FLOATS else halves).LOWERINGS.get(name)
+    if found is None and form.types and form.types[-1] in _HALVES:
+        found = halves.LOWERINGS.get(name)
     if found is None:
         raise NotNative(form.opcode)
     return found  # type: ignore[no-any-return]  # because the tables hold any
@@ -43,4 +42,4 @@ def lowering(form: Form) -> Callable[..., None]:
 def _lower(lowers: Lowers, e: Emitter, i: Instruction, form: Form) -> None:
     """Write an instruction that both engines lower in the same way."""
     for register, value in lowers.lower(e.b, i, form, partial(e.value, loose=lowers.loose)):
-        e.write(register, value.raw, value.type)
+        e.write(register, value.raw, value.type, value.loose)

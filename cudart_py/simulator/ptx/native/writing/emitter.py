@@ -12,7 +12,6 @@ from ...syntax.instructions import Immediate, Instruction, Operand, Register, Sy
 from ...windows import RESERVED_SHARED
 from ..errors import NotNative
 from ..layout import LANES, Context, Head
-from ..lowering.floats import canonical32
 from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Emitter:
         if slot not in self.values:
             self.values[slot] = self.instance.load(self.b, self.state, slot, self.storage(slot))
         elif slot in self._loose and not loose:
-            self.values[slot] = canonical32(self.b, self.values[slot])
+            self.values[slot] = self.b.canonical(self.values[slot])
             self._loose.discard(slot)
         return self.values[slot]
 
@@ -215,7 +214,7 @@ class Emitter:
             if I1 in (kept, value.type.element):
                 raise NotNative("a predicate written as a number")
             if loose:
-                value = canonical32(self.b, value)
+                value = self.b.canonical(value)
                 loose = False
             bits = self.b.as_integer(value)
             value = self.b.as_type(self.b.resized(bits, integer_like(kept), ptx_type[0] == "s"), kept)

@@ -7,7 +7,6 @@ import platform
 from ...compiling.forms import Form
 from ...compiling.opcodes import form_of
 from ..instances import Layout
-from ..lowering.arithmetic import rounding_of
 
 # What moves bits, whatever they mean.
 _MOVES = {"mov", "selp", "copysign", "testp"}
@@ -41,5 +40,9 @@ def _agrees(form: Form) -> bool:
         # Sums in shared memory don't flush.
         return form.space == "global"
     if form.row.name == "cvt" and form.types[-1] != "f32":
-        return rounding_of(form) == "rn"
-    return "ftz" in form.words and rounding_of(form) == "rn"
+        return _rounds_to_nearest(form)
+    return "ftz" in form.words and _rounds_to_nearest(form)
+
+
+def _rounds_to_nearest(form: Form) -> bool:
+    return not {"rz", "rm", "rp"}.intersection(form.modifiers)

@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact import (
-    NAN_BF16,
-    NAN_F16,
-    NAN_F32,
-    direct,
-    has_nan,
-    to_odd,
-)
+from ...arrays.floats import NAN_F32, has_nan, to_odd
+from .exact import NAN_BF16, NAN_F16, direct
 
 Array = NDArray[Any]
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact import NAN_F16, two_sum
+from ...arrays.floats import two_sum
+from .exact import NAN_F16
 from .formats import (
     narrow,
     narrow_bf16_f32,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..instructions.values import Value
-from ..operations.floats.exact import flush_f32
-from ..syntax.instructions import Operand, Register
 from ..syntax.types import dtype_of
-from .writer import Writer
-
-Array = NDArray[Any]
+from .double import fma_f64
+from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, tiny_f32
+from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
+from .source import Source
 
 # The comparisons of floats. Those of NumPy fail where an operand is NaN, but for ``!=``.
 _FLOATS = {
@@ -28,11 +27,11 @@ class Expression:
     """A node of a formula: a template of its arguments, and the NumPy type of the result.
 
     `uniform` says that the result is a scalar: the same for all lanes. A leaf is a constant's `number` or an operand:
-    `register` is the one that it reads.
+    `operand` is what it reads. The template of what is `rare` is empty: its source takes several lines.
     """
 
     uniform: bool
-    __slots__ = ("arguments", "dtype", "name", "number", "register", "template", "uniform", "uses")
+    __slots__ = ("arguments", "dtype", "name", "number", "operand", "template", "uniform", "uses")
 
     def __init__(
         self,
@@ -41,14 +40,14 @@ class Expression:
         arguments: tuple[Expression, ...] = (),
         *,
         uniform: bool = True,
-        register: Register | None = None,
+        operand: Any = None,
         number: Any = None,
     ) -> None:
         self.template = template
         self.dtype = dtype
         self.arguments = arguments
         self.uniform = uniform and all(argument.uniform for argument in arguments)
-        self.register = register
+        self.operand = operand
         self.number = number
         self.uses = 0
         # The variable that keeps the result, where it is used more than once.
@@ -62,43 +61,23 @@ class Expressions:
     time, and most operations are the same for both.
     """
 
-    def __init__(self, w: Writer) -> None:
-        self._w = w
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self._known: dict[tuple[Any, ...], Expression] = {}
 
-    # --- operands and results
+    # --- results
 
-    def operand(self, operand: Operand, ptx_type: str) -> Expression:
-        """Return an operand of the instruction."""
-        w, dtype = self._w, dtype_of(ptx_type)
-        if isinstance(operand, Register):
-            slot = w.code.slot(operand.name)
-            storage = dtype_of(w.code.types[slot])
-            if storage[0] in "iu" and dtype[0] in "iu" and storage[1:] == dtype[1:]:
-                dtype = storage
-            name, uniform = w.typed(operand, dtype)
-            return Expression(name, dtype, uniform=uniform, register=operand)
-        text, uniform = w.value(operand, ptx_type)
-        return Expression(text, dtype, uniform=uniform)
-
-    def assign(self, results: list[tuple[Operand, Value]]) -> None:
-        """Write the values of registers."""
-        w = self._w
-        for _, value in results:
-            self._count(value.raw)
-        temporaries: list[str] = []
+    def texts(self, results: list[Value], temporaries: list[str]) -> list[str]:
+        """Return the source of results; lines before compute what is used more than once, in `temporaries`."""
+        expressions = [self.finished(result) for result in results]
+        for expression in expressions:
+            self._count(expression)
         # All are computed before the first is written, which may be an operand of the others.
-        texts = [self._text(value.raw, temporaries, keep=len(results) > 1) for _, value in results]
-        for (register, value), text in zip(results, texts, strict=True):
-            expression: Expression = value.raw
-            dtype = expression.dtype
-            if isinstance(register, Register) and dtype[0] in "iu":
-                kept = dtype_of(w.code.types[w.code.slot(register.name)])
-                if kept[1:] != dtype[1:]:
-                    text, dtype = _viewed(text, dtype, dtype_of(value.type)), dtype_of(value.type)
-            w.write(register, text, dtype, expression.uniform)
-        if temporaries:
-            w.emit(f"{' = '.join(temporaries)} = None")
+        return [self._text(expression, temporaries, keep=len(results) > 1) for expression in expressions]
+
+    def finished(self, result: Value) -> Expression:
+        """Return a result as it is written: with NaNs of the one pattern that the hardware has in single precision."""
+        return self._call(canonical_f32, "f4", result.raw) if result.loose else result.raw
 
     def _count(self, expression: Expression) -> None:
         expression.uses += 1
@@ -110,14 +89,35 @@ class Expressions:
         """Return an expression's source; what is used more than once is computed before."""
         if expression.name:
             return expression.name
+        if not expression.template:
+            return self._rare_text(expression, temporaries)
         arguments = [self._text(argument, temporaries) for argument in expression.arguments]
         text = expression.template.format(*arguments) if arguments else expression.template
         if keep or (arguments and expression.uses > 1):
-            expression.name = self._w.temporary()
-            self._w.emit(f"{expression.name} = {text}")
-            temporaries.append(expression.name)
+            expression.name = self._assigned(text, temporaries)
             return expression.name
         return text
+
+    def _assigned(self, text: str, temporaries: list[str]) -> str:
+        name = self.source.temporary()
+        self.source.emit(f"{name} = {text}")
+        temporaries.append(name)
+        return name
+
+    def _rare_text(self, expression: Expression, temporaries: list[str]) -> str:
+        """Write a branch that computes what is rare; what has got a name in it has none behind it."""
+        suspect, mended, x = expression.arguments
+        # What both ways use is computed before them.
+        name = self._assigned(self._text(x, temporaries), temporaries)
+        truth = self._text(suspect, temporaries)
+        unnamed = [node for node in _nodes(mended) if not node.name]
+        self.source.emit(f"if {truth}.any():")
+        with self.source.indented():
+            self.source.emit(f"{name} = {self._text(mended, temporaries)}")
+        for node in unnamed:
+            node.name = ""
+        expression.name = name
+        return name
 
     # --- nodes
 
@@ -133,9 +133,12 @@ class Expressions:
             return x
         if x.number is not None:
             return self._constant(x.number.view(dtype), dtype)
-        if x.register is not None and not x.register.negated:
-            text, uniform = self._w.typed(x.register, dtype)
-            return Expression(text, dtype, uniform=uniform, register=x.register)
+        if x.operand is not None:
+            return self.operand_as(x, dtype)
+        return self._node(f"{{}}.view({dtype})", dtype, x)
+
+    def operand_as(self, x: Expression, dtype: str) -> Expression:
+        """Return an operand's bits as another type of the same size."""
         return self._node(f"{{}}.view({dtype})", dtype, x)
 
     def _signed(self, x: Expression, signed: bool) -> Expression:
@@ -152,7 +155,7 @@ class Expressions:
         return self._node(template, x.dtype, x, y)
 
     def _call(self, function: Any, dtype: str, *arguments: Expression) -> Expression:
-        name = self._w.bind(function.__name__, function)
+        name = self.source.bind(function.__name__, function)
         return self._node(f"{name}({', '.join('{}' for _ in arguments)})", dtype, *arguments)
 
     # --- the primitives
@@ -163,7 +166,7 @@ class Expressions:
         return self._constant(np.array(bits, "?" if dtype == "?" else f"u{dtype[1:]}").view(dtype)[()], dtype)
 
     def _constant(self, number: Any, dtype: str) -> Expression:
-        return Expression(self._w.constant(number), dtype, number=number)
+        return Expression(self.source.constant(number), dtype, number=number)
 
     def add(self, x: Expression, y: Expression) -> Expression:
         """Return wrapped sums."""
@@ -176,10 +179,6 @@ class Expressions:
     def mul(self, x: Expression, y: Expression) -> Expression:
         """Return the low halves of products."""
         return self._pair("({} * {})", x, y)
-
-    def fmul(self, x: Expression, y: Expression) -> Expression:
-        """Return products of floats."""
-        return self._node("({} * {})", x.dtype, x, y)
 
     def wide_product(self, x: Expression, y: Expression, signed: bool) -> Expression:
         """Return whole products in twice the width."""
@@ -211,7 +210,7 @@ class Expressions:
 
     def not_(self, x: Expression) -> Expression:
         """Return the opposite bits."""
-        return self._node("~{}", x.dtype, x)
+        return self._node("(~{})", x.dtype, x)
 
     def shift_left(self, x: Expression, by: Expression) -> Expression:
         """Shift left; NumPy defines shifts by the width or more too."""
@@ -262,10 +261,10 @@ class Expressions:
 
     def flush(self, x: Expression) -> Expression:
         """Return single precision with subnormal numbers as zeros of their sign."""
-        return self._call(flush_scalar if x.uniform else flush_f32, "f4", x)
+        return self._call(flush_f32, "f4", x)
 
-    def compared(self, *values: Expression) -> list[Expression]:
-        """Return operands of a comparison with ``.ftz``."""
+    def flushed(self, *values: Expression) -> list[Expression]:
+        """Return operands with ``.ftz``."""
         return [self.flush(value) for value in values]
 
     def count_ones(self, x: Expression) -> Expression:
@@ -281,63 +280,72 @@ class Expressions:
         x = self._signed(x, False)
         return self._call(reversed_bits, x.dtype, x)
 
+    # --- primitives of floats
 
-def _viewed(text: str, dtype: str, other: str) -> str:
-    return text if dtype == other else f"{text}.view({other})"
+    flushes = False
+
+    def float_add(self, x: Expression, y: Expression) -> Expression:
+        """Return sums of floats."""
+        return self._node("({} + {})", x.dtype, x, y)
+
+    def float_sub(self, x: Expression, y: Expression) -> Expression:
+        """Return differences of floats."""
+        return self._node("({} - {})", x.dtype, x, y)
+
+    def float_mul(self, x: Expression, y: Expression) -> Expression:
+        """Return products of floats."""
+        return self._node("({} * {})", x.dtype, x, y)
+
+    def float_div(self, x: Expression, y: Expression) -> Expression:
+        """Return quotients of floats."""
+        return self._node("({} / {})", x.dtype, x, y)
+
+    def fused(self, x: Expression, y: Expression, z: Expression) -> Expression:
+        """Return products with addends, rounded once."""
+        return self._call(fma_f32 if x.dtype == "f4" else fma_f64, x.dtype, x, y, z)
+
+    def root(self, x: Expression) -> Expression:
+        """Return square roots."""
+        return self._node("np.sqrt({})", x.dtype, x)
+
+    def elementary(self, name: str, x: Expression) -> Expression:
+        """Return a function of NumPy."""
+        return self._node(f"np.{name}({{}})", x.dtype, x)
+
+    def integral(self, rounding: str, x: Expression) -> Expression:
+        """Return floats rounded to integers."""
+        return self._node(f"np.{rounding}({{}})", x.dtype, x)
+
+    def convert(self, x: Expression, type: str, signed: bool) -> Expression:
+        """Return numbers of another type."""
+        dtype = dtype_of(type)
+        source = x if x.dtype[0] == "f" else self._signed(x, signed)
+        return self._node(f"{{}}.astype({dtype})", dtype, source)
+
+    def quiet(self, x: Expression, *operands: Expression) -> Expression:
+        """Return double precision with the NaNs that the hardware makes of operands."""
+        return self._call(canonical_f64, "f8", x, *operands)
+
+    def tiny(self, x: Expression) -> Expression:
+        """Return where single precision is subnormal, or the least normal number."""
+        return self._call(tiny_f32, "?", x)
+
+    def opaque(self, x: Expression) -> Expression:
+        """Return the same bits."""
+        return x
+
+    def rarely(self, suspect: Expression, mended: Expression, x: Expression) -> Expression:
+        """Compute what is mended only if any lane is suspect."""
+        mended, x = self._alike(mended, x)
+        return Expression("", x.dtype, (suspect, mended, x))
 
 
-# --- what takes several of NumPy's calls; each serves arrays and scalars
-
-
-def high_product(a: Array, b: Array) -> Array:
-    """Return the upper halves of products without a sign, from those of the operands' halves."""
-    low = np.uint64(0xFFFFFFFF)
-    a_low, a_high = a & low, a >> 32
-    b_low, b_high = b & low, b >> 32
-    middle = a_high * b_low + (a_low * b_low >> 32)
-    other = a_low * b_high + (middle & low)
-    result: Array = a_high * b_high + (middle >> 32) + (other >> 32)
-    return result
-
-
-def high_product_signed(a: Array, b: Array) -> Array:
-    """Return the upper halves of products with a sign."""
-    high = high_product(a.view(np.uint64), b.view(np.uint64)).view(np.int64)
-    # A negative operand read as unsigned is 2**64 too large.
-    result: Array = high - (b & (a >> 63)) - (a & (b >> 63))
-    return result
-
-
-def truncated(a: Array, b: Array) -> Array:
-    """Return quotients with a sign, rounded toward zero."""
-    quotient: Array = a // b
-    if ((a | b) < 0).any():
-        remainder = a - quotient * b
-        # NumPy floors: the quotient is one too small where the remainder has not the dividend's sign.
-        quotient = quotient + ((remainder != 0) & ((remainder ^ a) < 0))
-    return quotient
-
-
-def leading_zeros(a: Array) -> Array:
-    """Count the zeros above the highest one, as u32."""
-    if a.dtype.itemsize == 8:
-        high, low = leading_zeros((a >> 32).astype(np.uint32)), leading_zeros(a.astype(np.uint32))
-        both: Array = high + low * (high == 32)
-        return both
-    # A 32-bit integer is exact in double precision, so its exponent is the position of its highest one.
-    exponent = a.astype(np.float64).view(np.int64) >> 52
-    zeros: Array = np.minimum(1023 + 31 - exponent, 32).astype(np.uint32)
-    return zeros
-
-
-def reversed_bits(a: Array) -> Array:
-    """Reverse the order of the bits."""
-    for shift, byte in ((1, 0x55), (2, 0x33), (4, 0x0F)):
-        mask = a.dtype.type(int.from_bytes(bytes([byte] * a.dtype.itemsize)))
-        a = ((a >> shift) & mask) | ((a & mask) << shift)
-    return a.byteswap()
-
-
-def flush_scalar(a: Any) -> Any:
-    """Return a scalar of single precision, a subnormal one as a zero of its sign."""
-    return flush_f32(np.array([a]))[0]
+def _nodes(expression: Expression) -> Iterable[Expression]:
+    """Return an expression and all that it is made of."""
+    found, waiting = {id(expression): expression}, [expression]
+    while waiting:
+        for node in waiting.pop().arguments:
+            if id(node) not in found:
+                found[id(node)] = node
+                waiting.append(node)
+    return found.values()

@@ -1,9 +1,8 @@
-"""Double-precision arithmetic of PTX with one rounding, in all four rounding modes.
+"""The fused multiply-add of double precision, in all four rounding modes, which NumPy has in none.
 
-NumPy rounds sums, products, quotients and roots to nearest; a directed rounding needs only the sign of the exact
-remainder, which error-free transformations give. ``fma`` needs them for every rounding. Operands that
-could overflow or underflow on the way are scaled first. The conventions are those of ``floating``. Recorded outputs of
-an H200 agree bit for bit, in every rounding.
+It needs error-free transformations: a number of more than 53 bits is kept as a pair ``(high, low)``, the rounded value
+and the rest, or something of the rest's sign and smaller than half a unit of ``high``, which decides every rounding the
+same way. Operands that could overflow or underflow on the way are scaled first.
 """
 
 from __future__ import annotations
@@ -13,22 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exact import (
-    canonical_f64,
-    direct,
-    multiply_add_by_power,
-    ordered_two_sum,
-    overflow_rest,
-    round_scaled,
-    scratch,
-    to_odd,
-    two_product,
-    two_sum,
-)
+from .floats import canonical_f64, multiply_add_by_power, scratch, to_odd, two_sum
 
 Array = NDArray[Any]
 
-# Lanes worked on at a time in the long chain of `fma`: its work arrays together stay in a core's cache.
+# Lanes worked on at a time in the long chain of `fma_f64`: its work arrays together stay in a core's cache.
 _BLOCK = 4096
 _SPLITTER = 2.0**27 + 1.0
 # A tie of the last sum has at most three significant bits in the smaller addend: of its pattern, what is left
@@ -38,95 +26,24 @@ _TIE_SHIFT = 16
 _LEAST_PRODUCT = 2.0**-960
 
 
-def add_f64(a: Array, b: Array, *, rounding: str = "rn") -> Array:
-    """Add with one rounding (``add{.rnd}.f64``)."""
-    result: Array = np.asarray(np.add(a, b))
-    if rounding != "rn":
-        _, rest = ordered_two_sum(a, b)
-        rest = overflow_rest(result, rest, np.isfinite(a) & np.isfinite(b))
-        result = _negative_zero(direct(result, rest, rounding), np.signbit(a) | np.signbit(b), rounding)
-    return canonical_f64(result, a, b)
-
-
-def sub_f64(a: Array, b: Array, *, rounding: str = "rn") -> Array:
-    """Subtract with one rounding (``sub{.rnd}.f64``)."""
-    if rounding == "rn":
-        return canonical_f64(np.asarray(np.subtract(a, b)), a, b)
-    # The sign of a NaN operand survives in a difference.
-    return canonical_f64(add_f64(a, -b, rounding=rounding), a, b)
-
-
-def _negative_zero(result: Array, negative: Array, rounding: str) -> Array:
-    """Make exact zero sums negative in ``rm`` where any addend was; zeros here are never underflows."""
-    return np.where((result == 0) & negative, -0.0, result) if rounding == "rm" else result
-
-
-def _scaled_back(result: Array, exponent: Array) -> Array:
-    """Scale a result by a power of two; exact, because the scaled value has moderate size."""
-    scaled: Array = np.ldexp(result, exponent)
-    return scaled
-
-
-def mul_f64(a: Array, b: Array, *, rounding: str = "rn") -> Array:
-    """Multiply with one rounding (``mul{.rnd}.f64``)."""
-    result: Array = np.asarray(np.multiply(a, b))
-    if rounding != "rn":
-        (a_part, a_exponent), (b_part, b_exponent) = np.frexp(a), np.frexp(b)
-        product, error = two_product(a_part, b_part)
-        rest = (product - _scaled_back(result, -(a_exponent + b_exponent))) + error
-        finite = np.isfinite(a) & np.isfinite(b)
-        result = direct(result, overflow_rest(result, np.where(finite, rest, 0.0), finite), rounding)
-    return canonical_f64(result, a, b)
-
-
-def div_f64(a: Array, b: Array, *, rounding: str = "rn") -> Array:
-    """Divide with one rounding (``div.rnd.f64``)."""
-    result: Array = np.asarray(np.divide(a, b))
-    if rounding != "rn":
-        (a_part, a_exponent), (b_part, b_exponent) = np.frexp(a), np.frexp(b)
-        product, error = two_product(_scaled_back(result, b_exponent - a_exponent), b_part)
-        rest = ((a_part - product) - error) * np.sign(b_part)
-        finite = np.isfinite(a) & np.isfinite(b) & (b != 0)
-        result = direct(result, overflow_rest(result, np.where(finite, rest, 0.0), finite), rounding)
-    return canonical_f64(result, a, b)
-
-
-def rcp_f64(a: Array, *, rounding: str = "rn") -> Array:
-    """Return the reciprocal with one rounding (``rcp.rnd.f64``)."""
-    return div_f64(np.ones((), np.float64), a, rounding=rounding)
-
-
-def sqrt_f64(a: Array, *, rounding: str = "rn") -> Array:
-    """Return the square root with one rounding (``sqrt.rnd.f64``)."""
-    result: Array = np.asarray(np.sqrt(a))
-    if rounding != "rn":
-        _, exponent = np.frexp(a)
-        half = exponent >> 1
-        square, error = two_product(*[_scaled_back(result, -half)] * 2)
-        rest = (np.ldexp(a, -2 * half) - square) - error
-        result = direct(result, np.where(np.isfinite(result), rest, 0.0), rounding)
-    return canonical_f64(result, a)
-
-
-# --- fused multiply-add -------------------------------------------------------------------------------------------
-
-
-def fma_f64(a: Array, b: Array, c: Array, *, rounding: str = "rn") -> Array:
-    """Multiply and add with one rounding (``fma.rnd.f64``)."""
-    simple = multiply_add_by_power(a, b, c) if rounding == "rn" else None
+def fma_f64(a: Array, b: Array, c: Array) -> Array:
+    """Multiply and add, rounded once to nearest."""
+    simple = multiply_add_by_power(a, b, c)
     if simple is not None:
-        return canonical_f64(simple, a, b, c)
+        return simple
     a, b, c = np.broadcast_arrays(a, b, c)
-    if rounding != "rn":
-        return canonical_f64(_fma_any(a, b, c, rounding), a, b, c)
-    result: Array = np.empty(a.shape, np.float64)
     if a.ndim != 1:
-        result[...] = _fma_any(a, b, c, "rn")
-    else:
-        for start in range(0, a.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            _fma_block(a[part], b[part], c[part], result[part])
-    return canonical_f64(result, a, b, c)
+        return _fma_any(a, b, c, "rn")[()]
+    result: Array = np.empty(a.shape, np.float64)
+    for start in range(0, a.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        _fma_block(a[part], b[part], c[part], result[part])
+    return result
+
+
+def fma_rounded_f64(a: Array, b: Array, c: Array, *, rounding: str) -> Array:
+    """Multiply and add with one rounding (``fma.rnd.f64``)."""
+    return canonical_f64(_fma_any(a, b, c, rounding), a, b, c)
 
 
 def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
@@ -207,7 +124,7 @@ def _fma_any(a: Array, b: Array, c: Array, rounding: str) -> Array:
     (a_part, a_exponent), (b_part, b_exponent), (c_part, c_exponent) = np.frexp(a), np.frexp(b), np.frexp(c)
     general = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
     a_part, b_part, c_part = (np.where(general, x, 1.0) for x in (a_part, b_part, c_part))
-    product, error = two_product(a_part, b_part)
+    product, error = _two_product(a_part, b_part)
     exponent = a_exponent + b_exponent
     # Where the sizes differ by far, the smaller addend decides by its sign alone: bring it nearer.
     distance = np.where(c_part == 0, 0, c_exponent - exponent)
@@ -217,7 +134,7 @@ def _fma_any(a: Array, b: Array, c: Array, rounding: str) -> Array:
     head, tail = two_sum(addend, error)
     high, rest = two_sum(product, head)
     low = to_odd(*two_sum(tail, rest))
-    rounded = round_scaled(high, low, np.where(general, exponent, 0), rounding)
+    rounded = _round_scaled(high, low, np.where(general, exponent, 0), rounding)
     exact_zero = (high == 0) & (low == 0)
     zero = np.where(rounding == "rm", -0.0, 0.0)
     result = np.where(general, np.where(exact_zero, zero, rounded), plain)
@@ -226,3 +143,75 @@ def _fma_any(a: Array, b: Array, c: Array, rounding: str) -> Array:
         zeros = ~general & (plain == 0) & (product_sign | np.signbit(c))
         result = np.where(zeros, -0.0, result)
     return result
+
+
+# --- error-free transformations and directed rounding -------------------------------------------------------------
+
+
+def _split(a: Array) -> tuple[Array, Array]:
+    """Cut into two halves of 26 bits, whose products are exact."""
+    scaled = a * _SPLITTER
+    high: Array = scaled - (scaled - a)
+    return high, a - high
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """Multiply exactly: the rounded product and its error, for operands far from overflow and underflow."""
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    error: Array = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, error
+
+
+def _round_scaled(high: Array, low: Array, exponent: Array, rounding: str) -> Array:
+    """Round ``(high + low) * 2**exponent`` once into float64, through its subnormal range and into overflow.
+
+    The pair must be non-overlapping or ``high`` zero, its ``low`` rounded to odd, and its size moderate.
+    """
+    total = high + low
+    rest = low - (total - high)
+    size = np.frexp(total)[1] + exponent
+    subnormal = (size <= -1022) & (total != 0)
+    if np.any(subnormal):
+        # In scaled terms one unit of the subnormal range; a far greater one rounds to the same zero or least number.
+        unit_exponent = np.minimum(-1074 - exponent, 500)
+        # Adding 2**52 units makes that unit the last bit of the sum, so that the addition rounds where it must.
+        magic = np.copysign(np.ldexp(1.0, unit_exponent + 52), total)
+        shifted, error = two_sum(magic, high)
+        tail = to_odd(*two_sum(error, low))
+        rounded = shifted + tail
+        count = np.copysign(rounded - magic, total)
+        scale = np.where(subnormal, -1074 - unit_exponent, exponent)
+        total, rest = (
+            np.where(subnormal, count, total),
+            np.where(subnormal, tail - (rounded - shifted), rest),
+        )
+        exponent = scale
+    result = np.ldexp(total, exponent)
+    return _direct(result, _overflow_rest(result, rest, np.isfinite(total)), rounding)
+
+
+def _direct(nearest: Array, rest: Array, rounding: str) -> Array:
+    """Return a result rounded to nearest as one of a directed rounding (``rz``, ``rm``, ``rp``; ``rn`` keeps it).
+
+    ``rest`` has the sign of the exact result minus ``nearest``.
+    """
+    if rounding == "rn":
+        return nearest
+    if rounding == "rz":
+        step = ((rest < 0) & (nearest > 0)) | ((rest > 0) & (nearest < 0))
+        target = 0.0
+    elif rounding == "rm":
+        step, target = rest < 0, -np.inf
+    else:
+        step, target = rest > 0, np.inf
+    moved = np.nextafter(nearest, target)
+    # A step down from the least positive number, or up from the greatest negative one, keeps the sign of its zero.
+    moved = np.where(moved == 0, np.copysign(moved, nearest), moved)
+    return np.where(step, moved, nearest)
+
+
+def _overflow_rest(nearest: Array, rest: Array, finite: Array) -> Array:
+    """Set the rest to point back from an infinity that finite operands overflowed to."""
+    return np.where(np.isinf(nearest) & finite, -np.sign(nearest), rest)

@@ -1,0 +1,194 @@
+"""Floating point with the NaNs, the subnormal numbers and the one rounding of the hardware; scalars are served too.
+
+NumPy has no fused multiply-add. That of single precision goes by way of double precision here, that of double precision
+is in `double`. Callers run under ``numpy.errstate(all="ignore")``.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# The NaNs that NVIDIA's hardware makes. Single precision always gives this one; double precision keeps the payload
+# of the first NaN operand, made quiet, and gives the default only where no operand was NaN.
+NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)
+NAN_F64 = np.uint64(0xFFF8000000000000).view(np.float64)
+
+LEAST_NORMAL_F32 = np.float32(2.0**-126)
+# Any subnormal number times this is inexact, and so is the least normal one.
+_SHRINK_F32 = np.float32(1 - 2.0**-24)
+_QUIET_F64 = np.uint64(1 << 51)
+_TIE = -(2**63)
+
+
+class Scratch(threading.local):
+    """Work arrays that are kept, so that fresh pages are not faulted in for every temporary.
+
+    The arrays of one slot share storage: a caller uses each slot for one purpose at a time.
+    """
+
+    _MOST_VIEWS = 512
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Array] = {}
+        self._views: dict[tuple[str, tuple[int, ...]], Array] = {}
+
+    def take(self, slot: str, shape: tuple[int, ...]) -> Array:
+        """Return an uninitialised float64 array of a shape."""
+        view = self._views.get((slot, shape))
+        if view is None:
+            size = 1
+            for extent in shape:
+                size *= extent
+            buffer = self._buffers.get(slot)
+            if buffer is None or buffer.size < size or len(self._views) >= self._MOST_VIEWS:
+                # Older views keep an outgrown buffer alive: let go of them with it.
+                self._views.clear()
+                buffer = self._buffers[slot] = np.empty(max(size, 4096), np.float64)
+            view = self._views[slot, shape] = buffer[:size].reshape(shape)
+        return view
+
+
+scratch = Scratch()
+
+
+# --- NaN and subnormal results ------------------------------------------------------------------------------------
+
+
+def has_nan(a: Array) -> bool:
+    """Return whether any number is NaN."""
+    # The maximum of an array with a NaN is NaN; that is the cheapest search for one.
+    greatest = np.maximum.reduce(a, axis=None, initial=-np.inf)
+    return bool(greatest != greatest)
+
+
+def canonical_f32(a: Array) -> Array:
+    """Return single precision with the hardware's one NaN."""
+    return np.where(np.isnan(a), NAN_F32, a)[()] if has_nan(a) else a
+
+
+def canonical_f64(result: Array, *operands: Array) -> Array:
+    """Return double precision whose NaNs are the first NaN operand, made quiet, or the default NaN."""
+    if not has_nan(result):
+        return result
+    chosen: Any = NAN_F64
+    for operand in reversed(operands):
+        quiet = (np.asarray(operand).view(np.uint64) | _QUIET_F64).view(np.float64)
+        chosen = np.where(np.isnan(operand), quiet, chosen)
+    return np.where(np.isnan(result), chosen, result)[()]
+
+
+def _has_tiny_f32(a: Array) -> bool:
+    """Return whether any number is subnormal or the least normal one (of either sign); zeros are neither."""
+    # One multiplication whose underflow the processor signals costs less than comparisons of magnitudes.
+    try:
+        with np.errstate(under="raise"):
+            np.multiply(a, _SHRINK_F32)
+    except FloatingPointError:
+        return True
+    return False
+
+
+def tiny_f32(a: Array) -> Any:
+    """Return where single precision is subnormal or the least normal number; one False if nowhere."""
+    return (np.abs(a) <= LEAST_NORMAL_F32) & (a != 0) if _has_tiny_f32(a) else np.False_
+
+
+def flush_f32(a: Array) -> Array:
+    """Return single precision with subnormal numbers as zeros of their sign (``.ftz``)."""
+    if not _has_tiny_f32(a):
+        return a
+    return np.where(np.abs(a) < LEAST_NORMAL_F32, a * np.float32(0), a)[()]
+
+
+# --- fused multiply-add -------------------------------------------------------------------------------------------
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Add exactly: the rounded sum and its error. Overflow gives an error that is not finite."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def to_odd(high: Array, low: Array) -> Array:
+    """Round a pair to odd: where a rest is cut off, the last bit of the result is one.
+
+    A later rounding to fewer bits (two at least) then gives what a single rounding would. NaN rests count as none.
+    """
+    bits = np.array(high).view(np.int64)
+    inexact = (np.abs(low) > 0) & (bits & 1 == 0)
+    # Away from zero the pattern grows, toward zero it shrinks.
+    bits += np.where((low > 0) == (high > 0), 1, -1) * inexact
+    return bits.view(np.float64)
+
+
+def multiply_add_by_power(a: Array, b: Array, c: Array) -> Array | None:
+    """Multiply by one factor for all lanes and add, where the product is exact in the operands' own format.
+
+    That is so for zeros and powers of two, but for the limits of the exponent. Elsewhere the result is None.
+    """
+    if a.ndim != 0 or np.abs(np.frexp(a)[0]) not in (0.0, 0.5):
+        return None
+    try:
+        with np.errstate(over="raise", under="raise"):
+            product = np.multiply(a, b)
+    except FloatingPointError:
+        return None
+    return np.add(product, c)
+
+
+def _wide(a: Array, slot: str, shape: tuple[int, ...]) -> Array:
+    """Return float32 numbers as float64, in a work array; a scalar as itself."""
+    if a.ndim == 0:
+        return a.astype(np.float64)
+    # Converting first and calculating then is twice as fast as letting one call do both.
+    wide = scratch.take(slot, shape)
+    np.copyto(wide, a)
+    return wide
+
+
+def fma_f32(a: Array, b: Array, c: Array) -> Array:
+    """Multiply and add through float64, whose product is exact, and mend what was rounded twice.
+
+    The sum is rounded to 53 bits, then to 24. The second rounding errs only from a tie that the first one made,
+    so ties are looked for, and the lanes that have one are done again unless their sum is exact.
+    """
+    simple = multiply_add_by_power(a, b, c)
+    if simple is not None:
+        return simple
+    shape = np.broadcast(a, b, c).shape
+    total = scratch.take("fma_f32_0", shape)
+    np.multiply(_wide(a, "fma_f32_0", shape), _wide(b, "fma_f32_1", shape), out=total)
+    np.add(total, _wide(c, "fma_f32_1", shape), out=total)
+    doubtful: Array | None = None
+    try:
+        # Ties of subnormal results are anywhere in the word; the conversion's underflow signal tells of those.
+        with np.errstate(under="raise"):
+            result: Array = total.astype(np.float32)
+    except FloatingPointError:
+        result = total.astype(np.float32)
+        doubtful = np.abs(total) < LEAST_NORMAL_F32
+    # A tie has a one and 28 zeros as the lowest 29 bits: shifted up, that is the least int64.
+    shifted = total.view(np.int64)
+    np.left_shift(shifted, 35, out=shifted)
+    if np.minimum.reduce(shifted, axis=None, initial=0) == _TIE:
+        doubtful = shifted == _TIE if doubtful is None else doubtful | (shifted == _TIE)
+    if doubtful is not None:
+        _mend(result, doubtful, a, b, c)
+    return result[()]
+
+
+def _mend(result: Array, doubtful: Array, a: Array, b: Array, c: Array) -> None:
+    """Round once more, from the exact sum, the doubtful lanes of a multiply-add whose sum in float64 is not exact."""
+    lanes = np.nonzero(doubtful) if result.ndim else ()
+    a, b, c = (x if x.ndim == 0 else np.broadcast_to(x, result.shape)[lanes] for x in (a, b, c))
+    total, rest = two_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
+    inexact = rest != 0
+    if inexact.any():
+        result[lanes] = np.where(inexact, to_odd(total, rest), total).astype(np.float32)

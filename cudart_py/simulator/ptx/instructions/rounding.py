@@ -1,0 +1,97 @@
+"""Single roundings of exact results.
+
+A number of more bits than double precision has is kept as a pair ``(high, low)``: the rounded value and the rest.
+"""
+
+from __future__ import annotations
+
+from .values import Value, rarely, where
+
+_LEAST_NORMAL = 2.0**-126
+# Far enough above the subnormal numbers of single precision, and exact for all that comes from it.
+UP = 2.0**64
+
+
+def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
+    """Add exactly: return the rounded sum and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def to_odd(high: Value, low: Value) -> Value:
+    """Round a pair to odd: where a rest is cut off, the last bit of the result is one.
+
+    A later rounding to fewer bits, two at least, then gives what a single one would. NaN rests count as none.
+    """
+    bits, zero = high.bits, high.real(0)
+    inexact = (abs(low) > zero) & (bits & 1).equals(0)
+    # Away from zero the pattern grows, toward zero it shrinks.
+    away = (low > zero).equals(high > zero)
+    return (bits + where(inexact, where(away, bits.like(1), -1), 0)).read_as(high.type)
+
+
+def direct(nearest: Value, rest: Value, rounding: str) -> Value:
+    """Return a result rounded to nearest as one rounded by ``rz``, ``rm`` or ``rp``.
+
+    `rest` has the sign of the exact result minus `nearest`.
+    """
+    bits, zero = nearest.bits, nearest.real(0)
+    negative, positive = rest < rest.real(0), rest > rest.real(0)
+    if rounding == "rz":
+        step = (negative & (nearest > zero)) | (positive & (nearest < zero))
+        return where(step, bits - 1, bits).read_as(nearest.type)
+    below = (bits & 1 << nearest.width - 1).differs(0)
+    step, grows = (negative, below) if rounding == "rm" else (positive, ~below)
+    # A step from a zero leads to the least number of the step's sign.
+    least = (1 << nearest.width - 1 | 1) if rounding == "rm" else 1
+    moved = where(nearest.equals(zero), bits.like(least), where(grows, bits + 1, bits - 1))
+    return where(step, moved, bits).read_as(nearest.type)
+
+
+def narrow(high: Value, low: Value | None, rounding: str) -> Value:
+    """Round double precision, or pairs, to single precision."""
+    if rounding == "rn":
+        return (high if low is None else to_odd(high, low)).as_number("f32")
+    nearest = high.as_number("f32")
+    return direct(nearest, _rest(high, low, nearest), rounding)
+
+
+def _rest(high: Value, low: Value | None, rounded: Value) -> Value:
+    """Return what a rounding to single precision has left over, or something of its sign."""
+    rest = high - rounded.as_number("f64")
+    return rest if low is None else where(rest.equals(rest.real(0)), low, rest)
+
+
+def odd_single(high: Value, low: Value | None = None) -> Value:
+    """Round double to single precision, toward zero, with the last bit set where anything was cut off."""
+    nearest = high.as_number("f32")
+    rest = _rest(high, low, nearest)
+    inexact = abs(rest) > rest.real(0)
+    return (direct(nearest, rest, "rz").bits | inexact.to("u32")).read_as("f32")
+
+
+def rounded(high: Value, low: Value | None, rounding: str, ftz: bool) -> Value:
+    """Round double precision, or pairs, to single precision, and flush what is subnormal then."""
+    result = narrow(high, low, rounding)
+    if not ftz:
+        return result
+    up = high.real(UP)
+    return unless_tiny(result, narrow(high * up, None if low is None else low * up, rounding))
+
+
+def unless_tiny(result: Value, scaled: Value) -> Value:
+    """Flush results of single precision; `scaled` is the rounded result of 2**64 times the exact one.
+
+    Recorded outputs of an H200 settle when a result counts as subnormal: when it is below the least normal number
+    after a rounding to 24 bits that knows no least exponent. So 2**-126 * 0x3f7fffff is flushed, although rounding in
+    the subnormal range gives the least normal number; 0x00800001 * 0x3f7ffffe in ``rn`` is not.
+    """
+    tiny = abs(scaled) < result.real(_LEAST_NORMAL * UP)
+    suspect = result.of(result.builder.tiny(result.raw), "pred")
+    return rarely(suspect, where(tiny, signed_zero(result), result), result)
+
+
+def signed_zero(a: Value) -> Value:
+    """Return zeros with the signs of floats."""
+    return (a.bits & 1 << a.width - 1).read_as(a.type)
