@@ -7,8 +7,6 @@
 A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched from the network.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

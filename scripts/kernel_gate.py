@@ -12,8 +12,6 @@ only with the NVRTC that the accepted figures are of. Nothing is checked meanwhi
 says otherwise: the figures are the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import concurrent.futures
 import json

@@ -28,8 +28,6 @@ The clone and the results (cosmic-ray's session, a file of SQLite) lie in a temp
 there. In the end the survivors are listed with what was changed. Exits with 1 if fewer than 95 percent were caught.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import bisect

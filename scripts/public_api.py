@@ -10,8 +10,6 @@ an underscore are not public. The members of a base class stand under the base i
 class that inherits them otherwise.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

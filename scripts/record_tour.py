@@ -11,8 +11,6 @@ library_tour/seconds.json, from which the bar of progress knows the time left. T
 given.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

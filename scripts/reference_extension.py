@@ -1,7 +1,5 @@
 """What the reference's generator, Griffe, has to be told of classes: the texts in `__slots__`, the fields of tuples."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Links from the names of this package that a page of the documentation's site has in its text, to the reference."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A browser without a window, which shows pages and answers questions about them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@ The same tests run on the simulator and on a GPU. A test that needs more than ke
 `@pytest.mark.needs("gpu_timing")`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import gc

@@ -1,7 +1,5 @@
 """Keep the default level quick: a long test fails, and `--durations` also lists the files that take longest."""
 
-from __future__ import annotations
-
 import collections
 import resource
 from collections.abc import Generator

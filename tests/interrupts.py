@@ -1,7 +1,5 @@
 """Interrupts that tests plant where Python lets one in: at the beginning of a function, and behind calls of C."""
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

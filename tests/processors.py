@@ -3,8 +3,6 @@
 `tests/conftest.py` has the fixture `processor_level`, which runs a test with the native engine at each level.
 """
 
-from __future__ import annotations
-
 import platform
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tables of Markdown, which the commands beside the tests print, and which pages have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The house rules that a machine can check."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

@@ -3,8 +3,6 @@
 `.ci/run` tries the same with the built wheel in an environment that has no extras.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Locks that stay free where a signal's handler raises: after any call of C."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

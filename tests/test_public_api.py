@@ -1,7 +1,5 @@
 """The public API is the accepted one, and the comparison of the two names each change."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

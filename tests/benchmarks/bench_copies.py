@@ -4,8 +4,6 @@ Copies over the link are timed by the host's clock, since one of pageable memory
 the device's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

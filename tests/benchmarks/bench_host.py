@@ -3,8 +3,6 @@
 The ratio holds within one run; from machine to machine the times themselves do not.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

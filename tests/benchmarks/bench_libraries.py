@@ -1,7 +1,5 @@
 """Every function of the libraries beside CuPy's or PyTorch's, and what a small product costs the host."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ float32 elements in the same process: it holds from machine to machine. The figu
 benchmark's extra information; only results are asserted.
 """
 
-from __future__ import annotations
-
 import functools
 import timeit
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A stop is run until it measures this variant, which is checked and then timed he
 has, but more than the L2 cache holds.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

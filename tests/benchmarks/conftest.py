@@ -1,7 +1,5 @@
 """Sizes of the benchmarks, which depend on whether they are timed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sources whose types or messages a careless query would change: (source, arguments of the compile) by title."""
 
-from __future__ import annotations
-
 from typing import Any
 
 K = 'extern "C" __global__ void k(int* x) { *x = 1; }\n'

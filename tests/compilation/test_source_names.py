@@ -1,7 +1,5 @@
 """Names of sources: unusual ones work in logs, line information and reports; those that corrupt NVRTC are refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

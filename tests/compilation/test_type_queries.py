@@ -1,7 +1,5 @@
 """Types are asked for in the run that makes the images, which changes neither the images nor the messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -7,8 +7,6 @@ case and is reported. What fails is printed and left out; the others are written
 is the number of groups with a failure.
 """
 
-from __future__ import annotations
-
 import argparse
 import concurrent.futures
 import json

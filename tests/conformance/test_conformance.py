@@ -3,8 +3,6 @@
 Of CUB, cuda::atomic_ref, cooperative groups and cuRAND, unmodified, too.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -8,8 +8,6 @@ block's threads, a thread's registers, a block's static shared bytes, its dynami
 multiprocessor.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

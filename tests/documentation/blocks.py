@@ -15,8 +15,6 @@ A page of docs/coming-from also has a table, whose code in the middle column is 
 `in the kernel:` is compiled as a part of a kernel. Code that needs more than every driver has runs where it can.
 """
 
-from __future__ import annotations
-
 import doctest
 import importlib.util
 import linecache

@@ -4,8 +4,6 @@ Run as a program, this is a server: it imports the toolkit once, and forks for e
 not touched before that.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Names that people bring from other packages are answered with what to write here."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -7,8 +7,6 @@ host a loop over the threads runs each phase, and another one does each step wit
 A kernel adds to what it writes, twice: so what a launch that is undone and runs again leaves behind is seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run random kernels in C++ of the host and on the driver in use, and compare every word that they leave."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import shutil

@@ -9,8 +9,6 @@ does wrong is a status of the driver's. Anything else, a crash, a hang or an err
 simulator's: there must be none, and the exit status says so.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import ctypes

@@ -9,8 +9,6 @@ differs, the folder gets the source, with all that the difference doesn't need l
 there is a difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import concurrent.futures
 import os

@@ -3,8 +3,6 @@
 The two texts of a step stand on either side of a form feed. In that of the host, `all` are the states of a block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .expressions import FLOATS, WIDE, Draw, Expressions, Place, Scope

@@ -3,8 +3,6 @@
 They are planted in the kernels' PTX, which the NumPy engine runs, and in the native engine's machine code.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

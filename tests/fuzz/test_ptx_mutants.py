@@ -1,7 +1,5 @@
 """Damaged PTX is refused with its line or does what kernels may do: it ends neither the process nor the context."""
 
-from __future__ import annotations
-
 import collections
 
 from tests.fuzz import ptx_mutants

@@ -3,8 +3,6 @@
 `python -m tests.fuzz.random_kernels` runs as many as are wanted; here a few of them run as a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

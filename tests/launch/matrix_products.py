@@ -5,8 +5,6 @@
 records what a GPU of compute capability 9.0 makes of random matrices, for `test_tensor_cores`.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import sys

@@ -1,7 +1,5 @@
 """The checked launch: what it packs, and what it refuses before the driver sees it."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import inspect

@@ -1,7 +1,5 @@
 """Inline mma.sync multiplies as an H200 does, and ldmatrix, stmatrix and movmatrix move what the PTX manual names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

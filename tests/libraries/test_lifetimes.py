@@ -1,7 +1,5 @@
 """What calls leave behind: no memory, no handles, and graphs that keep what they use."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

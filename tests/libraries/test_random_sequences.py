@@ -7,8 +7,6 @@ a checksum of all of it, or the status of a call that cuRAND refuses:
     python tests/libraries/test_random_sequences.py
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path

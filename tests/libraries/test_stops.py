@@ -1,7 +1,5 @@
 """The stops of the libraries, on every driver that has these."""
 
-from __future__ import annotations
-
 import functools
 import io
 import itertools

@@ -11,8 +11,6 @@ long, as mpmath and fractions do, a sixteenth of the arguments is used. `--write
 bounds hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

@@ -4,8 +4,6 @@ The guide states a bound as the number of floating-point numbers between the res
 for some functions as an absolute error, and for a few in a range of arguments only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

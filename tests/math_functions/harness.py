@@ -1,7 +1,5 @@
 """Run functions of CUDA's on a device and compare their results with references."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ mpmath takes milliseconds for a value. So the tests use recorded ones: `data/pre
 function's values, written by `python -m tests.math_functions --record`, which needs mpmath.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import cache

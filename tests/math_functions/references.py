@@ -5,8 +5,6 @@ has 64 bits on x86-64 and 113 on aarch64. Functions that NumPy lacks are SciPy's
 exact is computed from integers and fractions alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

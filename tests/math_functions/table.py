@@ -5,8 +5,6 @@ assigns to `result`, and an integer result to `whole`. `{f}` is the suffix of si
 those of the mathematical functions' appendix of the CUDA C++ Programming Guide for CUDA 13.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The references are values of higher precision, and integers and fractions where 
 project's. `python -m tests.math_functions` does the same with millions of arguments.
 """
 
-from __future__ import annotations
-
 import platform
 from functools import cache
 from typing import Any

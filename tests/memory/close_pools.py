@@ -6,8 +6,6 @@ Each process makes and closes its pools in one order, with copies in between, in
 pool was destroyed too early. It then checks a copy and ends. `--order NAME` runs one order in this process.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -6,8 +6,6 @@ The mistakes are those of `cases.py`. Each runs in a process of its own with a t
 that looks for its kind. Those that no tool looks for, and those that would hang, aren't run.
 """
 
-from __future__ import annotations
-
 import argparse
 import concurrent.futures
 import json

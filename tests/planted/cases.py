@@ -5,8 +5,6 @@ it does harm on, that line ends in `// READ name`. Device memory that nobody giv
 its lines are in this file and say `# LEAK name`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A program whose kernels have one mistake each, and the command that profiles it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -3,8 +3,6 @@
 A case prepares one program, small or at a size whose time means something, and returns how it runs and is checked.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

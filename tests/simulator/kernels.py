@@ -1,7 +1,5 @@
 """Kernels that the tests of modules, launches and graphs share, and short ways to launch them."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The software driver offers CUDA's functions as cuda.bindings does, and nothing else."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Host callbacks in streams, and streams and events inside asyncio: what `await` waits for and leaves behind."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

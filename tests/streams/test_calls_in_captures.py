@@ -1,7 +1,5 @@
 """The driver refuses the same calls during a capture as driver 580.159 does on an H200."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """Stops of the course, each run once per process for all that is asserted of its outcome."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib.util

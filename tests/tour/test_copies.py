@@ -1,7 +1,5 @@
 """Copies of arrays and of windows: when their calls return, and sources that change too early."""
 
-from __future__ import annotations
-
 import pytest
 
 from library_tour import timing

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from library_tour import plots, roofline

@@ -1,7 +1,5 @@
 """The diagrams of lessons: each belongs to a step, and known patterns have their sectors, banks, lanes and cells."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

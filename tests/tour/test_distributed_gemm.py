@@ -1,7 +1,5 @@
 """A product of matrices in blocks: layouts, the way between them, panels that travel, and what cuBLASMp is told."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import re

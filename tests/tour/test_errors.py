@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import cudart_py as cuda
 from library_tour.course import errors
 from library_tour.course.errors import Mistake, error_of, judged, told

@@ -1,7 +1,5 @@
 """A variant with a wrong result is not timed: the stop fails by its check, and never by an error of its own."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Device code and the stops that launch it belong together."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import shutil

@@ -1,7 +1,5 @@
 """Every lesson is complete, and its exercise can be solved and is not solved at the start."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of a run: what they say, and how a browser shows them in narrow and wide windows, light and dark."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path

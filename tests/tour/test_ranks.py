@@ -1,7 +1,5 @@
 """Stops run by the ranks of an MPI program, and how it ends when one of them fails."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import cudart_py as cuda
 from library_tour import runner, stops, timing
 from library_tour.stop import Result

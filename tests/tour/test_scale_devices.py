@@ -1,7 +1,5 @@
 """The benchmark of the stops for several devices: its runs, its tables, and the model beside them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

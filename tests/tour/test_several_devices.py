@@ -1,7 +1,5 @@
 """Stops that share work out among devices, in one process and in the ranks of MPI."""
 
-from __future__ import annotations
-
 import re
 import sys
 import weakref

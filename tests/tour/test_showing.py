@@ -1,7 +1,5 @@
 """The commands `show` and `exercise`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from library_tour import lesson, steps
 from library_tour.lesson import Exercise, Lesson, Step
 

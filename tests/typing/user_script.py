@@ -3,8 +3,6 @@
 mypy complains of an ignore that hides nothing, so each wrong line below has to stay an error.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -2,8 +2,6 @@
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
-from __future__ import annotations
-
 import numpy as np
 
 import cudart_py as cuda

@@ -9,8 +9,6 @@ below its line `## Measured`. The exit status is 1 where a bar is missed, and 2 
 judged.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Libraries that are compiled for a comparison, such as loops in C over calls of the driver."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

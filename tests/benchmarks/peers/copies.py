@@ -5,8 +5,6 @@ Copies of pinned memory are compared with CuPy's of the same size, those of page
 machine only adds to a time. The copied elements are checked.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import itertools

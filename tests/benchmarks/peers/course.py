@@ -4,8 +4,6 @@ Runs on a GPU with nvcc; CuPy and PyTorch are measured where they are installed.
 run as in the tour, with their checks, and the others do the same work on as many elements, timed in the same way.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import importlib

@@ -1,7 +1,5 @@
 """What halo, all_reduce and distributed_gemm should take on many GPUs, by the formulas of docs/many-devices.md."""
 
-from __future__ import annotations
-
 import math
 
 from library_tour.block_cyclic import near_square

@@ -1,7 +1,5 @@
 """The tables of `devices`: how the stops for several devices scale, beside the model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

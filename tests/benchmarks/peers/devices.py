@@ -5,8 +5,6 @@ the machine are left out; where simulated devices serve there are as many as ask
 not timed. `all_reduce_perf` of NCCL's tests runs too where it is on the PATH.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import itertools

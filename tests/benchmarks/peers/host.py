@@ -6,8 +6,6 @@ the time, because a full queue would make the host wait for the device. All kind
 change of the machine's clock meets all alike. A peer that is not installed is left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import compileall
 import ctypes

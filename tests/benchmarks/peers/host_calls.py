@@ -4,8 +4,6 @@
 only the call itself is timed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The calls of C loops, cuda.core and CuPy that correspond to wrappers in `host_calls`."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Objects that the calls in `host_calls` use, and the structures that the driver takes."""
 
-from __future__ import annotations
-
 import ctypes
 import struct
 from collections.abc import Callable

@@ -5,8 +5,6 @@ shown and not judged. Where the same speed is asked for, the bar leaves room for
 by tests/libraries.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import statistics

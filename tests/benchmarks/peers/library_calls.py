@@ -1,7 +1,5 @@
 """Every function of `cudart_py.libraries` on operands of its own, and what CuPy or PyTorch offer for the same work."""
 
-from __future__ import annotations
-
 import importlib
 import operator
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ installed; the ceilings with what an H200 is known to reach; and the host's cost
 kernels run longer. Needs a GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import glob

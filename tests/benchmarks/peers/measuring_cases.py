@@ -5,8 +5,6 @@
 Prints what it found as one line of JSON.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -5,8 +5,6 @@ runs, from the first launch to the end of the last one. The table of first runs 
 run compiles the kernels, unless their machine code is in the cache. Nothing is checked, and nothing counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

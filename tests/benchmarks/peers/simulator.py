@@ -8,8 +8,6 @@ out. The three take turns. The times are the least of many runs, with nothing ch
 alone, in all three. All results are compared with the simulator's.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

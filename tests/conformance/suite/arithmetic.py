@@ -1,7 +1,5 @@
 """Cases of arithmetic: floating point, integers, carries, bits, conversions, comparisons, approximations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 And of the header-only device libraries: CUB, cuda::atomic_ref, cooperative groups, cuRAND.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import values

@@ -5,8 +5,6 @@ leaves most payloads open. For an approximate instruction the PTX manual bounds 
 value, so two implementations within its bound are within twice the bound of each other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 The results of a group of cases are recorded in one compressed file, with what they were recorded on.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """Kernels that print, fail an assertion or trap: each in a process of its own, whose output is captured."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """The one table of cases."""
 
-from __future__ import annotations
-
 from . import arithmetic, behaviour, textures
 from .frame import Case
 

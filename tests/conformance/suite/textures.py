@@ -6,8 +6,6 @@ integers of 8 and 16 bits, at coordinates that fit no weight exactly. The inputs
 geometry or its integers, and coordinates by the image and the address mode, and by `x`, `y`, `z` and `layer`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Everything comes from the raw bits of NumPy's PCG64, whose stream is fixed for g
 IEEE 754 decides, so that the inputs are the same on every machine and with every version of NumPy.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ and the call it made then is named. What else is wrong is in the words of `cases
 is.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import json

@@ -1,7 +1,5 @@
 """The bad values of the fuzz, each by a label; every one of them is tried for every argument."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

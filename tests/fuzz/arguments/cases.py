@@ -6,8 +6,6 @@ it does, arrays keep what they held, nothing is leaked, and the next kernel runs
 reaches anything that follows it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import random

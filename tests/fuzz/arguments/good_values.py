@@ -1,7 +1,5 @@
 """The good values of the fuzz, one for each parameter of every public call, and the objects of the methods."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What may become of a call with a bad argument: which values it takes, what it raises, and how that names it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

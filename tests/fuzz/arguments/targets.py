@@ -1,7 +1,5 @@
 """Everything public that can be called: functions, classes, their methods, properties and setters."""
 
-from __future__ import annotations
-
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping

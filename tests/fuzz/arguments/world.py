@@ -1,7 +1,5 @@
 """The world of one fuzzed process: good arrays, streams, graphs and modules, and whether they kept what they held."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ Neither needs a GPU. `tests/launch/test_other_compilers.py` runs the recorded te
 all drivers for CUDA 13 take.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -8,8 +8,6 @@ status is 1 if a program fails, is warned of wrongly, or isn't warned of a mista
 program with each engine of the simulator and each setting of its checks, on the same random numbers.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

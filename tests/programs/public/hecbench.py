@@ -1,7 +1,5 @@
 """Programs of HeCBench."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import cudart_py as cuda

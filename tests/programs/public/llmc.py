@@ -1,7 +1,5 @@
 """Programs of llm.c's dev/cuda."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import special
 

@@ -1,7 +1,5 @@
 """Programs of Rodinia."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import ndimage, sparse
 

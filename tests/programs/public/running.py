@@ -1,7 +1,5 @@
 """Run programs, each in a process of its own, and judge what comes out."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Programs of cuda-samples that compute: transforms, filters, products, random numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs of cuda-samples in which threads work together: sums, scans, histograms, groups and clocks."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """What HeCBench's intrinsics-simd computes, by the CUDA Math API's words, on arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

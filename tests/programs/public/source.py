@@ -6,8 +6,6 @@ includes of headers that NVRTC isn't given. Of the declarations those stay that 
 host's, and so is a declaration whose head names one of `omit`. What stays is unchanged and keeps its file and line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A launch's memory doesn't grow with its blocks: what has run goes at once, by counting references."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import tracemalloc

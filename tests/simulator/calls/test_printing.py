@@ -1,7 +1,5 @@
 """What kernels print, and what is said at the end of a program that never waited for its kernels."""
 
-from __future__ import annotations
-
 import ctypes
 import io
 import re

@@ -1,7 +1,5 @@
 """Reports of the checks: those that come while a program runs, and those of one launch by the PTX machine alone."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

@@ -5,8 +5,6 @@ answer that Python gives to machine code. Memory, what is printed and what is fo
 once.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Reports have the line's text, the line that compiled it, and the user's line of what headers do.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import re
 import sys

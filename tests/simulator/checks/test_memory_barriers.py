@@ -4,8 +4,6 @@ Mistakes with the bulk copies that arrive there are found, too. Atomics of block
 their own block alone.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from typing import Any

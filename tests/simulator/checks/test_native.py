@@ -1,7 +1,5 @@
 """Checks find the same while machine code runs the launches, and what has no mistake runs in machine code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

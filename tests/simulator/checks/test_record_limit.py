@@ -1,7 +1,5 @@
 """Records that would take too much memory are coarser, and a lack of memory ends the checks, never the program."""
 
-from __future__ import annotations
-
 import gc
 import io
 from typing import Any

@@ -3,8 +3,6 @@
 The hazards are computed here, only from which operations write and from the waits between the streams.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

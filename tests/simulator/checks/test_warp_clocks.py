@@ -1,7 +1,5 @@
 """The clocks that a barrier in memory passes on are those of its complete phases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

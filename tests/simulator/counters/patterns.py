@@ -1,7 +1,5 @@
 """The patterns of patterns.cu: their names, shapes and arguments, and how to launch them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

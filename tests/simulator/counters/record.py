@@ -6,8 +6,6 @@ Runs itself under `ncu`, which is looked for in PATH and in /usr/local/cuda. Cou
 with the driver's NVreg_RestrictProfilingToAdminUsers=0.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

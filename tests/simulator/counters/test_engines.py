@@ -3,8 +3,6 @@
 `test_profiles.py` compares the counts of both engines with a GPU's.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

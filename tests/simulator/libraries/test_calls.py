@@ -1,7 +1,5 @@
 """The libraries in software: their names, when their calls run, what the checks see of them, and what goes wrong."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """cuRAND in software: when its numbers are written, and what goes wrong."""
 
-from __future__ import annotations
-
 import ctypes
 import inspect
 from collections.abc import Iterator

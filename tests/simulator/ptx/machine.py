@@ -1,7 +1,5 @@
 """A small memory and a runner, so that kernels can be executed by the PTX machine alone."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import mmap

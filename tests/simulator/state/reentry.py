@@ -1,7 +1,5 @@
 """Kernels that the tests of calls in the middle of other calls launch, and what a driver holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

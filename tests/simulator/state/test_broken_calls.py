@@ -1,7 +1,5 @@
 """Calls that an exception ends, such as one for too deep a recursion, leave the tables as before or as after."""
 
-from __future__ import annotations
-
 import inspect
 import signal
 import sys

@@ -3,8 +3,6 @@
 What a handler raises is the caller's, and the work is never done.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import gc
 import os

@@ -1,7 +1,5 @@
 """The lazy queue: what runs when, in which order, and what it shows."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from typing import Any
 

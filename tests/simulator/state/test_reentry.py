@@ -3,8 +3,6 @@
 What goes wrong in work reaches the program by a later call, also where a finalizer's call has waited for it.
 """
 
-from __future__ import annotations
-
 import gc
 import io
 import re

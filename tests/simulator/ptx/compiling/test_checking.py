@@ -1,7 +1,5 @@
 """A module's instructions are checked when it is loaded: what is no PTX, and all that the simulator doesn't run."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

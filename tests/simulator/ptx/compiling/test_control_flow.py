@@ -1,7 +1,5 @@
 """Branches go where their tables say, each lane to its own place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

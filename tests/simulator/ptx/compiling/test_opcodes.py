@@ -1,7 +1,5 @@
 """Every form in the table of opcodes runs, with operands that differ between threads and with ones that don't."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A register may be wider than what is loaded into it, stored from it or converted into it: its bits are kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

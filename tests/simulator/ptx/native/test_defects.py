@@ -4,8 +4,6 @@ One is in AVX-512. A choice of bits, `(x & c) | (y & ~c)`, in a selection by a m
 whose immediate operand is its table of results. The other one is in truncated upper bits of products.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import platform

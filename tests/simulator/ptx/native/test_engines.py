@@ -1,7 +1,5 @@
 """What the native engine does its own way: threads, signals, waits, limits; and what it leaves to NumPy's."""
 
-from __future__ import annotations
-
 import functools
 import re
 import signal

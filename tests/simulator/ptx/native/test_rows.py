@@ -1,7 +1,5 @@
 """The native engine has all spellings of opcodes on registers but those listed, and gives the NumPy engine's bits."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Machine code is kept between processes, and is made by itself for what comes again or is large."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Exact references and hard operands for the tests of PTX operations: Python's integers and fractions, lane by lane."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable

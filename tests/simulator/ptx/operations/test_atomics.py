@@ -3,8 +3,6 @@
 A GPU's lanes have no order of their own: `tests/conformance` compares what does not depend on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

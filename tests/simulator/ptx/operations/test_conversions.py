@@ -3,8 +3,6 @@
 Those to integers, and between numbers of other sizes, are compared with a GPU's in `tests/conformance`.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

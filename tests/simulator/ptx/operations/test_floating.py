@@ -4,8 +4,6 @@ Those have every rounding of every operation (`tests/conformance`, `tests/math_f
 and operands that differ between lanes.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

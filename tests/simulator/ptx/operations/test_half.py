@@ -1,7 +1,5 @@
 """Ties and products near the least numbers of half precision, which the results in `tests/conformance` rarely are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

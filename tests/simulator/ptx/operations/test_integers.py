@@ -1,7 +1,5 @@
 """Opcodes of integers, of bits and of signs give what the manual says, written over Python's unbounded integers."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 The products of a GPU, in all shapes and types, are those of `tests/launch/test_tensor_cores.py`.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The places of matrices that descriptors of ``wgmma`` name, unit by unit, beside the layouts of CuTe's headers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Barriers in shared memory complete a phase when all arrivals and bytes are there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The sums of a GPU, of bytes too, are those of `tests/launch/test_tensor_cores.py`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

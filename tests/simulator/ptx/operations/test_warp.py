@@ -3,8 +3,6 @@
 The GPU's results in `tests/conformance` are those of one group or two.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cudart_py.simulator.ptx.operations import warp

@@ -1,7 +1,5 @@
 """Threads that wait for each other at barriers in memory are a deadlock, whose report says what the barriers lack."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudart_py.simulator.ptx.faults import Fault

@@ -1,7 +1,5 @@
 """What a kernel does wrong ends the launch with the hardware's status and says where, alike in both engines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 Compilers copy such an instruction into both sides of a branch, which the PTX manual allows from sm_70 on.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

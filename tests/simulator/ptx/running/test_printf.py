@@ -1,7 +1,5 @@
 """printf's conversions give what the C library's give."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import math

@@ -3,8 +3,6 @@
 What kernels get, and where the window ends, is in tests/launch, for every driver.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

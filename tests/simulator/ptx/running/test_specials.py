@@ -1,7 +1,5 @@
 """Special registers: what an H200 gave for each, and clocks that go on while kernels wait for them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """PTX as people write it by hand: forms that NVIDIA's compiler doesn't make give what the PTX manual says."""
 
-from __future__ import annotations
-
 import contextlib
 import operator
 
