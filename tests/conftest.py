@@ -28,7 +28,7 @@ from cudart_py.compilation import compiler, programs
 from cudart_py.driver import backend, calls, enums, sanitizer
 from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
-from tests import durations, processors
+from tests import durations, processors, workers
 from tests.browser import Browser
 
 settings.register_profile(
@@ -60,8 +60,10 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch how long tests take."""
+    """Watch how long tests take, and share them out among the workers of pytest-xdist."""
     config.pluginmanager.register(durations)
+    if config.pluginmanager.hasplugin("xdist"):
+        config.pluginmanager.register(workers)
     let_children_be_interrupted()
 
 
