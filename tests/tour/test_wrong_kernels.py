@@ -63,7 +63,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+# They take longest, since their changed device code is compiled anew.
+LONG = {"crank_nicolson", "matmul", "nested_monte_carlo", "synchronization"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in MISTAKES]
+)
 def test_a_wrong_kernel_is_noticed(changed_kernels, nothing_apart, shorter, name):
     size, changes, expected = MISTAKES[name]
     changed_kernels(name, changes)
