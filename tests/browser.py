@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell")
-# What is asked of the page, which stands in a frame of the window's width.
+# What is asked of each page, which stands in a frame of its own.
 QUESTIONS = """
-addEventListener("load", () => {
-    const frame = document.getElementById("frame"), page = frame.contentDocument, root = page.documentElement;
+function answers(frame) {
+    const page = frame.contentDocument, root = page.documentElement;
     const boxes = [...page.querySelectorAll("svg text")].map(text => [text, text.getBoundingClientRect()]);
     const outside = boxes.filter(([text, box]) => {
         const around = text.closest("svg").getBoundingClientRect();
@@ -23,7 +24,7 @@ addEventListener("load", () => {
             || box.top < around.top - 1 || box.bottom > around.bottom + 1;
     });
     const style = frame.contentWindow.getComputedStyle(page.body);
-    document.getElementById("found").textContent = JSON.stringify({
+    return {
         width: root.clientWidth,
         scrolled: root.scrollWidth,
         height: root.scrollHeight,
@@ -37,7 +38,11 @@ addEventListener("load", () => {
         title: page.title,
         ground: style.backgroundColor,
         text: style.color,
-    });
+    };
+}
+addEventListener("load", () => {
+    const found = [...document.querySelectorAll("iframe")].map(answers);
+    document.getElementById("found").textContent = JSON.stringify(found);
 });
 """
 
@@ -59,20 +64,23 @@ class Browser:
         command = [*self._command, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
-    def look(self, html: str, width: int, *, dark: bool = False) -> Any:
-        """Show a page in a frame of a width; return the answers to the questions."""
-        return self._ask(f'srcdoc="{escape(html)}"', width, dark=dark)
+    def look(self, pages: Sequence[tuple[str, int]], *, dark: bool = False) -> list[Any]:
+        """Show each page in a frame of its width; return the answers to the questions, page by page."""
+        return self._ask([(f'srcdoc="{escape(html)}"', width) for html, width in pages], dark=dark)
 
-    def visit(self, page: Path, width: int, *, dark: bool = False) -> Any:
-        """Show a file, with the files beside it, in a frame of a width; return the answers to the questions."""
-        return self._ask(f'src="{page.as_uri()}"', width, "--allow-file-access-from-files", dark=dark)
+    def visit(self, pages: Sequence[tuple[Path, int]], *, dark: bool = False) -> list[Any]:
+        """Show each file, with the files beside it, in a frame of its width; return the answers, page by page."""
+        sources = [(f'src="{page.as_uri()}"', width) for page, width in pages]
+        return self._ask(sources, "--allow-file-access-from-files", dark=dark)
 
-    def _ask(self, source: str, width: int, *options: str, dark: bool) -> Any:
-        frame = f'<iframe id="frame" style="width: {width}px; height: 900px; border: 0" {source}></iframe>'
+    def _ask(self, sources: Sequence[tuple[str, int]], *options: str, dark: bool) -> list[Any]:
+        style = "height: 900px; border: 0"
+        frames = "".join(f'<iframe style="width: {width}px; {style}" {source}></iframe>' for source, width in sources)
         answers = f'<pre id="found"></pre><script>{QUESTIONS}</script>'
-        self._window.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frame}{answers}')
+        self._window.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frames}{answers}')
         shown = self.run(*options, scheme(dark), "--window-size=1600,1000", "--dump-dom", self._window.as_uri())
-        return json.loads(unescape(re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)[1]))
+        found: list[Any] = json.loads(unescape(re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)[1]))
+        return found
 
     def ink(self, html: str, width: int, height: int, *, dark: bool) -> Any:
         """Return where a picture of a page differs from its ground, as an array of rows."""

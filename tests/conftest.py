@@ -30,6 +30,7 @@ from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
 from tests import durations, processors, workers
 from tests.browser import Browser
+from tests.forks import Forks
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -248,6 +249,14 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120, env=env)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Return a server that runs functions in processes of their own, without their imports."""
+    server = Forks(tmp_path_factory.mktemp("forks"))
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

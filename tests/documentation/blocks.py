@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
+from tests.forks import own_environment
 from tests.tables import quoted, rows
 
-ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"^(?P<indent> *)(?:<!-- (?P<mark>[^\n]+) -->\n+)?"
     r"^(?P=indent)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
@@ -50,12 +50,6 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def page_environment() -> dict[str, str]:
     """Return the environment of a process that runs a page: on the simulator, whose outputs the pages show."""
     return {**own_environment(), "CUDART_PY_DRIVER": "simulator"}
-
-
-def own_environment() -> dict[str, str]:
-    """Return the environment of a process that runs a page on this machine's own driver."""
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path}
 
 
 @dataclass(frozen=True)
@@ -216,3 +210,9 @@ def run_table(page: Path) -> None:
             error.add_note(f"in the row | {' | '.join(row)} |")
             raise
     cuda.current_device().synchronize()
+
+
+def main() -> None:
+    """Run the page that the command names, by `run_page` or `run_table`."""
+    runner, page = sys.argv[1:]
+    {"blocks": run_page, "coming_from": run_table}[runner](Path(page))

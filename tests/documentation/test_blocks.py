@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cudart_py.hints import HINTS
-from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment, rows_of
-from tests.documentation.pages import Pages
+from tests.documentation.blocks import blocks_of, needs, page_environment, rows_of
+from tests.forks import own_environment
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -32,12 +32,15 @@ TABLES = sorted(path for path in (DOCS / "coming-from").glob("*.md") if path.nam
 apart = pytest.mark.unsanitized("each page is a process of its own")
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Return the server that runs pages."""
-    server = Pages(tmp_path_factory.mktemp("pages") / "written.txt")
-    yield server
-    server.close()
+@pytest.fixture
+def run(forks, tmp_path):
+    """Run a page in a process of its own, in an empty folder; return what went wrong."""
+
+    def run(runner, page, environment):
+        done = forks.run("tests.documentation.blocks:main", [runner, str(page)], environment, tmp_path)
+        return f"status {done.returncode}\n{done.stdout}{done.stderr}" if done.returncode else ""
+
+    return run
 
 
 def name_of(path):
@@ -46,8 +49,8 @@ def name_of(path):
 
 @apart
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_blocks_of_a_page_run(pages, page, tmp_path):
-    assert pages.run("blocks", page, tmp_path, page_environment()) == ""
+def test_the_blocks_of_a_page_run(run, page):
+    assert run("blocks", page, page_environment()) == ""
 
 
 SHARING = [page for page in PAGES if any("interop" in needs(block) for block in BLOCKS[page])]
@@ -56,15 +59,15 @@ SHARING = [page for page in PAGES if any("interop" in needs(block) for block in 
 @pytest.mark.needs("interop")
 @apart
 @pytest.mark.parametrize("page", SHARING, ids=name_of)
-def test_blocks_with_arrays_of_other_libraries_run_where_these_can_follow_our_addresses(pages, page, tmp_path):
-    assert pages.run("blocks", page, tmp_path, own_environment()) == ""
+def test_blocks_with_arrays_of_other_libraries_run_where_these_can_follow_our_addresses(run, page):
+    assert run("blocks", page, own_environment()) == ""
 
 
 @apart
 @pytest.mark.parametrize("page", TABLES, ids=name_of)
-def test_what_a_table_says_of_this_package_runs(pages, page, tmp_path):
+def test_what_a_table_says_of_this_package_runs(run, page):
     # On the machine's own driver, since the rows show no outputs, and some need a GPU.
-    assert pages.run("coming_from", page, tmp_path, own_environment()) == ""
+    assert run("coming_from", page, own_environment()) == ""
 
 
 @pytest.mark.parametrize("page", TABLES, ids=name_of)
@@ -118,9 +121,9 @@ def test_every_block_runs_somewhere_and_with_every_version_of_nvrtc():
         ("not run", "", "prints", "page.md:2: 'not run' is not a mark"),
     ],
 )
-def test_what_is_wrong_in_a_page_is_named(pages, tmp_path, mark, code, output, wrong):
+def test_what_is_wrong_in_a_page_is_named(run, tmp_path, mark, code, output, wrong):
     page = f"<!-- {mark} -->\n```python\n{code}\n```\n\n<!-- {output} -->\n```text\n4\n```\n"
     (tmp_path / "page.md").write_text(page)
-    found = pages.run("blocks", tmp_path / "page.md", tmp_path, page_environment())
+    found = run("blocks", tmp_path / "page.md", page_environment())
     assert wrong in found
     assert bool(wrong) == bool(found)

@@ -121,19 +121,19 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize("width", [1400, 400], ids=["wide", "narrow"])
-@pytest.mark.parametrize("name", SHOWN)
-def test_a_page_fits_the_window_and_fetches_nothing_from_elsewhere(chromium, site, name, width):
-    answers = chromium.visit(site / f"{name}.html", width)
-    check_width(answers, width)
-    assert answers["title"].endswith("cudart-py")
-    assert all(source.startswith("file:") for source in answers["sources"]), answers["sources"]
+def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(chromium, site):
+    pages = [(site / f"{name}.html", width) for name in SHOWN for width in (1400, 400)]
+    for (page, width), answers in zip(pages, chromium.visit(pages), strict=True):
+        check_width(answers, width)
+        assert answers["title"].endswith("cudart-py"), page
+        assert all(source.startswith("file:") for source in answers["sources"]), answers["sources"]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_text_stands_out_from_its_ground(tmp_path, site, dark):
     # A browser of its own, since the pages keep the colors that were shown last.
-    check_colors(Browser(tmp_path).visit(site / "index.html", 1000, dark=dark), dark=dark)
+    [answers] = Browser(tmp_path).visit([(site / "index.html", 1000)], dark=dark)
+    check_colors(answers, dark=dark)
 
 
 def test_the_search_finds_pages_from_the_folder(chromium, site):

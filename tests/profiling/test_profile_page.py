@@ -16,6 +16,7 @@ from tests.browser import check_colors, check_ink, check_width
 from tests.profiling.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("profile")
+WIDTHS = (320, 760, 1400)
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +108,6 @@ def test_a_notebook_has_the_diagrams_of_the_lines_with_advice(drawn, launches):
     assert "<svg" not in LaunchProfile._repr_html_(launches[0])
 
 
-@pytest.mark.parametrize("width", [320, 760, 1400])
-def test_open_diagrams_do_not_scroll_the_page_sideways(drawn, chromium, width):
-    page = profile_page(drawn.launches, "drawn").replace('class="drawn"', 'class="drawn" open')
-    assert page.count(" open>") > 3
-    assert chromium.look(page, width)["scrolled"] <= width
-
-
 def test_a_source_without_its_text_has_the_figures_by_line():
     line = cuda.profiling.LineProfile(
         "gone.cu", 7, {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}
@@ -123,17 +117,19 @@ def test_a_source_without_its_text_has_the_figures_by_line():
     assert '<span class="number">7</span>' in page
 
 
-@pytest.mark.parametrize("width", [320, 760, 1400])
-def test_the_page_does_not_scroll_sideways_also_with_all_metrics_by_their_long_names(html, launches, chromium, width):
-    check_width(chromium.look(html, width), width)
+def test_the_page_does_not_scroll_sideways_also_with_open_diagrams_or_all_metrics(html, drawn, launches, chromium):
+    opened = profile_page(drawn.launches, "drawn").replace('class="drawn"', 'class="drawn" open')
+    assert opened.count(" open>") > 3
     columns = choose(["*__*"], launches[0].metrics)
     assert len(columns) > 40
-    assert chromium.look(profile_page(launches, "all", columns), width)["scrolled"] <= width
+    pages = [(page, width) for page in (html, opened, profile_page(launches, "all", columns)) for width in WIDTHS]
+    for (_, width), seen in zip(pages, chromium.look(pages), strict=True):
+        check_width(seen, width)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_is_seen_in_light_and_dark_and_fetches_nothing(html, chromium, dark):
-    seen = chromium.look(html, 1000, dark=dark)
+    [seen] = chromium.look([(html, 1000)], dark=dark)
     check_colors(seen, dark=dark)
     assert seen["fetched"] == 0
     check_ink(chromium.ink(html, 500, 1000, dark=dark), 4)

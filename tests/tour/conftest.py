@@ -22,6 +22,7 @@ from library_tour.course import (
 )
 from library_tour.course import map as map_
 from library_tour.stop import Result, Row, Size
+from tests.forks import Forks
 from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
@@ -72,6 +73,20 @@ def rows(result: Result) -> dict[str, Row]:
 def loaded_once() -> Iterator[None]:
     """Let all runs of a stop share the modules that it loads."""
     with outcomes.loaded_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shown_wrong_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let programs that are wrong on purpose begin with everything imported."""
+
+    def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == [sys.executable, "-m"], command
+        forks: Forks = request.getfixturevalue("forks")
+        return forks.run(f"{command[2]}:main", command[3:], env)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
         yield
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from library_tour import answers, excerpts, lesson, stops
 from library_tour.lesson import Lesson
+from tests.forks import own_environment
 
 NAMES = stops.names()
 # The stops that matter most have three exercises.
@@ -71,41 +72,20 @@ def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
         assert {step.compared_with for step in of.steps} <= {"", *steps}, name
 
 
-# Tries, as `answers.check_answers` does, the solution and the start of each exercise that it is told, in a process that
-# is forked from one with everything imported.
-TRY = """
-import contextlib, importlib, os, pkgutil, sys
-import cudart_py.simulator
-from library_tour import answers, lesson
-for module in pkgutil.walk_packages(cudart_py.simulator.__path__, "cudart_py.simulator."):
-    with contextlib.suppress(ImportError):  # llvmlite is an extra
-        importlib.import_module(module.name)
-for name in sys.argv[1:]:
-    if child := os.fork():
-        os.waitpid(child, 0)
-        os.write(1, b"end\\n")
-    else:
-        sys.argv[1:] = [name, str(lesson.solution(name)), str(lesson.start(name))]
-        answers.main()
-"""
 SLOW = "rand"  # compiles cuRAND's headers twice
-PARTS = [EXERCISES[first::16] for first in range(16)]
 
 
 @pytest.mark.parametrize(
-    "names",
-    [[name for name in part if name != SLOW] for part in PARTS] + [pytest.param([SLOW], marks=pytest.mark.exhaustive)],
-    ids=lambda names: names[0],
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name == SLOW else name for name in EXERCISES]
 )
-def test_solutions_are_right_and_starts_are_not(python, names):
-    program = f"import sys; sys.argv[1:] = {names}\n{TRY}"
-    environment = {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
-    done = python(program, CUDART_PY_SIMULATOR_DEVICES=str(answers.DEVICES), **environment)
-    found = [[json.loads(line) for line in tried.splitlines()] for tried in done.stdout.split("end\n")[:-1]]
-    for name, tried in zip(names, found, strict=True):
-        solution, start = tried
-        assert solution, name
-        assert [check for check in solution if not check["holds"]] == [], name
-        assert [check for check in start if not check["holds"]] != [], name
-        # The start is code that runs: what is wrong with it is found by a check, or by the driver.
-        assert "the answer does not compile" not in [check["fact"] for check in start], name
+def test_solutions_are_right_and_starts_are_not(forks, name):
+    arguments = [name, str(lesson.solution(name)), str(lesson.start(name))]
+    environment = {**own_environment(), "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
+    environment["CUDART_PY_SIMULATOR_DEVICES"] = str(answers.DEVICES)
+    done = forks.run("library_tour.answers:main", arguments, environment)
+    solution, start = map(json.loads, done.stdout.splitlines())
+    assert solution
+    assert [check for check in solution if not check["holds"]] == []
+    assert [check for check in start if not check["holds"]] != []
+    # The start is code that runs: what is wrong with it is found by a check, or by the driver.
+    assert "the answer does not compile" not in [check["fact"] for check in start]

@@ -1,11 +1,19 @@
 import os
+import subprocess
 import time
 
 import numpy as np
+import pytest
 
 import cudart_py as cuda
 from library_tour import wrong
 from library_tour.wrong import all_shown_wrong, shown_wrong
+
+
+@pytest.fixture(autouse=True)
+def anew(monkeypatch):
+    """Start each program's process as the tour does."""
+    monkeypatch.setattr(wrong, "subprocess", subprocess)
 
 
 def nothing_wrong() -> str:
