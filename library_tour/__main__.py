@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 USAGE = 2
 # The modules that the extra `tour` installs.
-TOUR_MODULES = ("markdown_it", "pygments", "rich")
+TOUR_MODULES = ("jinja2", "markdown_it", "pygments", "rich")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,9 @@
     uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html
     uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep what is given to MkDocs in DIR
 
-A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched from the network.
+The course's pages show what its stops find on the simulator, so each of them runs once, which takes a few minutes. The
+notebooks run too. A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched
+from the network.
 """
 
 import argparse
@@ -19,23 +21,26 @@ from typing import Any
 
 from site_links import link_names
 
+from cudart_py.profiling.report.source_table import STYLE
 from library_tour.pages import site as course
-from library_tour.path import CHAPTERS
+from library_tour.pages.notebooks import notebook_page
+from library_tour.pages.simulated import StopRun, run_all
+from library_tour.path import CHAPTERS, names
 
 ROOT = Path(__file__).parents[1]
-STOPS = "course/stops/"  # as in the nav
+NOTEBOOK_SECONDS = 300
 
 
-def assemble(folder: Path) -> Path:
+def assemble(folder: Path, runs: Sequence[StopRun]) -> Path:
     """Write the pages and the configuration of the site into an empty folder; return the configuration's path."""
     import yaml  # of the dependency group docs, like MkDocs
 
     pages = folder / "pages"
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
     shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
-    course.write(pages / STOPS)
-    first = pages / "course" / "index.md"
-    first.write_text(course.index(first.read_text(encoding="utf-8")), encoding="utf-8")
+    shutil.copyfile(STYLE, pages / STYLE.name)
+    course.write(pages / "course", runs)
+    write_notebooks(pages)
     config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
     config |= {"docs_dir": pages.name, "nav": [expanded(entry, pages) for entry in config["nav"]]}
     options = find(config["plugins"], "mkdocstrings")["handlers"]["python"]["options"]
@@ -43,6 +48,30 @@ def assemble(folder: Path) -> Path:
     path = folder / "mkdocs.yml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return path
+
+
+def write_notebooks(pages: Path) -> None:
+    """Write a page beside each notebook, to which the links to the notebook then lead."""
+    notebooks = list(pages.rglob("*.ipynb"))
+    for page in pages.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for notebook in notebooks:
+            text = text.replace(f"{notebook.name})", f"{notebook.stem}.md)")
+        page.write_text(text, encoding="utf-8")
+    for notebook in notebooks:
+        text = notebook_page(executed(notebook), notebook.name)
+        notebook.with_suffix(".md").write_text(text, encoding="utf-8")
+
+
+def executed(notebook: Path) -> dict[str, Any]:
+    """Run a notebook, which is kept without results, and return it with these."""
+    import nbclient  # of the dependency group docs
+    import nbformat
+
+    content = nbformat.read(notebook, as_version=4)
+    resources = {"metadata": {"path": str(notebook.parent)}}
+    found: dict[str, Any] = nbclient.NotebookClient(content, timeout=NOTEBOOK_SECONDS, resources=resources).execute()
+    return found
 
 
 def expanded(entry: Any, pages: Path) -> Any:
@@ -55,9 +84,14 @@ def expanded(entry: Any, pages: Path) -> Any:
     if not inside.endswith("/"):
         return entry
     found = {path.stem: str(path.relative_to(pages)) for path in sorted((pages / inside).glob("*.md"))}
-    # The stops by chapters, all other pages by their names.
-    chapters = [{chapter.title: [found.pop(name) for name in chapter.names]} for chapter in CHAPTERS if inside == STOPS]
-    return {title: [*chapters, *sorted(found.values(), key=lambda page: (Path(page).name != "index.md", page))]}
+    first = [found.pop("index")] if "index" in found else []
+    # The pages of stops by chapters, all other pages by their names.
+    chapters = [
+        {chapter.title: [found.pop(name) for name in chapter.names if name in found]}
+        for chapter in CHAPTERS
+        if any(name in found for name in chapter.names)
+    ]
+    return {title: [*first, *chapters, *sorted(found.values())]}
 
 
 def find(plugins: list[Any], name: str) -> Any:
@@ -85,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=Path, help="an empty folder for the pages and the configuration of MkDocs")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
-        status = build(assemble(options.pages or Path(temporary)), options.site.absolute())
+        runs = list(run_all(names()))
+        status = build(assemble(options.pages or Path(temporary), runs), options.site.absolute())
     if not status:
         link_names(options.site)
     return status

@@ -23,7 +23,15 @@ function answers(frame) {
         return box.left < around.left - 1 || box.right > around.right + 1
             || box.top < around.top - 1 || box.bottom > around.bottom + 1;
     });
-    const style = frame.contentWindow.getComputedStyle(page.body);
+    const styleOf = element => frame.contentWindow.getComputedStyle(element);
+    const style = styleOf(page.body);
+    const groundOf = element => {
+        const ground = styleOf(element).backgroundColor;
+        return ground != "rgba(0, 0, 0, 0)" || !element.parentElement ? ground : groundOf(element.parentElement);
+    };
+    const figures = [...page.querySelectorAll(".rows :is(th, td, a), .source span, .note p, figcaption")];
+    const seen = figures.filter(element => element.textContent.trim() && element.getClientRects().length);
+    const colors = seen.map(element => styleOf(element).color + " on " + groundOf(element));
     return {
         width: root.clientWidth,
         scrolled: root.scrollWidth,
@@ -38,6 +46,7 @@ function answers(frame) {
         title: page.title,
         ground: style.backgroundColor,
         text: style.color,
+        colors: [...new Set(colors)],
     };
 }
 addEventListener("load", () => {
@@ -116,6 +125,26 @@ def check_colors(answers: Any, *, dark: bool) -> None:
     low, high = sorted(map(luminance, (answers["ground"], answers["text"])))
     assert (luminance(answers["ground"]) < 0.1) is dark, answers["ground"]
     assert (high + 0.05) / (low + 0.05) >= 7, f"{answers['text']} on {answers['ground']}"
+
+
+def check_figures(answers: Any) -> None:
+    """Fail where a page has no figures, or the text of its tables, of its annotated source or of a caption is faint.
+
+    The contrast is that which WCAG asks for text of this size.
+    """
+    assert answers["colors"]
+    for colors in answers["colors"]:
+        text, ground = colors.split(" on ")
+        low, high = sorted((luminance(ground), luminance(blended(text, ground))))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, colors
+
+
+def blended(color: str, ground: str) -> str:
+    """Return a color of `rgba(...)` as it is seen on a ground."""
+    *parts, opacity = [float(part) for part in [*re.findall(r"[\d.]+", color), "1"][:4]]
+    below = [float(part) for part in re.findall(r"[\d.]+", ground)[:3]]
+    mixed = [round(opacity * part + (1 - opacity) * under) for part, under in zip(parts, below, strict=True)]
+    return f"rgb({mixed[0]}, {mixed[1]}, {mixed[2]})"
 
 
 def check_ink(different: Any, parts: int) -> None:

@@ -54,7 +54,7 @@ def test_the_tour_tells_an_older_python_the_same_without_a_traceback(python):
     assert re.fullmatch(r"library-tour: .*3\.11.*3\.10\.13.*uv run.*\n", done.stderr)
 
 
-@pytest.mark.parametrize("package", ["markdown_it", "pygments", "rich"])
+@pytest.mark.parametrize("package", ["jinja2", "markdown_it", "pygments", "rich"])
 def test_the_tour_names_its_extra_where_it_is_missing(python, package):
     done = python(f"import sys; sys.modules[{package!r}] = None\n{RUN_THE_TOUR}", check=False)
     assert done.returncode == 2

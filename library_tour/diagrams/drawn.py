@@ -24,7 +24,8 @@ class StepDiagram:
     """A diagram that belongs to a step of a lesson, by the step's name.
 
     `says` is a sentence on what to see in it. `text` is the diagram for a terminal, `svg` is the drawing, and
-    `described` is what it shows, for those who cannot see it.
+    `described` is what it shows, for those who cannot see it. `kernel` names the kernel that it was drawn from, and
+    is "" for a timeline.
     """
 
     step: str
@@ -32,11 +33,12 @@ class StepDiagram:
     described: str
     text: str
     svg: str
+    kernel: str
 
     @classmethod
-    def of(cls, step: str, says: str, diagram: Diagram) -> StepDiagram:
-        """Return a diagram with the step that it belongs to."""
-        return cls(step, says, f"{diagram.title}. {diagram.caption}", str(diagram), diagram.svg())
+    def of(cls, step: str, says: str, kernel: str, diagram: Diagram) -> StepDiagram:
+        """Return a diagram with the step that it belongs to and the kernel that it was drawn from."""
+        return cls(step, says, f"{diagram.title}. {diagram.caption}", str(diagram), diagram.svg(), kernel)
 
 
 def diagrams_of(stop: str) -> Sequence[StepDiagram]:

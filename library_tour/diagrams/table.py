@@ -56,14 +56,14 @@ def coalescing() -> Iterator[StepDiagram]:
         ("8 elements, vector loads", f"copy_groups<{each}>", "Two lanes fill a sector, and every byte is used."),
     ):
         launch = record(module[kernel][2, 256].bind(_words(), _words(), 2048))
-        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
+        yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
     for step, kernel, says in (
         ("one thread per column", "sum_columns", "Lanes that walk down columns side by side share sectors."),
         ("one thread per row", "sum_rows", "Lanes that are a row apart share none."),
         ("one warp per row", "sum_rows_by_warps", "A warp that walks along a row shares sectors again."),
     ):
         launch = record(module[kernel][1, 64].bind(_words(), _words(), 64, 64, 64))
-        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="global"))
+        yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
 
 
 def stride_and_offset() -> Iterator[StepDiagram]:
@@ -77,7 +77,7 @@ def stride_and_offset() -> Iterator[StepDiagram]:
         ("offset", 8, "An offset of a whole sector costs nothing."),
     ):
         launch = record(module[f"copy_{kind}"][2, 64].bind(_floats(), _floats(), 128, amount))
-        yield StepDiagram.of(f"{kind} {amount}", says, access_diagram(launch, operation="load"))
+        yield StepDiagram.of(f"{kind} {amount}", says, launch.kernel, access_diagram(launch, operation="load"))
 
 
 def transpose() -> Iterator[StepDiagram]:
@@ -89,15 +89,19 @@ def transpose() -> Iterator[StepDiagram]:
         side = 64
         return record(module[kernel][(2, 2), block].bind(_floats(), _floats(), side, side))
 
+    launch = run("copy_plain")
     yield StepDiagram.of(
         "plain copy",
         "A row of the output is written by neighbouring lanes.",
-        access_diagram(run("copy_plain"), operation="store"),
+        launch.kernel,
+        access_diagram(launch, operation="store"),
     )
+    launch = run("transpose_naive")
     yield StepDiagram.of(
         "naive",
         "Each lane writes to another row, which is another sector.",
-        access_diagram(run("transpose_naive"), operation="store"),
+        launch.kernel,
+        access_diagram(launch, operation="store"),
     )
     for step, kernel, padding, says in (
         ("tile", tiles[0], 0, "The column that a warp reads lies in one bank."),
@@ -105,10 +109,11 @@ def transpose() -> Iterator[StepDiagram]:
     ):
         launch = run(kernel)
         title = f"The tile of {kernel} and the column that a warp loads"
-        yield StepDiagram.of(step, says, tile_diagram(launch, 32, 32 + padding, 32, title))
+        yield StepDiagram.of(step, says, launch.kernel, tile_diagram(launch, 32, 32 + padding, 32, title))
         yield StepDiagram.of(
             step,
             "The bank serves one word after another." if padding == 0 else "All banks serve a word at once.",
+            launch.kernel,
             access_diagram(launch, operation="load", space="shared"),
         )
 
@@ -124,7 +129,7 @@ def bank_conflicts() -> Iterator[StepDiagram]:
         ("number of ways", 0, "One word serves all lanes at once: a broadcast is not a conflict."),
     ):
         launch = record(kernel[1, 1024].bind(_words(), stride, 8))
-        yield StepDiagram.of(step, says, access_diagram(launch, operation="load", space="shared"))
+        yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="shared"))
 
 
 def divergence() -> Iterator[StepDiagram]:
@@ -137,9 +142,11 @@ def divergence() -> Iterator[StepDiagram]:
         ("conditions of an if", instances[2], "The two sides take turns, each with half of the lanes."),
     ):
         launch = record(module[kernel][1, 256].bind(_floats(), _floats(), 256, 32))
-        yield StepDiagram.of(step, says, divergence_diagram(launch))
+        yield StepDiagram.of(step, says, launch.kernel, divergence_diagram(launch))
     launch = record(module[instances[3]][1, 256].bind(_floats(), _floats(), 256))
-    yield StepDiagram.of("x % 2, selected", "The lanes select a factor and stay together.", divergence_diagram(launch))
+    yield StepDiagram.of(
+        "x % 2, selected", "The lanes select a factor and stay together.", launch.kernel, divergence_diagram(launch)
+    )
 
 
 def reduction() -> Iterator[StepDiagram]:
@@ -149,12 +156,14 @@ def reduction() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "one atomic per element",
         "All lanes want the same four bytes, so the additions to it follow one another.",
+        launch.kernel,
         access_diagram(launch, operation="atomic"),
     )
     launch = record(module["sum_block"][1, 256].bind(_floats(), _floats(1), 256))
     yield StepDiagram.of(
         "one atomic per block",
         "After five shuffles, lane 0 has the sum of the warp.",
+        launch.kernel,
         tree_diagram(shuffled(launch), "The tree of shuffles in one warp of sum_block", "shuffle"),
     )
 
@@ -166,6 +175,7 @@ def dot_product() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "tree in shared memory",
         "A barrier separates the steps. Half of the threads that added in one step wait in the next.",
+        launch.kernel,
         tree_diagram(
             shared(launch), "The tree of dot_tree in a block of 32 threads, with a barrier after each step", "step"
         ),
@@ -174,6 +184,7 @@ def dot_product() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "shuffles, atomic per warp",
         "The same tree without shared memory: a shuffle reads another lane's register.",
+        launch.kernel,
         tree_diagram(shuffled(launch), "The tree of shuffles of dot_warps", "shuffle"),
     )
 
@@ -187,7 +198,7 @@ def histogram() -> Iterator[StepDiagram]:
         ("shared memory", "histogram_shared<10>", "shared", "Lanes that add to one counter take turns, in one bank."),
     ):
         launch = record(module[kernel][1, 256].bind(values, _words(11), None, 256))
-        yield StepDiagram.of(step, says, access_diagram(launch, operation="atomic", space=space))
+        yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="atomic", space=space))
 
 
 def matmul() -> Iterator[StepDiagram]:
@@ -202,11 +213,12 @@ def matmul() -> Iterator[StepDiagram]:
             if diagram.caption.startswith("2 sectors, 8 of 64 bytes")
             else "The elements of b are neighbours, and both rows of the warp need the same ones."
         )
-        yield StepDiagram.of("one thread per element", says, diagram)
+        yield StepDiagram.of("one thread per element", says, launch.kernel, diagram)
     launch = record(module["matmul_tile<16>"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
     yield StepDiagram.of(
         "tiles of 16 x 16",
         "A warp loads two rows of a tile, whose bytes it uses all.",
+        launch.kernel,
         access_diagram(launch, operation="load", space="global"),
     )
 
@@ -218,18 +230,21 @@ def constant_memory() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "global memory",
         "All lanes load one coefficient, which is 4 of the 32 bytes that are moved.",
+        launch.kernel,
         access_diagram(launch, operation="load", occurrence=1),
     )
     launch = record(module["look_up_constant"][1, 256].bind(_words(), 32, 1))
     yield StepDiagram.of(
         "constant table, 32 words",
         "The lanes ask for 32 words. The constant cache serves one address at a time, so these are 32 requests.",
+        launch.kernel,
         access_diagram(launch, operation="load", space="const"),
     )
     launch = record(module["look_up_shared"][1, 256].bind(_words(), _words(), 32, 1))
     yield StepDiagram.of(
         "shared table, 32 words",
         "The same 32 words lie in 32 banks, which serve them at once.",
+        launch.kernel,
         access_diagram(launch, operation="load", space="shared"),
     )
 
@@ -242,7 +257,7 @@ def textures() -> Iterator[StepDiagram]:
         ("plain, 8 x 4 warps", "A patch of 8 x 4 pixels stays closer together, and touches fewer sectors."),
     ):
         launch = record(image.launch(texture.WAYS[step], texture.SHOWN_ANGLE), 10)
-        yield StepDiagram.of(step, says, access_diagram(launch, operation="load"))
+        yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load"))
 
 
 def heat() -> Iterator[StepDiagram]:
@@ -256,6 +271,7 @@ def heat() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "shared-memory tile",
         "The block loads its tile and a rim of one cell, which its neighbours compute.",
+        "heat_tiled",
         halo_diagram(loaded, stored, "What one block of heat_tiled reads and computes", "The block"),
     )
     yield from _timelines(
@@ -280,7 +296,9 @@ def debug_print() -> Iterator[StepDiagram]:
         [launch] = profile.launches
         assert launch.warp is not None
         title = f"__shfl_down_sync by 2 lanes, with a width of {width}"
-        yield StepDiagram.of(f"shuffle, width {width}", says, shuffle_diagram(launch.warp.shuffles[0], width, title))
+        yield StepDiagram.of(
+            f"shuffle, width {width}", says, launch.kernel, shuffle_diagram(launch.warp.shuffles[0], width, title)
+        )
 
 
 def managed() -> Iterator[StepDiagram]:
@@ -306,6 +324,7 @@ def halo() -> Iterator[StepDiagram]:
     yield StepDiagram.of(
         "one strip",
         "The first and the last row come from the neighbours' strips.",
+        "heat_strip",
         halo_diagram(loaded, stored, "What heat_strip reads and computes of a strip of 8 rows", "The device"),
     )
     yield from _timelines(
@@ -326,7 +345,7 @@ def local() -> Iterator[StepDiagram]:
         values = cuda.to_device(index)
         launch = record(module["count_by_value"][1, 256].bind(values, _words(256 * local_memory.COUNTERS), groups))
         loads = access_diagram(launch, operation="load", space="local")
-        yield StepDiagram.of("value as the index", says, loads)
+        yield StepDiagram.of("value as the index", says, launch.kernel, loads)
 
 
 def streams() -> Iterator[StepDiagram]:
@@ -354,7 +373,7 @@ def _timelines(stop: str, steps: Mapping[str, tuple[str, str, str]]) -> Iterator
     for picture in recorded.result(known).pictures if known else ():
         if isinstance(picture, Timeline) and picture.name in steps:
             step, says, title = steps[picture.name]
-            yield StepDiagram.of(step, says, timeline_diagram(picture, title))
+            yield StepDiagram.of(step, says, "", timeline_diagram(picture, title))
 
 
 DIAGRAMS: Mapping[str, Callable[[], Iterator[StepDiagram]]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,16 @@ from cudart_py.pages.document import document
 from cudart_py.pages.tables import facts
 
 from .. import glossary, path
+from ..diagrams.drawn import diagrams_of
+from ..glossary import anchor
 from ..runner import Outcome
-from .markup import markdown
-from .stop_page import GLOSSARY, STYLE, stop_page
+from .pictures import InPage
+from .rendering import render
+from .stop_page import Place, stop_page
+
+# All pages are beside one another.
+INDEX, GLOSSARY = "index.html", "glossary.html"
+STYLE = Path(__file__).with_name("style.css")
 
 
 def machine(environment: Mapping[str, Any]) -> str:
@@ -26,66 +32,46 @@ def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[s
 
     Pages of stops that have run before are written anew if the last one is their neighbour, to which they then link.
     """
-    last, pages = outcomes[-1], {done.name: folder / f"{done.name}.html" for done in outcomes}
+    last, names = outcomes[-1], [done.name for done in outcomes]
     position = path.position(last.name)
+    place = Place("html", INDEX, GLOSSARY, lambda name: f"{name}.html" if name in names else "", InPage())
     for done in outcomes:
         if done.name in (last.name, position.previous, position.next):
-            pages[done.name].write_text(stop_page(done, machine(environment), pages), encoding="utf-8")
-    return pages[last.name]
+            # An error may have lost the device that the diagrams' kernels would run on.
+            diagrams = () if done.state == "error" else diagrams_of(done.name)
+            body = stop_page(done, machine(environment), diagrams, place)
+            _write(folder / f"{done.name}.html", f"{done.name}: {done.title}", body)
+    return folder / f"{last.name}.html"
 
 
 def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
     """Write the page that leads to those of the stops, and the glossary; return the path of the former."""
-    tables = "".join(_tables(outcomes))
-    device = environment["device"]
-    known = {
-        "device": device["name"],
-        "compute capability": device["compute_capability"],
-        "CUDA": environment["driver"]["cuda"],
-        "date": environment["date"],
-        "commit": environment["commit"] or "",
-        **environment["versions"],
-    }
-    body = (
-        "<header><h1>A tour of CUDA</h1><p>Each stop is one topic: its code step by step, its figures on this machine "
-        "beside those of an H200, and an exercise. "
-        f'The <a href="{GLOSSARY}">glossary</a> defines the terms.</p></header><main>'
-        f"{tables}<section><h2>This run</h2>{facts(known)}</section></main>"
-    )
-    _write_glossary(folder / GLOSSARY)
-    return _write(folder / "index.html", "A tour of CUDA", body)
-
-
-def _write_glossary(page: Path) -> None:
     terms = sorted(set(glossary.terms().values()), key=lambda term: term.heading.lower())
-    entries = "".join(
-        f'<dt id="{term.anchor}">{escape(term.heading)}</dt><dd>{markdown(term.definition)}</dd>' for term in terms
+    _write(folder / GLOSSARY, "Glossary", render("glossary", "html", terms=terms))
+    device = environment["device"]
+    run = facts(
+        {
+            "device": device["name"],
+            "compute capability": device["compute_capability"],
+            "CUDA": environment["driver"]["cuda"],
+            "date": environment["date"],
+            "commit": environment["commit"] or "",
+            **environment["versions"],
+        }
     )
-    head = '<nav><a href="index.html">All stops</a></nav><header><h1>Glossary</h1></header>'
-    body = f"{head}<main><dl>{entries}</dl></main>"
-    _write(page, "Glossary", body)
+    body = render("index", "html", chapters=list(_chapters(outcomes)), glossary=GLOSSARY, run=run)
+    return _write(folder / INDEX, "A tour of CUDA", body)
+
+
+def _chapters(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+    """Yield the chapters of which stops have run, with these."""
+    for number, chapter in enumerate(path.CHAPTERS, 1):
+        ran = [(done, place) for place in chapter.places for done in outcomes if done.name == place.name]
+        if ran:
+            heading = f"{number}. {chapter.title}"
+            yield {"heading": heading, "anchor": anchor(heading), "stops": ran}
 
 
 def _write(page: Path, title: str, body: str) -> Path:
     page.write_text(document(title, body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")
     return page
-
-
-def _tables(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the stops that have run as tables, one per chapter."""
-    for number, chapter in enumerate(path.CHAPTERS, 1):
-        rows = "".join(_row(done) for name in chapter.names for done in outcomes if done.name == name)
-        if rows:
-            yield (
-                f"<section><h2>{number}. {escape(chapter.title)}</h2>"
-                f'<div class="scroll"><table class="stops"><tbody>{rows}</tbody></table></div></section>'
-            )
-
-
-def _row(done: Outcome) -> str:
-    place = path.position(done.name).place
-    return (
-        f'<tr><td><a href="{done.name}.html">{escape(done.name)}</a></td><td class="words">{escape(done.title)}</td>'
-        f"<td>{place.level}, {place.minutes} min</td>"
-        f'<td class="{"worse" if done.bad else "better"}">{escape(done.state)}</td></tr>'
-    )

@@ -1,15 +1,19 @@
-"""Pieces of HTML: Markdown, and source code with its changed lines."""
+"""Text in the formats of pages: Markdown as HTML, plain text as Markdown, code with colours, the lines of a note."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
-from html import escape
+import re
+from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
+
+# The line of a program in the text of an error, such as "   27 | *where = value;".
+_CODE_LINE = re.compile(r"\s*\d+ \| ")
 
 
 @functools.cache
@@ -18,22 +22,30 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False})
 
 
-def markdown(text: str) -> str:
+def html(markdown: str) -> Markup:
     """Return Markdown as HTML."""
-    return str(_parser().render(text))
+    return Markup(_parser().render(markdown))
 
 
-def inline(text: str) -> str:
+def inline_html(markdown: str) -> Markup:
     """Return Markdown of one paragraph as HTML without the paragraph."""
-    return str(_parser().renderInline(text))
+    return Markup(_parser().renderInline(markdown))
 
 
-def code(lines: Sequence[str], language: str, first: int = 1, changed: Collection[int] = ()) -> str:
-    """Return source code as HTML, a line each, with the numbers from `first` on; changed lines are marked."""
+def plain(text: str) -> str:
+    """Return plain text as Markdown that may stand in a line of its own, in a link or in a cell of a table."""
+    escaped = re.sub(r"([\\`*_{}\[\]#])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
+
+
+def highlighted(lines: Sequence[str], language: str) -> list[Markup]:
+    """Return lines of source code as HTML with the classes of Pygments."""
     text = "\n".join(lines)
-    coloured = highlight(text, get_lexer_by_name(language, stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
-    rows = []
-    for number, line in enumerate(coloured[: len(lines)], first):
-        kind = "line changed" if number in changed else "line"
-        rows.append(f'<span class="{kind}"><span class="number">{number}</span>{line}\n</span>')
-    return f'<div class="scroll"><pre class="code" lang="{escape(language)}">{"".join(rows)}</pre></div>'
+    colored = highlight(text, get_lexer_by_name(language, stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
+    return [Markup(line) for line in colored[: len(lines)]]
+
+
+def note_lines(note: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a note, with whether each is a line of code."""
+    for line in note.splitlines():
+        yield line.strip(), bool(_CODE_LINE.match(line))

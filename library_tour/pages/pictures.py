@@ -1,12 +1,15 @@
-"""Pictures of a result, each as the address of an image that holds it, so that a page needs no other file."""
+"""Pictures of a stop as files for the site, or in the page itself, so that a page of a run needs no other file."""
 
 from __future__ import annotations
 
 import base64
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from .. import plots
+from ..diagrams.drawn import StepDiagram
 from ..stop import Result
 
 MISSING = "Pictures need matplotlib, the extra `plot`: pip install 'cudart-py[plot]'."
@@ -14,8 +17,24 @@ MISSING = "Pictures need matplotlib, the extra `plot`: pip install 'cudart-py[pl
 TYPES = {".svg": "image/svg+xml", ".gif": "image/gif"}
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A picture of a page: where its file is, or its drawing as SVG, and what it shows.
+
+    `kind` is "diagram" for one that is read at its own size, or "chart". `says` is a diagram's sentence, and `machine`
+    the one that a chart's figures are of.
+    """
+
+    kind: str
+    described: str
+    address: str = ""
+    svg: str = ""
+    says: str = ""
+    machine: str = ""
+
+
 def available() -> bool:
-    """Tell whether pictures can be drawn."""
+    """Tell whether charts can be drawn."""
     try:
         plots.require()
     except plots.MissingPlotExtraError:
@@ -23,13 +42,40 @@ def available() -> bool:
     return True
 
 
-def addresses(name: str, result: Result) -> list[tuple[str, str]]:
-    """Return the pictures of a stop's result as addresses that hold the images themselves, with their captions."""
-    if not available():
-        return []
-    with tempfile.TemporaryDirectory() as folder:
-        files = plots.draw(name, "", result, Path(folder), formats=("svg",))
-        return [
-            (f"data:{TYPES[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}", caption)
-            for file, caption in files.items()
-        ]
+class InPage:
+    """Pictures that are in the page itself."""
+
+    def charts(self, name: str, results: Mapping[str, Result]) -> Iterator[Shown]:
+        """Yield the charts of a stop's results, which have the names of their machines."""
+        with tempfile.TemporaryDirectory() as folder:
+            for machine, result in results.items():
+                for file, caption in plots.draw(name, "", result, Path(folder), formats=("svg",)).items():
+                    data = base64.b64encode(file.read_bytes()).decode()
+                    yield Shown("chart", caption, f"data:{TYPES[file.suffix]};base64,{data}", machine=machine)
+
+    def diagrams(self, name: str, drawn: Sequence[StepDiagram]) -> list[tuple[StepDiagram, Shown]]:
+        """Return diagrams with their pictures."""
+        return [(of, Shown("diagram", of.described, svg=of.svg, says=of.says)) for of in drawn]
+
+
+class Beside:
+    """Pictures as files in a folder, whose address from a page is `address`."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._folder, self._address = folder, address
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def charts(self, name: str, results: Mapping[str, Result]) -> Iterator[Shown]:
+        """Yield the charts of a stop's results, which have the names of their machines."""
+        for at, (machine, result) in enumerate(results.items(), 1):
+            for file, caption in plots.draw(f"{name}-{at}", "", result, self._folder, formats=("svg",)).items():
+                yield Shown("chart", caption, f"{self._address}/{file.name}", machine=machine)
+
+    def diagrams(self, name: str, drawn: Sequence[StepDiagram]) -> list[tuple[StepDiagram, Shown]]:
+        """Return diagrams with their pictures."""
+        shown = []
+        for at, of in enumerate(drawn, 1):
+            file = self._folder / f"{name}-diagram-{at}.svg"
+            file.write_text(of.svg, encoding="utf-8")
+            shown.append((of, Shown("diagram", of.described, f"{self._address}/{file.name}", says=of.says)))
+        return shown

@@ -1,11 +1,9 @@
-"""A stop's rows in HTML: those of this machine, beside those that were recorded."""
+"""A stop's rows as a table: those of this machine, beside those that were recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-
-from cudart_py.pages.tables import breakable
+from typing import NamedTuple
 
 from ..report import text_of
 from ..stop import Row
@@ -13,66 +11,88 @@ from ..stop import Row
 CHECK = "check"
 
 
-def beside(machines: Mapping[str, Sequence[Row]]) -> str:
+class Column(NamedTuple):
+    """A column: its name, and the CSS class of its cells, which are figures, parts of a whole or words."""
+
+    name: str
+    kind: str
+
+
+class Group(NamedTuple):
+    """The columns of a machine."""
+
+    machine: str
+    columns: Sequence[Column]
+
+
+class Cell(NamedTuple):
+    """A cell: its CSS class, its text, and from 0 to 1 how much of a whole it is, None where it is not part of one."""
+
+    kind: str
+    text: str = ""
+    part: float | None = None
+
+
+class Line(NamedTuple):
+    """A line of the table: a row's name, and its cells on all machines."""
+
+    name: str
+    cells: Sequence[Cell]
+
+
+class Table(NamedTuple):
+    """A table of the columns of several machines."""
+
+    groups: Sequence[Group]
+    rows: Sequence[Line]
+
+
+def beside(machines: Mapping[str, Sequence[Row]]) -> Table:
     """Return a table with the rows of several machines: each row's name, then the columns of each machine.
 
     Rows of the same name stand in one line, in the order of the first machine that has them.
     """
-    columns = _columns(machines)
+    groups = _groups(machines)
     found = {machine: {row.name: row for row in rows} for machine, rows in machines.items()}
-    groups = "".join(
-        f'<th class="group" colspan="{len(group)}">{escape(machine)}</th>' for machine, group in columns.items()
-    )
-    headings = "".join(
-        f'<th class="{_kind(column, machines[machine])}">{escape(column)}</th>'
-        for machine, group in columns.items()
-        for column in group
-    )
+    names = dict.fromkeys(row.name for rows in machines.values() for row in rows)
     lines = []
-    for name in dict.fromkeys(row.name for rows in machines.values() for row in rows):
-        cells = "".join(
-            _cell(column, found[machine].get(name), _kind(column, machines[machine]))
-            for machine, group in columns.items()
-            for column in group
-        )
-        lines.append(f'<tr><td class="name">{breakable(name)}</td>{cells}</tr>')
-    return (
-        f'<div class="scroll"><table class="rows"><thead><tr><td></td>{groups}</tr><tr><td></td>{headings}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    for name in names:
+        cells = [_cell(column, found[group.machine].get(name)) for group in groups for column in group.columns]
+        lines.append(Line(name, cells))
+    return Table(groups, lines)
 
 
-def _columns(machines: Mapping[str, Sequence[Row]]) -> dict[str, list[str]]:
+def _groups(machines: Mapping[str, Sequence[Row]]) -> list[Group]:
     """Return the columns of each machine that has any, the course's figures with the first one alone."""
-    columns: dict[str, list[str]] = {}
+    groups: list[Group] = []
     for machine, rows in machines.items():
-        group = list(dict.fromkeys(column for row in rows for column in row.values))
-        if columns:
-            group = [column for column in group if not column.startswith("course")]
+        names = list(dict.fromkeys(column for row in rows for column in row.values))
+        if groups:
+            names = [name for name in names if not name.startswith("course")]
         if any(row.check for row in rows):
-            group.append(CHECK)
-        if group:
-            columns[machine] = group
-    return columns
+            names.append(CHECK)
+        if names:
+            groups.append(Group(machine, [Column(name, _kind(name, rows)) for name in names]))
+    return groups
 
 
 def _kind(column: str, rows: Sequence[Row]) -> str:
     if column == CHECK or any(isinstance(row.values.get(column, ""), str) and row.values.get(column) for row in rows):
         return "words"
-    return "part" if column.startswith("of ") else "figure"
+    return "part" if column.startswith("of ") or column.endswith(" efficiency") else "figure"
 
 
-def _cell(column: str, row: Row | None, kind: str) -> str:
-    if row is None or (column not in row.values and column != CHECK):
-        return f'<td class="{kind}"></td>'
-    if column == CHECK:
+def _cell(column: Column, row: Row | None) -> Cell:
+    if row is None or (column.name not in row.values and column.name != CHECK):
+        return Cell(column.kind)
+    if column.name == CHECK:
         return _check(row)
-    value = row.values[column]
-    part = f' style="--part: {min(max(value, 0.0), 1.0):.3f}"' if kind == "part" and not isinstance(value, str) else ""
-    return f'<td class="{kind}"{part}>{escape(text_of(column, value))}</td>'
+    value = row.values[column.name]
+    part = min(max(value, 0.0), 1.0) if column.kind == "part" and not isinstance(value, str) else None
+    return Cell(column.kind, text_of(column.name, value), part)
 
 
-def _check(row: Row) -> str:
+def _check(row: Row) -> Cell:
     if row.check is None:
-        return "<td></td>"
-    return f'<td class="better">{escape(row.check.word)}</td>' if row.check.holds else '<td class="worse">FAILED</td>'
+        return Cell("")
+    return Cell("better", row.check.word) if row.check.holds else Cell("worse", "FAILED")

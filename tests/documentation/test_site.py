@@ -8,7 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.browser import Browser, check_colors, check_width
+from library_tour.pages import gallery
+from tests.browser import Browser, check_colors, check_figures, check_width
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,9 +44,38 @@ def test_a_link_without_a_target_ends_the_build_and_is_named(builder, tmp_path, 
     assert "nowhere.md" in capfd.readouterr().err
 
 
-def test_each_page_of_the_documentation_is_in_the_site(site):
-    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+def test_each_page_of_the_documentation_and_each_notebook_is_in_the_site(site):
+    sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in sources}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_links_to_a_notebook_lead_to_its_page_which_has_the_results(site):
+    assert 'href="../notebooks/profile_race_fix.html"' in (site / "guide" / "profiling.html").read_text()
+    page = (site / "notebooks" / "profile_race_fix.html").read_text()
+    assert "The loads use 12.5 % of the bytes that they move" in page
+    assert 'href="profile_race_fix.ipynb"' in page
+
+
+def test_the_gallery_has_each_kernel_of_the_tour_with_its_source(site):
+    folder = site / "course" / "kernels"
+    index = (folder / "index.html").read_text()
+    for source in sorted((ROOT / "kernels").glob("*.cu")):
+        page = (folder / f"{source.stem}.html").read_text()
+        kernels = gallery.KERNEL.findall(source.read_text())
+        assert kernels, source
+        for kernel in kernels:
+            assert f'href="{source.stem}.html#{kernel}' in index, kernel
+            [section] = re.findall(rf'<h2 id="{kernel}">.*?(?=<h2 id=|</article>)', page, re.DOTALL)
+            assert "__global__" in re.sub(r"<[^>]*>", "", section), kernel
+
+
+def test_a_kernel_has_counters_beside_its_lines_and_its_diagram(site):
+    page = (site / "course" / "kernels" / "transpose.html").read_text()
+    [section] = re.findall(r'<h2 id="transpose_naive">.*?(?=<h2 id=)', page, re.DOTALL)
+    [line] = re.findall(r'<div class="row" id="transpose_naive-1-1-\d+">((?:(?!</div>).)*out\[.*?)</div>', section)
+    assert dict(re.findall(r'data-head="([^"]*)">([^<]*)<', line))["store efficiency"] == "12.5 %"
+    assert re.search(r'<img alt="Store to global memory[^"]*32 sectors', section)
 
 
 class Links(HTMLParser):
@@ -53,12 +83,14 @@ class Links(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.places, self.leads, self.loads = set(), set(), set()
+        self.places, self.leads, self.loads, self.undescribed = set(), set(), set(), []
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
         self.places |= {values[name] for name in ("id", "name") if values.get(name)}
+        if (tag == "img" and not values.get("alt")) or (values.get("role") == "img" and not values.get("aria-label")):
+            self.undescribed.append(values)
         if tag == "a" and values.get("href"):
             self.leads.add(values["href"])
         elif tag in ("script", "img", "iframe", "source") and values.get("src"):
@@ -86,6 +118,10 @@ def test_each_link_leads_to_a_place_that_exists(links):
                 assert unquote(parts.fragment) in links[target].places, f"{page.name}: {link}"
 
 
+def test_each_picture_has_a_description(links):
+    assert {page.name: found.undescribed for page, found in links.items() if found.undescribed} == {}
+
+
 def test_a_name_in_the_text_leads_to_the_reference(links, site):
     arrays, streams = "../reference/arrays.html#cudart_py", "../reference/streams.html#cudart_py"
     assert f"{arrays}.to_device" in links[site / "guide" / "arguments.html"].leads
@@ -111,7 +147,16 @@ def test_a_page_loads_nothing_from_other_places(links):
 
 SHOWN = [
     "index",
+    "course/index",
+    "course/kernels/index",
+    "course/kernels/transpose",
+    "course/kernels/histogram",
     "course/stops/transpose",
+    "course/stops/errors",
+    "course/stops/matmul",
+    "course/stops/streams",
+    "course/stops/gemm",
+    "notebooks/profile_race_fix",
     "guide/streams",
     "guide/arguments",
     "coming-from/cupy",
@@ -122,7 +167,7 @@ SHOWN = [
 
 
 def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(chromium, site):
-    pages = [(site / f"{name}.html", width) for name in SHOWN for width in (1400, 400)]
+    pages = [(site / f"{name}.html", width) for name in SHOWN for width in (1400, 390)]
     for (page, width), answers in zip(pages, chromium.visit(pages), strict=True):
         check_width(answers, width)
         assert answers["title"].endswith("cudart-py"), page
@@ -132,8 +177,12 @@ def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(chromium, site):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_text_stands_out_from_its_ground(tmp_path, site, dark):
     # A browser of its own, since the pages keep the colors that were shown last.
-    [answers] = Browser(tmp_path).visit([(site / "index.html", 1000)], dark=dark)
-    check_colors(answers, dark=dark)
+    pages = ["index", "course/kernels/index", "course/kernels/transpose", "course/stops/errors"]
+    home, *others = Browser(tmp_path).visit([(site / f"{page}.html", 1000) for page in pages], dark=dark)
+    check_colors(home, dark=dark)
+    for answers in others:
+        check_colors(answers, dark=dark)
+        check_figures(answers)
 
 
 def test_the_search_finds_pages_from_the_folder(chromium, site):

@@ -10,7 +10,6 @@ from library_tour.__main__ import main
 from library_tour.diagrams import drawn, table
 from library_tour.diagrams.drawn import diagrams_of
 from library_tour.diagrams.timelines import timeline_diagram
-from library_tour.pages import site
 from library_tour.stop import Timeline
 
 
@@ -97,13 +96,3 @@ def test_show_draws_where_it_is_asked_to(capsys):
     out = capsys.readouterr().out
     assert "  sector  0  [.#######]  byte 0       lanes 0-6" in out
     assert out.index("5 sectors, 128 of 160 bytes used (80 %).") < out.index("What to look at")
-
-
-def test_the_sites_page_has_each_diagram_as_a_file_with_its_description(device, tmp_path, monkeypatch):
-    (tmp_path / site.PICTURES).mkdir()
-    monkeypatch.setattr(site, "available", lambda: False)  # pictures of rates take long
-    text = "\n\n".join(site._page("stride_and_offset", tmp_path))
-    links = re.findall(r"!\[([^]]*)\]\((pictures/[\w-]+\.svg)\)", text)
-    assert len(links) == 5
-    assert "5 sectors, 128 of 160 bytes used" in links[3][0]
-    assert all((tmp_path / file).read_text().startswith("<svg") for _, file in links)

@@ -11,7 +11,7 @@ from library_tour import lesson, path, plots, record, recorded
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Check, Curve, Result, Row
-from tests.browser import check_colors, check_ink, check_width
+from tests.browser import check_colors, check_figures, check_ink, check_width
 from tests.tour.outcomes import outcome
 
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -58,7 +58,7 @@ def test_a_page_has_every_part_of_the_lesson_and_marks_the_lines_that_a_step_cha
     parts = [*of.learn, *(step.text for step in of.steps), *of.look_at, of.exercise.task, of.exercise.answer, of.course]
     for part in parts:
         assert " ".join(part.replace("`", " ").split()) in text or part.replace("`", "") in text, part
-    steps = re.findall(r"<article>.*?</article>", transpose, re.DOTALL)
+    steps = re.findall(r'<h3 id="step-.*?(?=<h3 id="step-|</section>)', transpose, re.DOTALL)
     assert len(steps) == len(of.steps)
     naive = re.findall(r'<span class="line changed">(.*?)\n</span>', steps[1], re.DOTALL)
     assert len(naive) == 1
@@ -78,12 +78,13 @@ def test_the_figures_of_this_machine_stand_beside_the_recorded_ones(transpose):
 
 
 def test_rows_of_one_machine_alone_leave_the_others_cells_empty():
-    html = tables.beside({"one": [Row("a", {"ms": 1})], "two": [Row("b", {"ms": 2}), Row("a", {"ms": 3})]})
-    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)[2:]]
+    table = tables.beside({"one": [Row("a", {"ms": 1})], "two": [Row("b", {"ms": 2}), Row("a", {"ms": 3})]})
+    rows = [[line.name, *(cell.text for cell in line.cells)] for line in table.rows]
     assert rows == [["a", "1", "3"], ["b", "", "2"]]
     # The course's figures are not told twice.
     rows = [Row("a", {"ms": 1, "course GB/s": 165})]
-    assert tables.beside({"one": rows, "two": rows}).count("165") == 1
+    [line] = tables.beside({"one": rows, "two": rows}).rows
+    assert [cell.text for cell in line.cells].count("165") == 1
 
 
 def test_text_is_shown_as_it_is_and_pictures_are_in_the_page(pages):
@@ -108,22 +109,26 @@ def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
     """Also to one that has run after it, whose page was not there when its own was first written."""
     for name, neighbours in (("transpose", ["idea"]), ("idea", ["transpose", "reduction"]), ("reduction", ["idea"])):
         html = (pages / f"{name}.html").read_text()
-        assert "Chapter 2 of 2, All <i>: advanced, 25 minutes, after occupancy" in unescape(html)
+        chapter = (
+            '<a href="index.html#2-all-i">Chapter 2 of 2</a>, All &lt;i&gt;: advanced, 25 minutes, after occupancy.'
+        )
+        assert chapter in html
         [links] = re.findall(r'<nav class="neighbours">(.*?)</nav>', html)
         assert re.findall(r'href="(\w+)\.html"', links) == neighbours
     index = (pages / "index.html").read_text()
-    assert re.findall(r"<h2>(2\. .*?)</h2>", index) == ["2. All &lt;i&gt;"]
+    assert re.findall(r'<section id="2-all-i"><h2>(.*?)</h2>', index) == ["2. All &lt;i&gt;"]
     assert re.findall(r'href="(\w+)\.html"', index) == ["glossary", "transpose", "idea", "reduction"]
 
 
 def test_links_among_the_pages_lead_somewhere(pages):
     for page in pages.glob("*.html"):
-        for link in re.findall(r'href="([^"#]+)"', page.read_text()):
+        for link, place in re.findall(r'href="([^"#]+)(?:#([^"]+))?"', page.read_text()):
             assert (pages / link).exists(), link
+            assert not place or f'id="{place}"' in (pages / link).read_text(), f"{link}#{place}"
 
 
 def test_pages_do_not_scroll_sideways_and_fetch_nothing(pages, chromium):
-    html = [(pages / f"{page}.html").read_text() for page in ("index", "transpose", "reduction", "idea")]
+    html = [(pages / f"{page}.html").read_text() for page in ("index", "transpose", "reduction", "idea", "glossary")]
     shown = [(text, width) for text in html for width in (320, 760, 1400)]
     for (_, width), looked in zip(shown, chromium.look(shown), strict=True):
         check_width(looked, width)
@@ -134,5 +139,6 @@ def test_pages_do_not_scroll_sideways_and_fetch_nothing(pages, chromium):
 def test_text_stands_out_from_the_ground_in_light_and_dark_and_no_page_is_blank(transpose, chromium, dark):
     [looked] = chromium.look([(transpose, 1000)], dark=dark)
     check_colors(looked, dark=dark)
+    check_figures(looked)
     for width in (500, 1300):
         check_ink(chromium.ink(transpose, width, 4000, dark=dark), 8)

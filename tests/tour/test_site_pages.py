@@ -6,41 +6,51 @@ from pathlib import Path
 import pytest
 
 from library_tour import lesson, path, recorded, stops
-from library_tour.pages import pictures, site
-from library_tour.stop import Result, Row
+from library_tour.diagrams.drawn import StepDiagram
+from library_tour.pages import pictures, rendering, site
+from library_tour.pages.simulated import StopRun
+from library_tour.runner import Outcome
+from library_tour.stop import Check, Result, Row
 
 pytestmark = pytest.mark.xdist_group("pages of the site")
+
+MACHINE = "a machine"
+
+
+def run_of(name, result=None, diagrams=()):
+    result = result or Result([Row("naive", {"store efficiency": 0.125}, Check("equal", holds=True))])
+    outcome = Outcome(name, stops.load(name).TITLE, 64, "elements", 0.1, "passed", result)
+    return StopRun(MACHINE, outcome, (), diagrams)
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Return a folder with the pages of all stops, without pictures, which take long."""
+    """Return the pages of all stops, without charts, which take long, as if `transpose` had kernels in the gallery."""
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(site, "available", lambda: False)
-        assert [page.stem for page in site.write(folder)] == list(stops.names())
-    return folder
+        patch.setattr(pictures.plots, "draw", lambda *arguments, **named: {})
+        return {name: site.page_of(run_of(name), folder, ["transpose"]) for name in stops.names()}
 
 
-def test_every_stop_has_a_page_with_its_title_and_what_it_prints(pages):
-    for name in stops.names():
-        text = (pages / f"{name}.md").read_text()
-        assert text.startswith(f"# {name}\n")
-        assert f"library-tour run {name}" in text or name in stops.LIBRARIES, name
+def test_every_stop_has_a_page_with_its_title_and_exercise(pages):
+    for name, text in pages.items():
+        assert text.splitlines().count("# " + name.replace("_", r"\_")) == 1, name
         assert f"library-tour exercise {name} {lesson.start(name).name}" in text
         assert '??? note "Solution"' in text, name
 
 
-def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
-    text = (pages / "transpose.md").read_text()
-    assert "[Chapter 4](../index.md#4-access-patterns), Access patterns: intermediate, 35 minutes, after " in text
+def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours_and_kernels(pages):
+    text = pages["transpose"]
+    assert "[Chapter 4 of 9](../index.md#4-access-patterns), Access patterns: intermediate, 35 minutes, after " in text
     assert "after [variables](variables.md), [coalescing](coalescing.md)." in text
-    assert text.endswith("Previous: [aliasing](aliasing.md) · Next: [bank\\_conflicts](bank_conflicts.md)\n")
+    assert "(../kernels/transpose.md)" in text
+    assert text.strip().endswith("Previous: [aliasing](aliasing.md) · Next: [bank\\_conflicts](bank_conflicts.md)")
+    assert "../kernels/" not in pages["copies"]
 
 
 def test_the_page_of_the_course_has_every_stop_and_route():
     page = Path(site.__file__).parents[2] / "docs" / "course" / "index.md"
-    text = site.index(page.read_text())
+    text = site.with_chapters(page.read_text())
     assert re.findall(r"^\| \[.*?\]\(stops/(\w+)\.md\)", text, re.MULTILINE) == list(stops.names())
     for route in path.ROUTES.values():
         [links] = re.findall(rf"^\*\*{re.escape(route.title)}.*\n\n(.*)$", text, re.MULTILINE)
@@ -49,28 +59,54 @@ def test_the_page_of_the_course_has_every_stop_and_route():
     assert "nine chapters" in text
 
 
-def test_changed_lines_are_numbered_within_their_block_and_the_recorded_figures_are_a_table(pages):
-    text = (pages / "transpose.md").read_text()
-    [options, block] = re.search(r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", text, re.DOTALL).groups()
+def test_changed_lines_are_numbered_within_their_block(pages):
+    [options, block] = re.search(
+        r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", pages["transpose"], re.DOTALL
+    ).groups()
     marked = int(re.search(r'hl_lines="(\d+)"', options)[1])
     assert "out[size_t(column) * rows + row]" in block.splitlines()[marked - 1]
-    assert recorded.machine() in text
+
+
+def test_the_recorded_figures_stand_beside_those_of_the_run(pages):
+    [table] = re.findall(r'<table class="rows">.*?</table>', pages["transpose"], re.DOTALL)
+    assert re.findall(r'class="group"[^>]*>([^<]*)<', table) == [MACHINE, recorded.machine()]
     [known] = [row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive"]
-    assert re.search(rf"^\| naive \| .*{known.values['GB/s']:,.0f}", text, re.MULTILINE)
+    [row] = [row for row in re.findall(r"<tr>(.*?)</tr>", table) if ">naive<" in row]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)
+    assert cells[:3] == ["naive", "12.5 %", "right"]
+    assert f"{known.values['GB/s']:,.0f}" in cells
 
 
-def test_names_are_no_markup_in_a_table():
-    [table] = site._tables(Result([Row("a*b_c|d<e>", {"ms": 1.5, "[x]": "`"}), Row("without values")]))
-    assert table.splitlines()[-1] == r"| a\*b\_c&#124;d&lt;e> | 1.50 | \` |"
-    assert table.splitlines()[0] == r"| | ms | \[x\] |"
+def test_notes_are_text_in_which_only_lines_of_a_program_are_code(tmp_path):
+    note = "IllegalAddressError: out of bounds <x>\n    27 | *where = value;\nThe context is lost."
+    text = site.page_of(run_of("errors", Result([Row("a*b", note=note)], notes=["One *note*."])), tmp_path)
+    notes = re.findall(r'<div class="note">\n(.*?)\n</div>', text, re.DOTALL)
+    assert notes[0].splitlines() == [
+        "<p><strong>a*b</strong>: IllegalAddressError: out of bounds &lt;x&gt;</p>",
+        "<p><code>27 | *where = value;</code></p>",
+        "<p>The context is lost.</p>",
+    ]
+    assert notes[1] == "<p>One *note*.</p>"
 
 
-def test_pictures_lie_beside_the_page(tmp_path):
+def test_a_diagram_is_a_file_with_its_description(tmp_path):
+    [step] = [step.name for step in lesson.load("transpose").steps][:1]
+    diagram = StepDiagram(step, "See *this*.", "It shows [a] thing.", "text", "<svg/>", "copy_plain")
+    text = site.page_of(run_of("transpose", diagrams=[diagram]), tmp_path)
+    assert r"![It shows \[a\] thing.](pictures/transpose-diagram-1.svg)" in text
+    assert r"See \*this\*." in text
+    assert (tmp_path / "pictures" / "transpose-diagram-1.svg").read_text() == "<svg/>"
+
+
+def test_names_are_no_markup_in_markdown():
+    assert rendering.markup.plain("a*b_c|d<e> [x] `") == r"a\*b\_c&#124;d&lt;e> \[x\] \`"
+
+
+def test_charts_lie_beside_the_page(tmp_path):
     if not pictures.available():
         pytest.skip("matplotlib is not installed (the extra plot)")
-    (tmp_path / site.PICTURES).mkdir()
     result = recorded.result(recorded.stop("transpose"))
-    link, caption = site._pictures("transpose", result, tmp_path)
-    assert link == f"![{caption.strip('*')}](pictures/transpose.svg)"
-    assert caption.startswith("*The bars show the rate in GB/s for 8 variants.")
-    assert (tmp_path / "pictures" / "transpose.svg").stat().st_size > 1000
+    [chart] = pictures.Beside(tmp_path, "pictures").charts("transpose", {MACHINE: result})
+    assert (chart.address, chart.machine) == ("pictures/transpose-1.svg", MACHINE)
+    assert chart.described.startswith("The bars show the rate in GB/s for 8 variants.")
+    assert (tmp_path / "transpose-1.svg").stat().st_size > 1000

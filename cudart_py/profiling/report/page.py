@@ -13,18 +13,19 @@ from ...pages.tables import Cell, table
 from ..advice import Advice, advise_on
 from ..columns import DEFAULT, Column, choose
 from ..source_lines import HotLine, Source, hot_lines, sources_of
-from .annotated_source import filled, shown_lines
+from .annotated_source import shown_lines
 from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
 from .launch_table import rows_of
+from .source_table import STYLE, heading, source_table
 
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
 _STYLE = Path(__file__).with_name("page.css")
 _MOST_LINES = 15
-# Lines with a smaller share are not among the hot ones, and a share below the second figure is not written.
-_HOT_SHARE, _LEAST_SHARE = 0.01, 0.001
+# Lines with a smaller share are not among the hot ones.
+_HOT_SHARE = 0.01
 
 
 def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequence[Column] | None = None) -> str:
@@ -50,7 +51,7 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
             "</main>",
         )
     )
-    return document(title, body, style=_STYLE.read_text(encoding="utf-8"))
+    return document(title, body, style="".join(file.read_text(encoding="utf-8") for file in (_STYLE, STYLE)))
 
 
 def profile_summary(launches: Sequence[LaunchProfile]) -> str:
@@ -77,10 +78,6 @@ def _explained() -> str:
     return f"<ul>{limits}</ul><details><summary>What the figures are</summary><dl>{figures}</dl></details>"
 
 
-def _heading(column: Column) -> str:
-    return " ".join(filter(None, column.heading))
-
-
 def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
     if not launches:
         return "<p>The program launched no kernels.</p>"
@@ -94,7 +91,7 @@ def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> s
         )
         for row in rows_of(launches, columns)
     ]
-    return table("launches", ("kernel", "launches", "grid", "block", *map(_heading, columns)), rows)
+    return table("launches", ("kernel", "launches", "grid", "block", *map(heading, columns)), rows)
 
 
 def _links(sources: Sequence[Source]) -> dict[int, str]:
@@ -123,7 +120,7 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
         for line in ranked[:_MOST_LINES]
         if line.share >= _HOT_SHARE
     ]
-    return table("hot", ("share", "line", "source", *map(_heading, columns)), rows)
+    return table("hot", ("share", "line", "source", *map(heading, columns)), rows)
 
 
 def _advice(found: Sequence[Advice], links: Mapping[int, str]) -> str:
@@ -151,41 +148,10 @@ def _annotated(
     columns: Sequence[Column],
     diagrams: Mapping[tuple[str, int], Sequence[Diagram]],
 ) -> str:
-    kept = filled(source, columns)
     shares = {line.number: line.share for line in ranked if line.source is source}
     advised = {found.line.number for found in advice if found.line.source is source}
-    heads = "".join(f'<span class="head cell">{escape(_heading(column))}</span>' for column in kept)
-    rows = [
-        '<div class="row heads"><span class="head number">line</span><span class="head share">share</span>'
-        f'<span class="head code">source</span>{heads}</div>'
-    ]
-    last = 0
-    for number in shown_lines(source.lines, len(source.texts)):
-        if source.texts and number != last + 1:
-            rows.append('<div class="row gap"><span class="number">⋮</span></div>')
-        kind = "row advised" if number in advised else "row"
-        rows.append(_row(source, number, f'class="{kind}" id="{name}-{number}"', shares.get(number, 0.0), kept))
-        if drawn := diagrams.get((source.name, number)):
-            rows.append(
-                '<div class="row drawn"><span class="number"></span><span class="share"></span>'
-                f'<div class="code">{figures(drawn)}</div></div>'
-            )
-        last = number
+    drawn = {number: of for (file, number), of in diagrams.items() if file == source.name}
     missing = "" if source.texts else "<p>The text of this source is not at hand.</p>"
-    heading = f"<h2>{escape(source.name)}</h2>"
-    listed = f'<div class="scroll"><div class="source">{"".join(rows)}</div></div>'
-    return f'<section id="{name}">{heading}{missing}{listed}</section>'
-
-
-def _row(source: Source, number: int, attributes: str, share: float, columns: Sequence[Column]) -> str:
-    metrics = source.lines.get(number, {})
-    cells = "".join(
-        f'<span class="cell" data-head="{escape(_heading(column))}">{escape(column.text(metrics))}</span>'
-        for column in columns
-    )
-    part = f"{100 * share:.1f} %" if share >= _LEAST_SHARE else ""
-    return (
-        f'<div {attributes}><span class="number">{number}</span>'
-        f'<span class="share" style="--part: {share:.3f}">{part}</span>'
-        f'<span class="code">{escape(source.text(number))}</span>{cells}</div>'
-    )
+    shown = shown_lines(source.lines, len(source.texts))
+    listed = source_table(source, name, shown, columns, shares, advised=advised, diagrams=drawn)
+    return f'<section id="{name}"><h2>{escape(source.name)}</h2>{missing}{listed}</section>'

@@ -1,0 +1,72 @@
+"""Source as HTML, with what each line did beside it; the style is in `source.css`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from ...pages.diagram import Diagram
+from ..columns import Column
+from ..source_lines import Source
+from .annotated_source import filled
+from .drawn_lines import figures
+
+STYLE = Path(__file__).with_name("source.css")
+# A share below this is not written.
+_LEAST_SHARE = 0.001
+
+
+def heading(column: Column) -> str:
+    """Return the heading of a column in one line."""
+    return " ".join(filter(None, column.heading)).replace("- ", "")
+
+
+def source_table(
+    source: Source,
+    name: str,
+    lines: Iterable[int],
+    columns: Sequence[Column],
+    shares: Mapping[int, float],
+    *,
+    advised: Collection[int] = (),
+    diagrams: Mapping[int, Sequence[Diagram]] | None = None,
+) -> str:
+    """Return some lines of a source, each with its share, its text and its cells; gaps between them are marked.
+
+    Each line has the id `name-number`. Columns with nothing in any line of the source are left out. `advised` are lines
+    that advice is about, and `diagrams` are shown below their lines.
+    """
+    kept = filled(source, columns)
+    heads = "".join(f'<span class="head cell">{escape(heading(column))}</span>' for column in kept)
+    rows = [
+        '<div class="row heads"><span class="head number">line</span><span class="head share">share</span>'
+        f'<span class="head code">source</span>{heads}</div>'
+    ]
+    last = 0
+    for number in lines:
+        if last and source.texts and number != last + 1:
+            rows.append('<div class="row gap"><span class="number">⋮</span></div>')
+        kind = "row advised" if number in advised else "row"
+        rows.append(_row(source, number, f'class="{kind}" id="{name}-{number}"', shares.get(number, 0.0), kept))
+        if diagrams and number in diagrams:
+            rows.append(
+                '<div class="row drawn"><span class="number"></span><span class="share"></span>'
+                f'<div class="code">{figures(diagrams[number])}</div></div>'
+            )
+        last = number
+    return f'<div class="annotated"><div class="source">{"".join(rows)}</div></div>'
+
+
+def _row(source: Source, number: int, attributes: str, share: float, columns: Sequence[Column]) -> str:
+    metrics = source.lines.get(number, {})
+    cells = "".join(
+        f'<span class="cell" data-head="{escape(heading(column))}">{escape(column.text(metrics))}</span>'
+        for column in columns
+    )
+    part = f"{100 * share:.1f} %" if share >= _LEAST_SHARE else ""
+    return (
+        f'<div {attributes}><span class="number">{number}</span>'
+        f'<span class="share" data-head="share" style="--part: {share:.3f}">{part}</span>'
+        f'<span class="code">{escape(source.text(number))}</span>{cells}</div>'
+    )

@@ -1,0 +1,180 @@
+"""The gallery of kernels on the documentation's site: a page per stop, and one on which all kernels are compared.
+
+A kernel has its counters from the stop's run on the simulator, its source with the counters of each line, and the
+diagrams that the lesson has of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudart_py.profiling.columns import Column, choose
+from cudart_py.profiling.report.source_table import heading, source_table
+from cudart_py.profiling.source_lines import Source, hot_lines
+
+from .. import device_code, path
+from .pictures import Beside, Shown
+from .rendering import render
+from .simulated import KernelRun, StopRun
+
+COLUMNS = choose(("instructions", "sectors", "efficiency", "conflicts", "lanes"), ())
+# Of the columns that rank kernels: whether the largest value comes first, and what the list says.
+RANKED = {
+    "load efficiency": (False, "Loads that use the smallest part of the bytes that they move"),
+    "store efficiency": (False, "Stores that use the smallest part of the bytes that they move"),
+    "active lanes": (False, "The fewest active lanes per instruction"),
+    "bank conflicts": (True, "The most bank conflicts"),
+}
+MOST_RANKED = 5
+KERNEL = re.compile(r"__global__\s+(?:void\s+)?(?:__launch_bounds__\([^()]*\)\s*)?(?:void\s+)?(\w+)\s*\(")
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A counter of a kernel: its text, its number, and from 0 to 1 how near it is to the best one, None for a sum."""
+
+    text: str
+    value: float | None
+    part: float | None
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """A kernel, or an instance of a template, with its cells in the order of the columns and its annotated sources.
+
+    `elsewhere` is the share of its work, from 0 to 1, that is in the headers of others.
+    """
+
+    name: str
+    id: str
+    launches: int
+    cells: Sequence[_Cell]
+    sources: Sequence[tuple[str, str]]
+    elsewhere: float
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel with the instances that were launched; one that was not has its `code` alone, from line `first` on."""
+
+    name: str
+    instances: Sequence[_Instance]
+    diagrams: Sequence[Shown]
+    code: Sequence[str] = ()
+    first: int = 0
+
+
+def write(folder: Path, runs: Sequence[StopRun]) -> list[str]:
+    """Write the pages of the gallery into a folder; return the names of the stops that have one.
+
+    The pages of the stops are beside this folder, in `stops`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kernels = {run.outcome.name: list(_kernels(run, folder)) for run in runs}
+    kernels = {stop: found for stop, found in kernels.items() if found}
+    headings = ["launches", *map(heading, COLUMNS)]
+    for stop, found in kernels.items():
+        page = render("kernels", "markdown", stop=stop, title=_title(runs, stop), kernels=found, headings=headings)
+        (folder / f"{stop}.md").write_text(page, encoding="utf-8")
+    chapters = [
+        (f"{number}. {chapter.title}", [(stop, kernels[stop]) for stop in chapter.names if stop in kernels])
+        for number, chapter in enumerate(path.CHAPTERS, 1)
+    ]
+    facts = {"chapters": chapters, "ranked": list(_ranked(kernels)), "headings": headings, "device": runs[0].device}
+    (folder / "index.md").write_text(render("gallery", "markdown", **facts), encoding="utf-8")
+    return list(kernels)
+
+
+def _title(runs: Sequence[StopRun], stop: str) -> str:
+    return next(run.outcome.title for run in runs if run.outcome.name == stop)
+
+
+def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
+    """Yield the kernels of a stop: those of its device code in the order of the file, then others, such as CUB's."""
+    stop = run.outcome.name
+    launched: dict[str, list[KernelRun]] = {}
+    for kernel in run.kernels:
+        launched.setdefault(_plain(kernel.name), []).append(kernel)
+    drawn = Beside(folder / "pictures", "pictures").diagrams(stop, [each for each in run.diagrams if each.kernel])
+    code = _code(stop)
+    for name in dict.fromkeys([*(KERNEL.findall("\n".join(code))), *launched]):
+        of = [shown for diagram, shown in drawn if _plain(diagram.kernel) == name]
+        if name in launched:
+            instances = [_instance(each, f"{name}-{at}") for at, each in enumerate(launched[name], 1)]
+            yield _Kernel(name, instances, of)
+        else:
+            begins = next(at for at, line in enumerate(code, 1) if name in KERNEL.findall(line))
+            lines = definition(code, begins)
+            yield _Kernel(name, (), of, code[lines.start - 1 : lines.stop - 1], lines.start)
+
+
+def _plain(kernel: str) -> str:
+    return kernel.partition("<")[0]
+
+
+def _code(stop: str) -> list[str]:
+    try:
+        return device_code.find(stop).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:  # a stop of host code alone
+        return []
+
+
+def _instance(kernel: KernelRun, id: str) -> _Instance:
+    lines = hot_lines(kernel.sources)
+    sources, shown = [], 0.0
+    for at, source in enumerate(filter(_is_ours, kernel.sources), 1):
+        shares = {line.number: line.share for line in lines if line.source is source}
+        shown += sum(shares.values())
+        numbers = sorted({number for busy in source.lines for number in definition(source.texts, busy)})
+        table = source_table(source, f"{id}-{at}", numbers, COLUMNS[1:], shares)
+        sources.append((Path(source.name).name, table))
+    return _Instance(kernel.name, id, kernel.launches, [_cell(x, kernel.metrics) for x in COLUMNS], sources, 1 - shown)
+
+
+def _is_ours(source: Source) -> bool:
+    """Tell whether a source is device code of the tour, or was given as text, and is not a header of others."""
+    return bool(source.texts) and "/include/" not in source.name
+
+
+def _cell(column: Column, metrics: Mapping[str, float]) -> _Cell:
+    value = column.value(metrics)
+    best = {"efficiency": 100, "lanes": 32}.get(column.heading[1])
+    return _Cell(column.text(metrics), value, None if value is None or best is None else min(value / best, 1.0))
+
+
+def definition(texts: Sequence[str], number: int) -> range:
+    """Return the numbers of the lines of the definition that a line is in, with the comment directly above it."""
+    first = last = number
+    while first > 1 and texts[first - 2] and not texts[first - 2].startswith("}"):
+        first -= 1
+    # A definition may have empty lines in it, and begins without indentation.
+    while first > 1 and texts[first - 1].startswith((" ", "\t", "#", "}")):
+        first -= 1
+        while first > 1 and texts[first - 2] and not texts[first - 2].startswith("}"):
+            first -= 1
+    while last < len(texts) and not texts[last - 1].startswith("}"):
+        last += 1
+    return range(first, last + 1)
+
+
+def _ranked(kernels: Mapping[str, Sequence[_Kernel]]) -> Iterator[tuple[str, list[tuple[str, _Instance, str]]]]:
+    """Yield lists of kernels, the most remarkable ones first: a sentence, and stops, kernels and their figures."""
+    names = [heading(column) for column in COLUMNS]
+    for column, (descending, says) in RANKED.items():
+        at = names.index(column)
+        found = [
+            (instance.cells[at].value, stop, instance)
+            for stop, of in kernels.items()
+            for kernel in of
+            for instance in kernel.instances
+        ]
+        known = [(value, stop, instance) for value, stop, instance in found if value is not None]
+        known.sort(key=lambda each: each[0], reverse=descending)
+        # One instance per kernel, since the others tend to have the same figures.
+        first: dict[tuple[str, str], tuple[str, _Instance, str]] = {}
+        for _, stop, instance in known:
+            first.setdefault((stop, _plain(instance.name)), (stop, instance, instance.cells[at].text))
+        yield says, list(first.values())[:MOST_RANKED]

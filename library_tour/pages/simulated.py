@@ -1,0 +1,76 @@
+"""Runs of the stops on the simulator, with what their kernels do on each line: for the documentation's site."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import cudart_py as cuda
+from cudart_py.profiling.metric_names import add
+from cudart_py.profiling.source_lines import Source, sources_of
+
+from .. import stops
+from ..diagrams.drawn import StepDiagram, diagrams_of
+from ..runner import Outcome, run_stop
+
+# Enough for the stops that copy between devices, or compute on several.
+DEVICES = 2
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """A kernel's launches in the run of a stop: how many, the sums of their metrics, and those of each source line."""
+
+    name: str
+    launches: int
+    metrics: Mapping[str, float]
+    sources: Sequence[Source]
+
+
+@dataclass(frozen=True)
+class StopRun:
+    """A stop's run on the simulator, the kernels that it launched, and the diagrams of its lesson's steps."""
+
+    device: str
+    outcome: Outcome
+    kernels: Sequence[KernelRun]
+    diagrams: Sequence[StepDiagram]
+
+
+def run_all(names: Sequence[str]) -> Iterator[StopRun]:
+    """Run stops at their small sizes, each in a process of its own, and yield the runs in this order."""
+    context = multiprocessing.get_context("spawn")  # a forked child could not use CUDA
+    with ProcessPoolExecutor(os.cpu_count(), context, _choose_simulator, max_tasks_per_child=1) as processes:
+        yield from processes.map(run, names)
+
+
+def _choose_simulator() -> None:
+    # Both are read at the first call of CUDA, and nothing has made one yet.
+    os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
+
+
+def run(name: str) -> StopRun:
+    """Run a stop on the driver of this process, which must count."""
+    device = cuda.Device(0)
+    size = stops.load(name).SIZE
+    # A stop prints nothing by itself, but kernels may.
+    with cuda.profile() as profile, open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        outcome = run_stop(name, device, size.small if size else None)
+    by_kernel: dict[str, list[cuda.profiling.LaunchProfile]] = {}
+    for launch in profile.launches:
+        by_kernel.setdefault(launch.kernel, []).append(launch)
+    kernels = [_kernel(kernel, launches) for kernel, launches in by_kernel.items()]
+    with device:
+        diagrams = () if outcome.state == "error" else diagrams_of(name)
+    return StopRun(device.name, outcome, kernels, diagrams)
+
+
+def _kernel(name: str, launches: Sequence[cuda.profiling.LaunchProfile]) -> KernelRun:
+    metrics: dict[str, float] = {}
+    for launch in launches:
+        add(metrics, launch.metrics)
+    return KernelRun(name, len(launches), metrics, sources_of(launches))
