@@ -44,8 +44,8 @@ FURTHER = [
     Exercise(
         name="easy",
         task="Each block of 256 threads sums 256 elements in shared memory, as a tree. At each step, thread `t` adds "
-        "the element at `2 * step * t + step` to that at `2 * step * t`, and `step` doubles. The lanes of a warp are "
-        "ever more words apart. Keep the tree, and remove the bank conflicts.",
+        "the element at `2 * step * t + step` to that at `2 * step * t`, and `step` doubles. So with each step, the "
+        "lanes of a warp access words that are further apart. Keep the tree, and remove the bank conflicts.",
         hints=[
             "The order in which the elements are added is free. Let neighbouring threads add neighbouring elements.",
             "Begin with the largest step: thread `t` adds the element at `t + 128` to that at `t`, then the one at `t "

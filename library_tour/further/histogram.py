@@ -52,7 +52,7 @@ FURTHER = [
         hints=[
             "A thread may count a letter before the thread that sets its counter to zero has done so.",
             "A thread may add a counter to the result before all threads have finished counting.",
-            "A barrier inside of a loop or a branch must be reached by all threads of the block. Here both can be "
+            "A barrier inside a loop or a branch must be reached by all threads of the block. Here both can be "
             "outside.",
         ],
         answer="One barrier separates the zeros from the counting, and the other separates the counting from the "

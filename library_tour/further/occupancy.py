@@ -80,21 +80,21 @@ FURTHER = [
         hints=[
             "`cuda.occupancy(capability, threads, registers).blocks` is the number of resident blocks. How many warps "
             "are that?",
-            "There are only 32 sizes. Try all of them from the smallest on, and keep the first one with the most "
-            "warps.",
+            "There are only 32 sizes. Try all of them, starting with the smallest, and keep the first one with the "
+            "most warps.",
         ],
-        answer="The program tries the 32 sizes from the smallest on, and keeps a size only if it has more resident "
-        "warps than the best one before. With 32 registers, 64 threads per block fill an H200's multiprocessor; with "
-        "168 registers no block fills it. A larger block is not better by itself, and a small one does not have to "
-        "wait for so many others at its barriers.",
+        answer="The program tries the 32 sizes, starting with the smallest, and keeps a size only if it has more "
+        "resident warps than the best one before. With 32 registers, 64 threads per block fill an H200's "
+        "multiprocessor; with 168 registers no block fills it. A larger block is not better by itself, and a small "
+        "one does not have to wait for so many others at its barriers.",
         check=check_smallest_block,
     ),
     Exercise(
         name="hard",
         task="Write `largest_tile(capability, threads, registers, blocks) -> int`: the largest number of bytes of "
         "shared memory that each block can use, so that at least `blocks` blocks are still resident on a "
-        "multiprocessor. Return -1 if so many are not resident even without shared memory. So far the function divides "
-        "228 KiB by the number of blocks.",
+        "multiprocessor. Return -1 if even without shared memory fewer blocks are resident. So far the function "
+        "divides 228 KiB by the number of blocks.",
         hints=[
             "Hardware reserves a part of shared memory for each block, and rounds sizes up. "
             "`cuda.occupancy(capability, threads, registers, shared_bytes)` knows that.",

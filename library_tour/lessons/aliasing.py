@@ -44,9 +44,9 @@ LESSON = Lesson(
         "remove them with `__restrict__` or, without a promise, with a local variable.",
         "say what happens if the promise of `__restrict__` is broken.",
     ],
-    idea="Two pointers **alias** if they point to the same memory. After a store through one, the compiler must load "
-    "again whatever the other may reach, and it may not move a later load in front of the store. A GPU hides the time "
-    "for memory by keeping several loads in flight, so a load that must wait for a store costs much.\n\n"
+    idea="Two pointers **alias** if they point to the same memory. After a store through one, the compiler must "
+    "reload whatever the other one may point to, and it may not move a later load ahead of the store. A GPU hides the "
+    "time for memory by keeping several loads in flight, so a load that must wait for a store is expensive.\n\n"
     "`__restrict__` promises that what is stored through this pointer is not reached through another one. Nobody "
     "checks the promise. A local variable without an address gives the same freedom and needs no promise, since no "
     "pointer reaches it.\n\n"

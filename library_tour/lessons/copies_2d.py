@@ -57,7 +57,7 @@ LESSON = Lesson(
     "window and for the whole matrix. Given an address, a width, a height and a pitch, the copy engine can copy all "
     "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) also pads each row, so that every row of the "
     "matrix starts at an aligned address. The rows of a window start wherever its first column is, aligned or not.\n\n"
-    "Rule of thumb: every call has a cost of some microseconds, so describe as much work as possible in one call.",
+    "Rule of thumb: every call costs some microseconds, so describe as much work as possible in one call.",
     steps=[
         Step(
             name="the window",

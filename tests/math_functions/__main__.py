@@ -68,7 +68,7 @@ def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, floa
     rows = [
         f"With {samples:,} arguments of each function, or {slow:,} where mpmath or fractions are the reference:",
         "",
-        "| function | bound, single | greatest, single | bound, double | greatest, double |",
+        "| function | bound, single | largest, single | bound, double | largest, double |",
         "|---|--:|--:|--:|--:|",
     ]
     exact = []
@@ -81,7 +81,7 @@ def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, floa
             exact.append(f"`{name}`")
         else:
             rows.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n\nWithout a difference in any bit: " + ", ".join(exact) + ".\n"
+    return "\n".join(rows) + "\n\nNo bit differs in the results of " + ", ".join(exact) + ".\n"
 
 
 def main() -> int:

@@ -162,7 +162,7 @@ def triangular_solve(build: Build) -> None:
 
 @program("mis", "main.cu")
 def independent_set(build: Build) -> None:
-    """Waits for bytes of others: find a maximal independent set: vertices wait for their neighbours' bytes."""
+    """Waits for bytes that others write: find a maximal independent set: vertices wait for their neighbours' bytes."""
     module = build()
     count, edges = 700, 1500
     pairs = build.random.integers(0, count, (edges, 2))

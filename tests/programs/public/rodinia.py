@@ -12,7 +12,7 @@ program = listed("Rodinia", "cuda/{name}")
 
 @program("bfs", "kernel.cu kernel2.cu")
 def bfs(build: Build) -> None:
-    """Many threads store the same: find the distances from a vertex, a level in two launches."""
+    """Many threads store the same value: find the distances from a vertex, a level in two launches."""
     module = build(before="#define MAX_THREADS_PER_BLOCK 512\nstruct Node { int starting; int no_of_edges; };")
     count = 3001
     degrees = build.random.integers(0, 5, count)
@@ -104,7 +104,7 @@ def needleman_wunsch(build: Build) -> None:
 
 @program("lud", "cuda/lud_kernel.cu")
 def lud(build: Build) -> None:
-    """Two halves of a block at different work: factor a matrix in place, by tiles."""
+    """The two halves of a block do different work: factor a matrix in place, by tiles."""
     module = build()
     block, tiles = 16, 4
     size = block * tiles
@@ -126,7 +126,7 @@ def lud(build: Build) -> None:
     why="its kernels read beyond the image, so that the host leaves room there",
 )
 def srad(build: Build) -> None:
-    """Nine ways through one kernel: take speckles out of an image that lies within more memory."""
+    """Nine code paths through one kernel: take speckles out of an image that lies within more memory."""
     module = build()
     block, rows, columns = 16, 48, 80
     image = np.exp(build.floats(rows, columns, low=0, high=1))
@@ -186,7 +186,7 @@ def backprop(build: Build) -> None:
 
 @program("gaussian", "gaussian.cu")
 def gaussian(build: Build) -> None:
-    """Elimination, two launches a column: eliminate, a column in two launches."""
+    """Elimination, two launches per column: eliminate one column in two launches."""
     module = build(omit=["timeval"])
     size = 37
     matrix = (build.floats(size, size) + 6 * np.eye(size, dtype=np.float32)).astype(np.float32)

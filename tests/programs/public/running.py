@@ -88,7 +88,7 @@ def run(
             shows = (program.run.__doc__ or "").partition(": ")[0] + (f"; {program.why}" if program.why else "")
             rows.append([program.suite, program.name, shows, *map(str, of_program)])
             outcomes += of_program
-    print(table(["suite", "program", "what it is here for", *(", ".join(mode) or "result" for mode in modes)], rows))
+    print(table(["suite", "program", "what it tests", *(", ".join(mode) or "result" for mode in modes)], rows))
     passed = sum(outcome.verdict == "passed" for outcome in outcomes)
     print(f"\n{passed} of {len(outcomes)} runs passed without a false alarm.")
     return len(outcomes) - passed
