@@ -36,8 +36,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="A GPU that you rent tomorrow may be several generations newer than the one you wrote your program on. Some "
     "limits will be the same, and some will not: one block may use 64 KiB of shared memory on compute capability 7.5, "
-    "and 227 KiB on an H200. A program that asks the device runs well on both. A program that assumes is slow on one "
-    "of them, or its launch is refused.\n\n"
+    "and 227 KiB on an H200. A program that asks the device runs well on both. A program that makes assumptions is "
+    "slow on one of them, or its launch is refused.\n\n"
     "Two figures are worth knowing before you write a kernel. An H200 can move 4,814 GB/s and compute 66.9 TFLOP/s in "
     "single precision. Divide one by the other: a kernel that does fewer than 14 operations per byte waits for memory.",
     learn=[
@@ -52,10 +52,10 @@ LESSON = Lesson(
     "instructions together; each thread's place in it is a **lane**. Up to 32 warps, which is 1,024 threads, form a "
     "**block**. All blocks of a launch form the **grid**.\n\n"
     "A GPU consists of **multiprocessors** (SMs); an H200 has 132. Each block runs on one of them, and uses that "
-    "multiprocessor's **registers** and **shared memory** as long as it runs. The whole device shares an **L2 cache** "
-    "and the large, slower **device memory**.\n\n"
-    "A device's **compute capability**, such as 9.0, names its generation and fixes most of its limits. Rule of thumb: "
-    "ask the device that you run on, and use a table for devices that you do not have.",
+    "multiprocessor's **registers** and **shared memory** while it runs. The whole device shares an **L2 cache** and "
+    "the large, slower **device memory**.\n\n"
+    "A device's **compute capability**, such as 9.0, names its generation and fixes most of its limits. Rule of "
+    "thumb: ask the device that you run on, and use a table for devices that you do not have.",
     steps=[
         Step(
             name="peak fp32 arithmetic",

@@ -45,7 +45,7 @@ LESSON = Lesson(
     "All threads of a block must reach the same `__syncthreads()`, and equally often. Only threads that have returned "
     "are exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. Otherwise the "
     "behaviour is undefined: the block may wait forever, or go on with sums that are not ready.\n\n"
-    "The rule of thumb: keep barriers outside of branches, and let a thread without an element take part with the "
+    "The rule of thumb: keep barriers outside branches, and let a thread without an element take part with the "
     "neutral element.",
     steps=[
         Step(
@@ -73,7 +73,7 @@ LESSON = Lesson(
         Step(
             name="four loads of each array",
             shows=["dot_of", "dot_grid<4>"],
-            text="A fixed grid strides over the arrays by vector loads of four elements. Each thread has four such "
+            text="A fixed grid strides over the arrays, with vector loads of four elements. Each thread has four such "
             "loads from each array in flight.",
         ),
         Step(
@@ -92,8 +92,8 @@ LESSON = Lesson(
     look_at=[
         "Compare 'atomics' and 'wavefronts'. The tree and the shuffles with one atomic per block make the same number "
         "of atomics, but the shuffles access shared memory a fifth as often.",
-        "On the H200 the tree and the shuffles take the same 8.4 ms all the same. The limit is elsewhere: with one "
-        "element per thread, too few bytes are in flight.",
+        "On the H200, however, the tree and the shuffles both take 8.4 ms. The limit is elsewhere: with one element "
+        "per thread, too few bytes are in flight.",
         "One atomic per warp takes 60.9 ms, seven times as long as one per block. Count the atomics first, then the "
         "rest.",
         "Read the notes of the last rows. The simulator names the barrier that some threads have passed while others "

@@ -48,8 +48,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A launch returns within microseconds, but its kernel may run much longer: 414 ms in one row of the stop "
-    "`map`, on an H200. If the kernel fails, the launch has long reported success. The error arrives at whichever call "
-    "waits next, perhaps in a different file of your program, and blames that call.\n\n"
+    "`map`, on an H200. If the kernel fails, the launch has long since returned without an error. The error arrives "
+    "at whichever call waits next, perhaps in a different file of your program, and blames that call.\n\n"
     "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
     "ten common mistakes and shows when each one is reported, by whom, and whether the program can go on.",
     learn=[
@@ -79,8 +79,8 @@ LESSON = Lesson(
         Step(
             name="failed allocation",
             shows=["TOO_LARGE", "failed_allocation"],
-            text="More memory than the device has. The call itself reports this error too. A program may free "
-            "something and try again.",
+            text="The program asks for more memory than the device has. Again, the call itself reports the error. A "
+            "program may free something and try again.",
         ),
         Step(
             name="null store",
@@ -121,7 +121,8 @@ LESSON = Lesson(
         "after another, and returns the index of the first one that fails, or None if all succeed.",
         hints=[
             "When has a kernel finished? Which call raises the error of a kernel that failed?",
-            "The error belongs to a launch for certain if the host waits after that launch and before the next one.",
+            "You can be certain that an error belongs to a launch if the host waits after that launch and before the "
+            "next one.",
             "`with cuda.debug():` waits after each launch. So does a call of `cuda.current_device().synchronize()`.",
         ],
         answer="Inside `cuda.debug()` every launch waits for its kernel, so the launch that caused an error also "

@@ -35,24 +35,24 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A product of two matrices is the one operation that can use all of a GPU's arithmetic. On an H200 "
-    "cuBLAS multiplies matrices of 4,096 rows at 51 TFLOP/s in single precision, at 386 with TF32, and at 738 in "
-    "half precision: 14 times the speed, for about three decimal digits. A product of a matrix and a vector, "
-    "which reads a number for every two operations, stays below 1 TFLOP/s.\n\n"
-    "So it pays to phrase work as a matrix product, to choose the precision on purpose, and to know how the library "
+    why="A product of two matrices is the one operation that can use all of a GPU's arithmetic. On an H200 cuBLAS "
+    "multiplies matrices of 4,096 rows at 51 TFLOP/s in single precision, at 386 with TF32, and at 738 in half "
+    "precision: 14 times as fast, with about three correct decimal digits. A product of a matrix and a vector, which "
+    "reads one element for every two operations, stays below 1 TFLOP/s.\n\n"
+    "So it pays to phrase work as a matrix product, to choose the precision deliberately, and to know how the library "
     "takes transposed, padded and batched operands without a copy.",
     learn=[
         "choose a precision for a matrix product by its error and its rate.",
         "multiply transposed, padded and batched operands without copying them.",
         "explain why row-major arrays are no obstacle for a library that expects column-major ones.",
-        "say what it saves to add a bias and apply an activation in the epilogue of a product.",
+        "say what you save by adding a bias and applying an activation in the epilogue of a product.",
     ],
-    idea="A product of two n x n matrices does 2 n^3 operations on 3 n^2 elements: about n operations per "
-    "element. For large n, arithmetic is the limit and not memory. The **tensor cores** multiply small matrices "
-    "as one instruction, at many times the rate of ordinary instructions, but only for certain precisions: half, "
-    "bfloat16, double, and **TF32**, which rounds single precision to 11 significant bits before multiplying.\n\n"
-    "A **leading dimension** is the distance in memory from one row to the next. It lets a library work on a "
-    "window of a larger matrix. An **epilogue** is work on the result while it is still in registers.\n\n"
+    idea="A product of two n x n matrices does 2 n^3 operations on 3 n^2 elements: about n operations per element. "
+    "For large n, arithmetic is the limit and not memory. The **tensor cores** multiply small matrices in one "
+    "instruction, at many times the rate of ordinary instructions, but only for certain precisions: half, bfloat16, "
+    "double, and **TF32**, which rounds single precision to 11 significant bits before multiplying.\n\n"
+    "A **leading dimension** is the distance in memory from one row to the next. It lets a library work on a window "
+    "of a larger matrix. An **epilogue** is work on the result while it is still in registers.\n\n"
     "The rule of thumb: one call for many products, no copies to transpose, and the lowest precision that your error "
     "bound allows.",
     steps=[
@@ -108,8 +108,8 @@ LESSON = Lesson(
         "precision. The vector operations stay below 1.",
         "On an H200 the product with bias and GELU takes 2.71 ms fused and 2.78 ms with separate kernels. The "
         "product itself takes 2.67 ms.",
-        "On a GPU, a picture shows the rates against the size. Below a few hundred rows a product cannot fill "
-        "the device, and the host time per call, in the column 'host us', decides.",
+        "On a GPU, a picture shows the rates against the size. Below a few hundred rows a product cannot fill the "
+        "device, and the host time per call, in the column 'host us', is the limit.",
     ],
     exercise=Exercise(
         task="`products(a, b)` returns the products of many pairs: for each i, the transposed `a[i]` times `b[i]`. "

@@ -78,7 +78,7 @@ LESSON = Lesson(
             name="early exit",
             shows=["strided_and", "and_early<4>"],
             text="A thread that finds a zero writes at once. In each round all threads also read the result so far, "
-            "and end when it is false.",
+            "and return once it is false.",
         ),
         Step(
             name="shuffle after &&",

@@ -182,7 +182,7 @@ def independent_set(build: Build) -> None:
 
 @program("popcount", "main.cu")
 def popcount(build: Build) -> None:
-    """Arithmetic of bytes, a table in constant memory: count bits in six ways, some with bytes."""
+    """Byte arithmetic, a table in constant memory: count bits in six ways, some with bytes."""
     module = build()
     count = 1001
     words = build.random.integers(0, 1 << 64, count, dtype=np.uint64)

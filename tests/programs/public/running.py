@@ -63,7 +63,7 @@ def run_apart(program: Program, folder: Path, seed: int, limit: float) -> Outcom
         try:
             return pool.apply_async(run_here, (program, folder, seed)).get(limit)
         except multiprocessing.TimeoutError:
-            return Outcome("no end, or a crash", limit)
+            return Outcome("did not finish, or crashed", limit)
 
 
 def run(
