@@ -88,8 +88,8 @@ FURTHER = [
         ],
         answer="The loop over `k` is outside, and the loop over the four rows inside. The element of `b` is read once "
         "per `k` and used four times from a register. The element of `a` is the same for all lanes: one wavefront. "
-        "Five reads feed four multiplications, where there were two for one. Fast libraries go on like this, with 8 x "
-        "8 elements per thread.",
+        "Five reads feed four multiplications, where there were two for one. Fast libraries take this further, with 8 "
+        "x 8 elements per thread.",
         check=check_registers,
     ),
 ]

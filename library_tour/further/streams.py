@@ -91,10 +91,10 @@ def check_carry(answer: ModuleType) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="The function `both` computes two arrays, each in its own stream. The host waits for one kernel before it "
-        "launches the next. Let both kernels run side by side, and let the host wait for nothing. Both must begin "
-        "after the work that `streams[0]` was given before, and what `streams[0]` is given afterwards must find both "
-        "arrays computed. The streams are non-blocking.",
+        task="The function `both` computes two arrays, each in its own stream. The host waits for one kernel before "
+        "it launches the next. Let both kernels run side by side, and let the host wait for nothing. Both must begin "
+        "after the work that is already in `streams[0]`, and work queued in `streams[0]` afterwards must begin after "
+        "both. The streams are non-blocking.",
         hints=[
             "`stream.synchronize()` lets the host wait. `stream.wait(other)` lets a stream wait, and returns at once.",
             "The second stream has to wait for the first one before its kernel. Which one waits after the kernels?",
@@ -105,22 +105,23 @@ FURTHER = [
     ),
     Exercise(
         name="hard",
-        task="The function `transform` works on an array in eight pieces. The kernel of a piece needs what the kernel "
-        "of the piece before has left in `carry`, so the kernels must run in order. The copies need not wait for that: "
-        "while a kernel runs, later pieces can be copied in and earlier ones out. Use the three non-blocking streams "
-        "so that at most ten operations wait for each other in a row. The work must begin after what `streams[0]` was "
-        "given before, and what `streams[0]` is given afterwards must find it done.",
+        task="The function `transform` works on an array in eight pieces. The kernel of each piece needs the result "
+        "that the previous kernel has stored in `carry`, so the kernels must run in order. The copies need not wait "
+        "for that: while a kernel runs, later pieces can be copied in and earlier ones out. Use the three "
+        "non-blocking streams so that at most ten operations wait for each other in a row. All of it must begin after "
+        "the work that is already in `streams[0]`, and work queued in `streams[0]` afterwards must begin after all of "
+        "it.",
         hints=[
-            "Draw the dependencies: a kernel waits for the copy of its piece and for the kernel before. A copy out "
+            "Draw the dependencies: a kernel waits for the copy of its piece and for the previous kernel. A copy out "
             "waits for its kernel. Nothing else has to wait.",
             "Give each kind of work a stream of its own: one for the copies in, one for the kernels, one for the "
             "copies out.",
-            "`stream.wait(other)` waits for what `other` has been given by now. Call it right after the operation that "
-            "is waited for was queued.",
+            "`stream.wait(other)` waits for the work that is in `other` at that moment. Call it right after you have "
+            "queued the operation to wait for.",
         ],
         answer="The copies in are in one stream, the kernels in a second and the copies out in a third. After a copy "
-        "in is queued, the kernels' stream waits for it, and after a kernel the third stream waits. The longest row is "
-        "the first copy in, the eight kernels and the last copy out. With one stream for each piece it would be as "
+        "in is queued, the kernels' stream waits for it, and after a kernel the third stream waits. The longest chain "
+        "is the first copy in, the eight kernels and the last copy out. With one stream per piece it would be equally "
         "short, but each kernel would need one more wait, for the kernel before.",
         check=check_carry,
     ),

@@ -42,15 +42,15 @@ LESSON = Lesson(
     learn=[
         "say how often a kernel loads each element, and how often it could use it.",
         "use tiles in shared memory to load each element once per block.",
-        "let a thread compute several elements, so that registers serve where shared memory is the limit.",
+        "let a thread compute several elements, so that registers take over where shared memory is the limit.",
         "copy the next tile in the background while the current one is multiplied.",
     ],
     idea="Each multiply-add needs two operands. Global memory delivers far fewer than a multiprocessor can multiply, "
     "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\n"
     "A **tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and "
-    "each of its threads uses a whole row of the one and a column of the other. With tiles of 16 x 16, every loaded "
-    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before "
-    "and after each multiplication.\n\n"
+    "each of its threads uses a whole row of one and a whole column of the other. With tiles of 16 x 16, every loaded "
+    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier "
+    "before and after each multiplication.\n\n"
     "Then shared memory is the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements reads 16 "
     "values into registers and makes 64 multiply-adds with them.\n\n"
     "The rule of thumb: count operations per element loaded, at each level of memory, and raise that number where it "
@@ -72,9 +72,9 @@ LESSON = Lesson(
         Step(
             name="tiles of 16 x 16",
             shows=["element", "matmul_tile<16>"],
-            text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the first "
-            "barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps a "
-            "thread from overwriting a tile that others still read. `element` returns zeros outside of the matrices, "
+            text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the "
+            "first barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps "
+            "a thread from overwriting a tile that others still read. `element` returns zeros outside the matrices, "
             "which add nothing to the sums.",
         ),
         Step(
@@ -94,8 +94,8 @@ LESSON = Lesson(
     look_at=[
         "Without a GPU, look at the column 'loads'. It falls by the width of the tile, since each loaded element "
         "serves that many threads.",
-        "The column 'wavefronts' counts accesses to shared memory, as often as each is split. It falls from tiles to "
-        "several elements per thread, since registers serve instead.",
+        "The column 'wavefronts' counts accesses to shared memory, once for each pass that they need. It falls when a "
+        "thread computes several elements, since these share the values that the thread holds in registers.",
         "On the H200, tiles of 8 x 8 are no faster than no tiles at all, 5.2 against 5.3 TFLOP/s, because the L1 cache "
         "serves the loads of the simple kernel. Tiles of 32 x 32 reach 8.7, 8 x 8 elements per thread 28.5, and the "
         "pipelined kernel 49.6 TFLOP/s.",

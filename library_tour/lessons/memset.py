@@ -33,7 +33,7 @@ LESSON = Lesson(
         "choose the width of a fill.",
         "set floating-point elements by the pattern of their bits.",
     ],
-    idea="A fill repeats a pattern of 8, 16 or 32 bits through memory. It knows nothing of the type of the "
+    idea="A fill repeats a pattern of 8, 16 or 32 bits through memory. It knows nothing about the type of the "
     "elements:\n\n"
     "```\n"
     "8 bits    01 01 01 01 | 01 01 01 01    each 0x01010101 = 16,843,009\n"

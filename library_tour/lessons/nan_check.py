@@ -42,7 +42,7 @@ def told(answer: cuda.Module, fact: str, bits: NDArray[np.uint16]) -> Check:
 LESSON = Lesson(
     why="One NaN in a billion elements spoils every sum that it enters. Checking an array for NaNs should therefore "
     "be cheap enough to do often. An H200 can read 2^30 floats, 4.3 GB, in 0.95 ms. The obvious kernel takes 2.54 ms, "
-    "although it does nearly no arithmetic.\n\n"
+    "although it does almost no arithmetic.\n\n"
     "There is a question of correctness as well. One lecture says that `isnan()` disappears under fast math. This "
     "stop shows for which compiler that is true, and a test that no compiler option can remove.",
     learn=[
@@ -87,8 +87,8 @@ LESSON = Lesson(
         Step(
             name="fixed grid, 16-byte loads",
             shows=["Group", "look", "first_nan_grid<float, 1>"],
-            text="The test is the same, and the way of reading is new. A grid as large as the device holds at once "
-            "strides over the array, and each load takes 16 bytes, which are four floats.",
+            text="The test is the same, but the array is read differently. A grid as large as the device holds at "
+            "once strides over the array, and each load takes 16 bytes, which are four floats.",
             compared_with="bits",
         ),
         Step(

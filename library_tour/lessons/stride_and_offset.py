@@ -40,7 +40,7 @@ LESSON = Lesson(
     "runs at 2,733 GB/s, with stride 2 at 1,473 GB/s and with stride 8 at 367 GB/s. The kernel is the same; only an "
     "argument changes.\n\n"
     "Strides hide in ordinary code: a column of a matrix, one field in an array of structures, every n-th sample of a "
-    "signal. Misaligned accesses look as harmful, but cost almost nothing. This lesson measures both.",
+    "signal. Misaligned accesses look just as harmful, but cost almost nothing. This lesson measures both.",
     learn=[
         "say how a stride decides which share of each sector is used.",
         "say why a warp that begins inside a sector touches one sector more.",
