@@ -69,15 +69,16 @@ FURTHER = [
     ),
     Exercise(
         name="hard",
-        task="The numbers of a sequence are `state = A * state + C`, modulo 2^32, from a seed on. Thread `t` needs the "
-        "numbers `16 t` to `16 t + 15`. The kernel generates all numbers before these too, so the last thread does "
-        "8,176 steps for nothing. Skip them in a few steps, so that a warp executes at most 300 instructions.",
+        task="The numbers of a sequence are `state = A * state + C`, modulo 2^32, starting from a seed. Thread `t` "
+        "needs the numbers `16 t` to `16 t + 15`. The kernel generates all numbers before these too, so the last "
+        "thread does 8,176 steps for nothing. Skip them in a few steps, so that a warp executes at most 300 "
+        "instructions.",
         hints=[
             "A step is a map `x -> a x + c`. What is the map of two steps? It has the same form.",
             "Two maps in a row, first `a1, c1` and then `a2, c2`, are `a = a2 a1` and `c = a2 c1 + c2`. So you can "
             "double the number of steps of a map: 1, 2, 4, 8, ...",
-            "Go through the bits of the number of steps, from the lowest on. Double the map for each bit, and apply it "
-            "to the state where the bit is set.",
+            "Go through the bits of the number of steps, starting with the lowest. Double the map for each bit, and "
+            "apply it to the state where the bit is set.",
         ],
         answer="The map of `2^k` steps follows from that of `2^(k-1)` steps by one doubling. Each bit of the number of "
         "steps that is set applies one of these maps to the state. 13 doublings replace up to 8,176 steps. Libraries "

@@ -58,8 +58,8 @@ FURTHER = [
         "reads it by columns, so all accesses to global memory are coalesced. The 32 lanes of a warp then read from "
         "one bank, though. Remove the bank conflicts.",
         hints=[
-            "An element of the tile lies in bank `(32 * row + column) % 32`. Which bank do the lanes use that read one "
-            "column?",
+            "An element of the tile lies in bank `(32 * row + column) % 32`. Which bank do the lanes that read one "
+            "column use?",
             "With rows of 33 elements, neighbouring rows begin in neighbouring banks.",
         ],
         answer="One unused element per row of the tile moves each row by one bank. The 32 elements of a column then "

@@ -99,13 +99,13 @@ LESSON = Lesson(
         Step(
             name="pageable, changed at once",
             shows=["changed_at_once"],
-            text="From a pageable source, the call takes the bytes before it returns. The host may change the source "
+            text="From a pageable source, the call reads all bytes before it returns. The host may change the source "
             "right afterwards.",
         ),
         Step(
             name="pinned, changed at once",
             shows=["changed_too_early"],
-            text="Wrong on purpose. The source is pinned now, so the call takes no bytes. The copy reads the source "
+            text="Wrong on purpose. The source is pinned now, so the call reads no bytes. The copy reads the source "
             "when it runs, and finds what the host has written meanwhile.",
         ),
         Step(

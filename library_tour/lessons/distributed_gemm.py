@@ -51,15 +51,15 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Some matrices do not fit on one GPU, and some products take too long there. Two H200s multiply "
-    "matrices of 16,384 rows at 84 TFLOP/s, where one reaches 53: an efficiency of 0.80. At 2,048 rows the same "
-    "program on two devices reaches 4 TFLOP/s, twelve times *less* than one device alone.\n\n"
+    why="Some matrices do not fit on one GPU, and some products take too long there. Two H200s multiply matrices of "
+    "16,384 rows at 84 TFLOP/s, where one reaches 53: an efficiency of 0.80. At 2,048 rows the same program on two "
+    "devices reaches 4 TFLOP/s, twelve times *less* than one device alone.\n\n"
     "The difference is the ratio of work to communication. The work grows with the third power of the size, and the "
-    "elements that must travel with the second. So the question is never just whether to distribute, but from which "
-    "size on.",
+    "elements that must travel with the second. So the question is never just whether to distribute, but at what size "
+    "it begins to pay.",
     learn=[
         "distribute matrices in blocks over a grid of devices, so that none needs a whole matrix.",
-        "write a product as a sum of products of panels: some columns of A with as many rows of B.",
+        "write a product as a sum of products of panels: some columns of A and the same number of rows of B.",
         "explain why a grid of blocks sends less than strips do.",
         "explain why larger matrices scale better.",
     ],

@@ -136,6 +136,6 @@ LESSON = Lesson(
         check=check,
     ),
     course="The lectures measured 4.61 s for 256 launches and 1.4 s for one launch with the loop inside, on a T1000. "
-    "It attributes the difference to the cost of launches. In fact the difference is the time of passes over arrays "
+    "They attribute the difference to the cost of launches. In fact the difference is the time of passes over arrays "
     "of 1 GiB: the loop inside reads and writes each element once.",
 )

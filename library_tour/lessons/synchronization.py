@@ -48,11 +48,11 @@ LESSON = Lesson(
     ],
     idea="The hardware promises no order between threads. A **barrier** is a point that no thread of a group passes "
     "before all of them have reached it, and after it each thread sees what the others wrote before. There are three: "
-    "`__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the whole grid. All threads "
-    "of the group must reach the barrier, except those that have returned: no barrier waits for them.\n\n"
+    "`__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the whole grid. All "
+    "threads of the group must reach the barrier, except those that have returned: no barrier waits for them.\n\n"
     "No barrier in an ordinary launch spans blocks, since a block may start only when another one has ended. A "
     "**cooperative launch** promises that all blocks are on the device at the same time, so its kernel may wait for "
-    "the grid. A **vote** is another thing: it tells each lane the conditions of all lanes, but makes no writes "
+    "the grid. A **vote** is something else: it tells each lane the conditions of all lanes, but makes no writes "
     "visible.\n\n"
     "The rule of thumb: find out which threads exchange data, and use the narrowest barrier that includes them, once "
     "between each write and the reads of it, and once before the next write.",

@@ -52,8 +52,8 @@ LESSON = Lesson(
         "choose the kind of variable for a value.",
         "compute how many blocks fit on a multiprocessor for a given amount of shared memory.",
     ],
-    idea="Arithmetic works on registers only. A variable in memory must be loaded first, and stored after each change. "
-    "So the question is how far away its memory is:\n\n"
+    idea="Arithmetic works only on registers. A variable in memory must be loaded first, and stored after each "
+    "change. So the question is how far away its memory is:\n\n"
     "```\n"
     "kind          memory                 seen by            lives as long as\n"
     "local         register               its thread         its thread\n"
@@ -63,12 +63,12 @@ LESSON = Lesson(
     "```\n\n"
     "A **module** is compiled device code that has been loaded. Its `__device__` and `__constant__` variables exist "
     "from loading to unloading, across launches.\n\n"
-    "Several threads that use a shared variable need a **barrier**, `__syncthreads()`, between the write of one thread "
-    "and the read of another. It waits until all threads of the block have arrived.\n\n"
+    "Several threads that use a shared variable need a **barrier**, `__syncthreads()`, between the write of one "
+    "thread and the read of another. It waits until all threads of the block have arrived.\n\n"
     "The shared memory of a multiprocessor is divided among its resident blocks. An H200 has 228 KiB per "
     "multiprocessor, and one block may use up to 227 KiB.\n\n"
-    "Rule of thumb: compute in local variables. Use shared memory for values that the threads of a block exchange, and "
-    "device memory for values that outlast the launch.",
+    "Rule of thumb: compute in local variables. Use shared memory for values that the threads of a block exchange, "
+    "and device memory for values that outlast the launch.",
     steps=[
         Step(
             name="__device__ array",
