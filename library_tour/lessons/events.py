@@ -62,8 +62,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="On an H200, ten launches of a kernel take 2.01 ms. A host clock that is read right after the calls says "
     "0.116 ms. At that speed the kernel would move 46,195 GB/s, more than ten times what a copy within the H200's "
-    "memory reaches. The clock is right, but it has timed the calls and not the work: a launch only queues a kernel "
-    "and returns.\n\n"
+    "memory reaches. The clock is right, but it has timed the calls, not the work: a launch only queues a kernel and "
+    "returns.\n\n"
     "The lectures' own time for ten steps, 0.043 ms, is wrong for this reason. Events avoid the mistake, because the "
     "device itself takes the time. They also let one stream wait for another while the host goes on.",
     learn=[

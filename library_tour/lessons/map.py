@@ -47,7 +47,7 @@ LESSON = Lesson(
     "the next launch to read it again. This stop removes that traffic, and then asks what limits the kernel once it is "
     "gone.",
     learn=[
-        "say why many passes over an array belong into one launch.",
+        "say why many passes over an array belong in one launch.",
         "keep a value in a register during a loop, and explain why `a[i] = f(a[i], b[i])` does not.",
         "tell whether memory or the arithmetic units limit a kernel.",
         "say what `--use_fast_math` replaces, how much time it saves, and where its results are wrong.",

@@ -58,14 +58,14 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Monte Carlo is the best case for several devices: the paths need nothing of one another, and each "
-    "device sends two numbers at the end. Two H200s simulate 2^26 paths in 3.2 ms instead of 6.0 ms, an "
-    "efficiency of 0.94. With 2^26 paths *each*, they need 6.1 ms, an efficiency of 0.97.\n\n"
+    why="Monte Carlo is the best case for several devices: the paths are independent, and each device sends two "
+    "numbers at the end. Two H200s simulate 2^26 paths in 3.2 ms instead of 6.0 ms, an efficiency of 0.94. With 2^26 "
+    "paths *each*, they need 6.1 ms, an efficiency of 0.97.\n\n"
     "If even this program does not reach 1, no other will. And one mistake makes it look perfect: with the same seed "
     "on both devices, the second one repeats the work of the first, and the result is no more accurate than that of "
     "one device.",
     learn=[
-        "divide paths among devices that need nothing of one another until the end.",
+        "divide paths among devices that work independently until the end.",
         "give each device its own random numbers, with a counter and a key instead of a state.",
         "tell strong scaling from weak scaling, and say why weak scaling is easier.",
         "read from the efficiency what several devices cost beyond the work itself.",
@@ -118,7 +118,7 @@ LESSON = Lesson(
         "Make all devices together try the points 0 to `points - 1`, each point once, for any number of devices. "
         "Their counts must add up to exactly what one device counts, and each device must do only its share.",
         hints=[
-            "The random numbers of a point depend on its index alone, so it does not matter which device tries it.",
+            "The random numbers of a point depend only on its index, so it does not matter which device tries it.",
             "In a grid-stride loop, a thread starts at its index in the grid, and the stride is the number of "
             "threads of the grid. What are these two if `workers` grids count as one?",
             "The threads of device `worker` come after those of all devices before it. The stride is the "

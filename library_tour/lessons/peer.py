@@ -65,16 +65,17 @@ LESSON = Lesson(
         "order the streams of two devices with events.",
         "wait for the right device.",
     ],
-    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified addressing**). "
-    "A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
+    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified "
+    "addressing**). A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
     "```\n"
     "no peer access   device 1 --> host memory --> device 0    38 GB/s on H200s\n"
     "peer access      device 1 ====== NVLink ====> device 0   395 GB/s on H200s\n"
     "```\n\n"
-    "`device.enable_peer(peer)` lets `device` access the memory of `peer`, and not the other way round. Kernels of "
+    "`device.enable_peer(peer)` lets `device` access the memory of `peer`, but not the other way round. Kernels of "
     "`device` then load and store the peer's memory with ordinary pointers.\n\n"
     "The streams of two devices are independent. If device 0 copies data that a kernel of device 1 writes, something "
-    "must order the two. An **event** does: one stream records it, and another stream, on any device, waits for it.\n\n"
+    "must order the two. An **event** does: one stream records it, and another stream, on any device, waits for "
+    "it.\n\n"
     "Rule of thumb: enable peer access once, at the start, in both directions if both devices need it. Order streams "
     "with events, not by waiting on the host.",
     steps=[

@@ -55,16 +55,17 @@ LESSON = Lesson(
     "rounding from a bug.",
     learn=[
         "measure an error in ulp, units in the last place.",
-        "explain why a fused multiply-add gives other bits than a multiplication and an addition.",
+        "explain why a fused multiply-add gives different bits from a multiplication and an addition.",
         "say what each flag of `--use_fast_math` gives up, and what it saves.",
         "tell a bug from rounding errors, by comparing after few steps.",
     ],
-    idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a number "
-    "to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic operations "
-    "of IEEE 754, addition, multiplication, division and square root, are correctly rounded on CPU and GPU alike.\n\n"
+    idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a "
+    "number to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic "
+    "operations of IEEE 754, addition, multiplication, division and square root, are correctly rounded on CPU and GPU "
+    "alike.\n\n"
     "A GPU has one instruction for `a * b + c`, the **fused multiply-add**, which rounds only once. The compiler uses "
-    "it wherever it can. The result is more exact than with two roundings, and different. Flags allow faster, less "
-    "exact sequences for division, square root and functions.\n\n"
+    "it wherever it can. The result is more accurate than with two roundings, and different. Flags allow faster, less "
+    "accurate sequences for division, square root and functions.\n\n"
     "The rule of thumb: bits differ, so compare with a tolerance in ulp. Compare after one step or a few, before the "
     "errors have grown. And use fast flags only where you have measured their errors.",
     steps=[

@@ -76,8 +76,8 @@ LESSON = Lesson(
         Step(
             name="in a kernel, philox",
             shows=["uniform_philox"],
-            text="Philox computes a number from its place alone, so its state is a counter and `curand_init` costs "
-            "almost nothing. It produces four numbers at a time.",
+            text="Philox computes a number only from its place in the sequence, so its state is a counter and "
+            "`curand_init` costs almost nothing. It produces four numbers at a time.",
         ),
         Step(
             name="integral, quasi-random",

@@ -48,8 +48,8 @@ LESSON = Lesson(
     ],
     idea="Memory moves in sectors of 32 bytes, whatever part of a sector a warp asks for. With a **stride** of n, "
     "neighbouring lanes touch elements that are n apart. Of 4-byte elements, eight fit into a sector. A stride of 2 "
-    "uses half of each sector, a stride of 4 a quarter, and from a stride of 8 on each element has a sector of its "
-    "own: 32 sectors per warp, and one eighth of their bytes used.\n\n"
+    "uses half of each sector, a stride of 4 a quarter, and with a stride of 8 or more each element has a sector of "
+    "its own: 32 sectors per warp, and one eighth of their bytes used.\n\n"
     "With an **offset**, the lanes are neighbours, but the first one may begin inside a sector. The 128 bytes of the "
     "warp then reach into a fifth sector. That sector is also the first one of the next warp, which usually finds it "
     "in a cache.\n\n"

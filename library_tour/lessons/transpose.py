@@ -46,7 +46,7 @@ LESSON = Lesson(
     learn=[
         "use a tile in shared memory to coalesce both the loads and the stores of a kernel.",
         "say when reading a tile has bank conflicts, and remove them by padding.",
-        "explain why a kernel may still gain from another order of its blocks, once every access is coalesced.",
+        "explain why a kernel may still gain from a different order of its blocks, once every access is coalesced.",
     ],
     idea="Global memory wants each warp to read or write neighbouring elements. **Shared memory** is different. It is "
     "a small memory inside the multiprocessor, which all threads of a block share, and it has no sectors. So a block "
@@ -90,7 +90,7 @@ LESSON = Lesson(
             name="4 x 4 in registers",
             shows=["Square", "load_square", "turned", "transpose_registers"],
             text="Another way, without a tile. A thread loads four vectors of four elements, 16 bytes each. It "
-            "transposes them by using its registers in another order, which takes no instruction, and stores four "
+            "transposes them by using its registers in a different order, which takes no instruction, and stores four "
             "vectors.",
         ),
         Step(
@@ -136,5 +136,5 @@ LESSON = Lesson(
         check=check,
     ),
     course="The column 'course GB/s' has the rates of lectures on coalescing, for kernels of the same technique. The "
-    "lectures do not name their card. Compare its rates with one another, not with those of a card of today.",
+    "lectures do not name their card. Compare its rates with one another, not with those of today's cards.",
 )
