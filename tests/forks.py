@@ -5,6 +5,7 @@ input. CUDA is not touched before that.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -84,6 +85,8 @@ def begin(request: Mapping[str, object]) -> None:
 def serve() -> None:
     """Run the functions that are asked for, and print the status with which each process ends."""
     import_everything()
+    # Else each process would look at all that is imported when it ends, in pages of its own.
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
