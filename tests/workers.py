@@ -1,6 +1,7 @@
 """Give each file, and each group of tests, to one worker of pytest-xdist, so that it makes what they share once."""
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 
@@ -12,6 +13,6 @@ class ByFileOrGroup(LoadGroupScheduling):
         return nodeid.partition("::")[0] if group == nodeid else group
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> ByFileOrGroup | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFileOrGroup | None:
     """Replace pytest-xdist's scheduler of groups, by which each test without a group is one of its own."""
-    return ByFileOrGroup(config) if config.getoption("dist") == "loadgroup" else None
+    return ByFileOrGroup(config, log) if config.getoption("dist") == "loadgroup" else None
