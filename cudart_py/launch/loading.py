@@ -8,7 +8,6 @@ from typing import Any
 
 from .. import errors
 from ..callers import call_site
-from ..compilation import compiler
 from ..compilation.images import CompiledImage
 from ..compilation.linking.definitions import runs_on
 from ..compilation.linking.linking import link_images
@@ -38,6 +37,8 @@ def compile_image(
     machine code, a virtual one PTX alone. For `link` the code must be relocatable, with `options=["-rdc=true"]`, or
     link-time code, with `-dlto` besides.
     """
+    from ..compilation import compiler  # its modules take milliseconds to import
+
     return compiler.compile_image(
         source,
         names=names,
@@ -76,6 +77,8 @@ def compile(
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
+    from ..compilation import compiler  # as in compile_image
+
     image = compiler.compile_image(
         source,
         names=names,
@@ -112,6 +115,8 @@ def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modu
             "this driver runs PTX, which linked machine code has not: link PTX, what compile_image returns, or "
             "link-time code alone"
         )
+    from ..compilation import compiler  # as in compile_image
+
     return Module(compiler.ptx_with_source(compiled, origin), compiled)
 
 
