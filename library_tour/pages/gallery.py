@@ -148,13 +148,11 @@ def _cell(column: Column, metrics: Mapping[str, float]) -> _Cell:
 def definition(texts: Sequence[str], number: int) -> range:
     """Return the numbers of the lines of the definition that a line is in, with the comment directly above it."""
     first = last = number
-    while first > 1 and texts[first - 2] and not texts[first - 2].startswith("}"):
+    # It begins without indentation, and may have empty lines, braces and directives in it.
+    while first > 1 and not re.match(r"[^\s#{}]", texts[first - 1]):
         first -= 1
-    # A definition may have empty lines in it, and begins without indentation.
-    while first > 1 and texts[first - 1].startswith((" ", "\t", "#", "}")):
+    while first > 1 and re.match(r"[^#}]", texts[first - 2]):
         first -= 1
-        while first > 1 and texts[first - 2] and not texts[first - 2].startswith("}"):
-            first -= 1
     while last < len(texts) and not texts[last - 1].startswith("}"):
         last += 1
     return range(first, last + 1)
