@@ -41,21 +41,21 @@ LESSON = Lesson(
         "replace a temporary array by an iterator, and say how many bytes that saves.",
         "check that a generic algorithm costs no more than a kernel written by hand.",
     ],
-    idea="A kernel that is limited by memory is as fast as the number of bytes it moves allows. A temporary "
-    "array moves every element twice more: once to write it and once to read it back. If the algorithm only ever "
-    "says `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` reads two arrays and "
-    "returns their difference. The compiler inlines the operator, so the loads of the arrays end up in the "
-    "algorithm's own loop.\n\n"
+    idea="A kernel that is limited by memory is as fast as the number of bytes it moves allows. A temporary array "
+    "moves every element two more times: once to write it and once to read it back. If the algorithm only ever says "
+    "`in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` reads two arrays and returns "
+    "their difference. The compiler inlines the operator, so the loads of the arrays end up in the algorithm's own "
+    "loop.\n\n"
     "CCCL, CUDA's C++ core libraries, has the usual ones. A `counting_iterator` returns its index, a "
-    "`transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns "
-    "elements of several arrays together.\n\n"
+    "`transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns elements "
+    "of several arrays together.\n\n"
     "The rule of thumb: never write an array that is read only once. Compute its elements where they are read.",
     steps=[
         Step(
             name="a kernel for the step",
             shows=["step_by_hand"],
-            text="One step of Newton's law of cooling: each temperature moves toward the ambient one by a fraction "
-            "of the difference. One thread per temperature, and a kernel that is good for this formula only.",
+            text="One step of Newton's law of cooling: each temperature moves toward the ambient one by a fraction of "
+            "the difference. One thread per temperature, and a kernel that works only for this formula.",
         ),
         Step(
             name="transform(in, out, step)",
@@ -109,7 +109,7 @@ LESSON = Lesson(
         "`add`. Do it without the temporary array, and leave `add` as it is. The kernel keeps its parameters, but no "
         "longer uses `scratch`.",
         hints=[
-            "`add` uses its input in one place only, `in[i]`. What else than a pointer can stand there?",
+            "`add` uses its input in one place only, `in[i]`. What other than a pointer can stand there?",
             "A structure with an `operator[]` can be indexed like a pointer. Which member does it need to "
             "compute a difference?",
             "`struct Differences { const float* a; __device__ float operator[](int i) const { ... } };`, and "

@@ -125,10 +125,10 @@ LESSON = Lesson(
             "Only the first lane of each group prints, but the other three must execute the shuffles too: put the "
             "`if` for printing after them.",
         ],
-        answer="The first lane of each group of four reads the other three elements with shuffles, and prints all four "
-        "in one call. All lanes of the group execute the shuffles, and only the `printf` is in a branch. Threads "
-        "beyond the end may have returned by then: `n` is a multiple of 4, so no group is in two parts, and no lane "
-        "that prints reads from a lane that has returned.",
+        answer="The first lane of each group of four reads the other three elements with shuffles, and prints all "
+        "four in one call. All lanes of the group execute the shuffles, and only the `printf` is in a branch. Threads "
+        "beyond the end may have returned by then: `n` is a multiple of 4, so no group is split, and no lane that "
+        "prints reads from a lane that has returned.",
         check=check,
     ),
     course="The pairs of lanes below the table are those of a lecture on GPU programming. The lectures give no times "

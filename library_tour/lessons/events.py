@@ -72,12 +72,12 @@ LESSON = Lesson(
         "make one stream wait for another without making the host wait.",
         "say what the host must wait for before it reads a result or its clock.",
     ],
-    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and goes on "
-    "at once; the device works through the queue in order. An **event** is a mark in that queue. When the device "
-    "reaches the mark, it notes the time. The difference between two events is therefore the time that the device "
-    "took for the work between them, whatever the host did meanwhile.\n\n"
-    "A stream can also wait for an event of another stream. The wait is queued like any other work, so it holds "
-    "up that stream alone.\n\n"
+    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and goes on at "
+    "once; the device works through the queue in order. An **event** is a mark in that queue. When the device reaches "
+    "the mark, it notes the time. The difference between two events is therefore the time that the device took for "
+    "the work between them, whatever the host did meanwhile.\n\n"
+    "A stream can also wait for an event of another stream. The wait is queued like any other work, so it holds up "
+    "only that stream.\n\n"
     "The rule of thumb: an asynchronous call returns when its work is queued. Wait before you read a result, and wait "
     "before you read a clock.",
     steps=[
@@ -134,5 +134,5 @@ LESSON = Lesson(
         check=check,
     ),
     course="The column 'course ms' shows 0.043 ms for ten steps of CUB's transform. The lectures read it from a host "
-    "clock without a wait, and does not name the card.",
+    "clock without a wait, and do not name the card.",
 )

@@ -109,8 +109,8 @@ LESSON = Lesson(
     idea="All memory is read through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
     "data. An array that is read repeatedly is lost from it if enough other data passes through in the meantime.\n\n"
     "A part of L2 can be **set aside** for data that persists. An **access policy** of a stream names a window of "
-    "memory and the share of its accesses, the **hit ratio**, that shall be treated as persisting. The rest is treated "
-    "as normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio "
+    "memory and the share of its accesses, the **hit ratio**, to be treated as persisting. The rest is treated as "
+    "normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio "
     "of 1 lets its lines displace each other. A smaller ratio lets a share of them stay. Lines persist after the "
     "kernel, until they are reset or read as normal ones.\n\n"
     "The rule of thumb: first mark data that is read once, with `__ldcs`. Then try a policy, and measure.",

@@ -78,12 +78,13 @@ LESSON = Lesson(
         "streams and non-blocking ones.",
         "say when kernels run side by side, and what the priority of a stream changes.",
     ],
-    idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device "
-    "has room. A GPU has separate **copy engines**, so that a copy to the device, a copy from the device and "
-    "kernels can all run at once. To use them, cut the array into pieces and let each piece travel through the "
-    "three stages in a stream, like cars on an assembly line.\n\n"
-    "The rule of thumb: three stages need at least three streams, pinned memory and no wait of the host in between. "
-    "What one stream reads and another writes needs an event to put it in order. Without one, the program has a race.",
+    idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has "
+    "room. A GPU has separate **copy engines**, so that a copy to the device, a copy from the device and kernels can "
+    "all run at once. To use them, cut the array into pieces and let each piece travel through the three stages in a "
+    "stream, like cars on an assembly line.\n\n"
+    "The rule of thumb: three stages need at least three streams, pinned memory and no waiting on the host in "
+    "between. If one stream reads data that another one writes, an event must put the two in order. Without one, the "
+    "program has a race.",
     steps=[
         Step(
             name="1 stream",
@@ -139,14 +140,14 @@ LESSON = Lesson(
         "and after 0.2 ms at the highest.",
     ],
     exercise=Exercise(
-        task="The function `transform` copies a pinned array to the device in eight pieces, computes them and "
-        "copies them back, all in `streams[0]`. Spread the pieces over all streams. They must begin after the work "
-        "that `streams[0]` was given earlier, and work that `streams[0]` is given later must find all pieces done. "
-        "The host must not wait, and the streams are non-blocking.",
+        task="The function `transform` copies a pinned array to the device in eight pieces, computes them and copies "
+        "them back, all in `streams[0]`. Spread the pieces over all streams. They must begin after the work that is "
+        "already in `streams[0]`, and work queued in `streams[0]` later must begin after all pieces are done. The "
+        "host must not wait, and the streams are non-blocking.",
         hints=[
             "Piece *i* can use stream *i* modulo the number of streams. What does nothing put in order then?",
-            "`stream.wait(other)` holds what is queued in `stream` from now on until everything queued in "
-            "`other` so far is done.",
+            "`stream.wait(other)` makes work that is queued in `stream` later wait until everything in `other` so far "
+            "is done.",
             "Which streams have to wait before the first piece, and which after the last one?",
         ],
         answer="Before the first piece, each of the other streams waits for the first one. After the last piece, the "
