@@ -26,10 +26,10 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="The discrete Fourier transform of n points needs n^2 operations by its definition and n log n by the "
-    "fast algorithm. On an H200 cuFFT transforms 4,096 rows of 4,096 complex elements in 0.072 ms, at 86.5 % of "
-    "the speed of a plain copy of the same array: the transform itself is almost free.\n\n"
-    "What costs time is the layout. The two-dimensional transform of the same array takes 0.211 ms, because its "
+    why="The discrete Fourier transform of n points needs n^2 operations by its definition and n log n by the fast "
+    "algorithm. On an H200 cuFFT transforms 4,096 rows of 4,096 complex elements in 0.072 ms, at 86.5 % of the speed "
+    "of a plain copy of the same array: the transform itself is almost free.\n\n"
+    "The layout is what costs time. The two-dimensional transform of the same array takes 0.211 ms, because its "
     "columns need further passes over memory. And differential equations that need sparse solvers elsewhere become a "
     "division between two transforms.",
     learn=[
@@ -94,14 +94,14 @@ LESSON = Lesson(
         "points on [0, 2 pi). The spectrum is multiplied by i times the wave number and transformed back. But the "
         "result is too large, and for odd n it has the wrong length. Fix both.",
         hints=[
-            "By what do a transform and its inverse multiply together? And how can `irfft` know from n / 2 + 1 "
-            "complex elements whether n was even?",
+            "By what factor do a transform and its inverse multiply the elements? And how can `irfft` know from n / 2 "
+            "+ 1 complex elements whether n was even?",
             "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` "
             "has an argument `length`.",
             "For even n there is one more case: the wave k = n / 2 has the values 1, -1, 1, … at the points. "
             "What is its derivative there?",
         ],
-        answer="The transforms leave a factor n in. The kernel divides by it while it has the elements anyway. "
+        answer="The transforms leave a factor of n. The kernel removes it, since it handles each element anyway. "
         "`length=n` tells `irfft` how many real elements there are, because for even n the lengths n and n + 1 have "
         "spectra of the same size. For even n the derivative of the last wave is zero at all points, so its factor is "
         "zero.",

@@ -112,7 +112,7 @@ LESSON = Lesson(
             "Nothing, so `state` can go. Which number in the loop identifies a point, and what must be added "
             "to it for a second launch?",
         ],
-        answer="A point needs to know nothing of other points, so the state is gone. The index of the loop plus "
+        answer="A point needs to know nothing about other points, so the state is gone. The index of the loop plus "
         "`first` identifies the point, and the index of the point identifies its random numbers. A simulation can "
         "therefore be continued, repeated or spread over devices without using a random number twice.",
         check=check,

@@ -56,15 +56,14 @@ LESSON = Lesson(
         "choose the assignment from the shape of the problem: the number of start values, and the number of "
         "paths from each.",
     ],
-    idea="A GPU is busy when every multiprocessor has many warps, and every warp has 32 active lanes. The first "
-    "needs tens of thousands of threads in all. The second needs neighbouring lanes to have the same amount of "
-    "work.\n\n"
-    "With two nested levels you choose which of them the threads share. One thread per outer item gives few "
-    "threads if there are few outer items. One warp per outer item needs at least 32 inner items. One or more "
-    "blocks per outer item need hundreds of inner items. A separate launch per outer item needs enough inner "
-    "items to fill the whole device.\n\n"
-    "The rule of thumb: give each outer item so many threads that the device is full, but no more threads than it has "
-    "inner items.",
+    idea="A GPU is busy when every multiprocessor has many warps, and every warp has 32 active lanes. The first needs "
+    "tens of thousands of threads in all. The second needs neighbouring lanes to have the same amount of work.\n\n"
+    "With two nested levels you choose which of them the threads share. One thread per outer item gives few threads "
+    "if there are few outer items. One warp per outer item needs at least 32 inner items. One or more blocks per "
+    "outer item need hundreds of inner items. A separate launch per outer item needs enough inner items to fill the "
+    "whole device.\n\n"
+    "The rule of thumb: give each outer item enough threads to fill the device, but no more threads than it has inner "
+    "items.",
     steps=[
         Step(
             name="one thread each",

@@ -34,25 +34,24 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A simulation is only as good as its random numbers, and often it spends more time on them than on "
-    "anything else. On an H200, cuRAND's Philox generator fills memory with 3,626 GB/s, 78 % of the write "
-    "bandwidth, while MTGP32 reaches 665 GB/s. In a kernel of your own, Philox reaches 4,137 GB/s, and there the "
-    "numbers need not go to memory at all.\n\n"
+    why="A simulation is only as good as its random numbers, and often it spends more time on them than on anything "
+    "else. On an H200, cuRAND's Philox generator fills memory at 3,626 GB/s, 78 % of the write bandwidth, while "
+    "MTGP32 reaches 665 GB/s. In a kernel of your own, Philox reaches 4,137 GB/s, and there the numbers need not go "
+    "to memory at all.\n\n"
     "And for integrals you may not want random numbers. With 65,536 quasi-random points the error of this stop's "
     "integral is about 1,900 times smaller than with as many random ones.",
     learn=[
         "choose a cuRAND generator by speed, size of its state, quality, and whether a sequence can start at "
         "any place.",
         "say how many numbers one call should draw.",
-        "decide when to draw numbers in your own kernel instead of in memory.",
+        "decide when to draw numbers in your own kernel instead of storing them in memory.",
         "explain why quasi-random points integrate better than random ones.",
     ],
-    idea="A **pseudo-random generator** steps a state and derives numbers from it. Threads need independent "
-    "sequences, so each has a state of its own, and a state must be placed in the sequence before its first use. "
-    "For Philox the state is a counter, so that costs almost nothing; for XORWOW it takes many operations.\n\n"
-    "A **quasi-random** sequence such as Sobol's does not imitate chance. Each new point falls into a gap that "
-    "the others have left. The error of an integral then falls nearly like 1/n, where random points give "
-    "1/sqrt(n).\n\n"
+    idea="A **pseudo-random generator** advances a state and derives numbers from it. Threads need independent "
+    "sequences, so each has a state of its own, and a state must be placed in the sequence before its first use. For "
+    "Philox the state is a counter, so that costs almost nothing; for XORWOW it takes many operations.\n\n"
+    "A **quasi-random** sequence such as Sobol's does not imitate chance. Each new point falls into a gap that the "
+    "others have left. The error of an integral then falls nearly like 1/n, where random points give 1/sqrt(n).\n\n"
     "The rule of thumb: draw as many numbers per call as memory allows, or draw them in the kernel that uses them; "
     "take Philox unless you have a reason not to.",
     steps=[
@@ -97,7 +96,7 @@ LESSON = Lesson(
     exercise=Exercise(
         task="`fill` writes random numbers greater than 0 and at most 1. In the given kernel each thread has a "
         "sequence of its own and continues it from one of its elements to the next. The numbers therefore change with "
-        "the shape of the launch, and a program gives other results on a device with more multiprocessors. Make "
+        "the shape of the launch, and a program gives different results on a device with more multiprocessors. Make "
         "`out[i]` depend only on the seed and on i.",
         hints=[
             "`curand_init(seed, sequence, offset, &state)`: which of its arguments may depend on the thread?",

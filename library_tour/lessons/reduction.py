@@ -66,7 +66,7 @@ LESSON = Lesson(
         Step(
             name="per block, with CUB",
             shows=["sum_block_cub"],
-            text="The library CUB has this block reduction ready made. It takes one line and is as fast.",
+            text="The library CUB has this block reduction ready-made. It takes one line and is as fast.",
         ),
         Step(
             name="fixed grid, vector loads",
@@ -91,8 +91,8 @@ LESSON = Lesson(
             name="two passes, one launch",
             shows=["finished", "sum_once"],
             text="The block that finishes last makes the second pass, which saves a launch. Each block counts itself "
-            "as finished. The fence before that makes its sum visible to the last block. That block reads the sums by "
-            "`__ldcg`, past its L1 cache.",
+            "as finished. The fence before that makes its sum visible to the last block. That block reads the sums "
+            "with `__ldcg`, which bypasses the L1 cache.",
         ),
     ],
     look_at=[

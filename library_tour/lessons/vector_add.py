@@ -58,7 +58,7 @@ LESSON = Lesson(
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
-            text="This is the host code. `poison` fills the result with values that are surely wrong, so that the "
+            text="This is the host code. `poison` fills the result with values that cannot be right, so that the "
             "check notices an element that no thread has written. `kernel[blocks, threads](...)` is the launch; C++ "
             "writes `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The copy "
             "out waits for it.",
