@@ -48,8 +48,8 @@ On the simulator, which checks and does not time:
     depends on the memory: a copy between device arrays is only queued, and a copy
     to or from host memory is done when the call returns. A copy in a stream
     (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source
-    must not change until the copy has run. From a pageable source, the call takes
-    the bytes before it returns; for a pageable target, it waits.
+    must not change until the copy has run. From a pageable source, the call reads
+    all bytes before it returns; for a pageable target, it waits.
     In C the argument 'kind' states the direction, by the names in the column
     'kind'; cudaMemcpyDefault lets the driver infer it from the addresses. In
     cudart-py it follows from the arrays. It can be wrong only if a host address is
@@ -155,10 +155,10 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "The device copies pinned memory by itself. Pageable memory goes through pinned memory, piece by piece.",
         "One lecture calls cudaMemcpy asynchronous, another calls it synchronous. It depends on the memory: a copy "
-        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A copy "
-        "in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not change "
-        "until the copy has run. From a pageable source, the call takes the bytes before it returns; for a pageable "
-        "target, it waits.",
+        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A "
+        "copy in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not "
+        "change until the copy has run. From a pageable source, the call reads all bytes before it returns; for a "
+        "pageable target, it waits.",
         "In C the argument 'kind' states the direction, by the names in the column 'kind'; cudaMemcpyDefault lets the "
         "driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a host "
         "address is declared to be a device address, and the driver refuses that.",

@@ -297,10 +297,10 @@ def crossing_curve() -> tuple[Curve, str]:
         lines["sparse"].append((100 * sparsity, multiply_ms(libraries.spmm, sparse, b, out)))
         lines["dense"].append((100 * sparsity, multiply_ms(libraries.gemm, dense, b, out)))
     faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
-    where = f"from {faster[0]:g} % zeros on" if faster else "nowhere"
+    when = f"once {faster[0]:g} % of the elements are zero" if faster else "at no share of zeros"
     note = (
-        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with the matrix stored sparse {where}, "
-        "among the shares of zeros that were tried."
+        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with the matrix stored sparse {when}. "
+        f"The shares of zeros that were tried are {', '.join(f'{100 * sparsity:g} %' for sparsity in SPARSITIES)}."
     )
     return Curve("crossing", "zeros, %", f"ms for {columns} vectors", lines, "y"), note
 
