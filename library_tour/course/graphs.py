@@ -40,8 +40,8 @@ On the simulator, which checks and counts but does not time:
     neighbours' results, the end of a launch is the barrier. Over a large array the
     loop is limited by the arithmetic of 100 steps, not by memory.
     In the lectures, 256 launches took 4.61 s, and one launch with the loop inside
-    1.4 s, on a T1000. The lecture attributes the difference, 12.5 ms per launch, to
-    the cost of a launch. But each launch reads two arrays of 1 GiB and writes one,
+    1.4 s, on a T1000. They attribute the difference, 12.5 ms per launch, to the
+    cost of a launch. But each launch reads two arrays of 1 GiB and writes one,
     which takes 18 ms at 179 GB/s, and the loop inside does so only once. A launch
     itself takes the host a few microseconds, as the first table shows on a GPU.
     The address of an array and the value of a scalar belong to the graph, and an
@@ -314,7 +314,7 @@ def notes() -> list[str]:
         "because no element needs another. Where a step needs the neighbours' results, the end of a launch is the "
         f"barrier. Over a large array the loop is limited by the arithmetic of {STEPS} steps, not by memory.",
         f"In the lectures, {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s, and one launch with the loop inside "
-        f"{COURSE_LOOP_SECONDS} s, on a T1000. The lecture attributes the difference, {saved:.1f} ms per launch, to "
+        f"{COURSE_LOOP_SECONDS} s, on a T1000. They attribute the difference, {saved:.1f} ms per launch, to "
         "the cost of a launch. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 "
         "GB/s, and the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
         "first table shows on a GPU.",
