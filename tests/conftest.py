@@ -65,6 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations)
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(workers)
+    # pytest 9.1 gives the fixtures of a folder's conftest.py to the first node of the folder alone, and makes a second
+    # one for a later argument with another folder's argument in between.
+    config.args.sort()
     let_children_be_interrupted()
 
 
