@@ -113,6 +113,7 @@ MODULES = {
             "arrays/double",
             "arrays/floats",
             "instructions/approximations",
+            "instructions/double_rounding",
             "instructions/floats",
             "instructions/rounding",
         )
@@ -121,7 +122,6 @@ MODULES = {
         f"cudart_py/simulator/ptx/instructions/{name}.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED)
         for name in (
             "comparisons",
-            "conversions",
             "extended_precision",
             "integers",
             "logic",
@@ -129,8 +129,13 @@ MODULES = {
             "video",
         )
     },
-    _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
-    _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
+    "cudart_py/simulator/ptx/instructions/conversions.py": (
+        _OPERATION_TESTS + "test_integers.py",
+        _OPERATION_TESTS + "test_conversions.py",
+        _RECORDED,
+    ),
+    "cudart_py/simulator/ptx/instructions/formats.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
+    "cudart_py/simulator/ptx/instructions/halves.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
     _OPERATIONS + "mbarriers.py": (_OPERATION_TESTS + "test_mbarriers.py",),
     _OPERATIONS + "tensor_sums.py": (
         _OPERATION_TESTS + "test_tensor_sums.py",

@@ -1,4 +1,4 @@
-"""The fused multiply-add of double precision, in all four rounding modes, which NumPy has in none.
+"""The fused multiply-add of double precision, which NumPy doesn't have.
 
 It needs error-free transformations: a number of more than 53 bits is kept as a pair ``(high, low)``, the rounded value
 and the rest, or something of the rest's sign and smaller than half a unit of ``high``, which decides every rounding the
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats import canonical_f64, multiply_add_by_power, scratch, to_odd, two_sum
+from .floats import multiply_add_by_power, scratch, to_odd, two_sum
 
 Array = NDArray[Any]
 
@@ -33,17 +33,12 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
         return simple
     a, b, c = np.broadcast_arrays(a, b, c)
     if a.ndim != 1:
-        return _fma_any(a, b, c, "rn")[()]
+        return _fma_any(a, b, c)[()]
     result: Array = np.empty(a.shape, np.float64)
     for start in range(0, a.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         _fma_block(a[part], b[part], c[part], result[part])
     return result
-
-
-def fma_rounded_f64(a: Array, b: Array, c: Array, *, rounding: str) -> Array:
-    """Multiply and add with one rounding (``fma.rnd.f64``)."""
-    return canonical_f64(_fma_any(a, b, c, rounding), a, b, c)
 
 
 def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
@@ -92,7 +87,7 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
         lanes = (work.view(np.int64) == 0) & ((other - error != low) | (other - low != error))
     lanes = _doubtful((a, b, c), product, result, lanes)
     if lanes is not None:
-        result[lanes] = _fma_any(a[lanes], b[lanes], c[lanes], "rn")
+        result[lanes] = _fma_any(a[lanes], b[lanes], c[lanes])
 
 
 def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Array, lanes: Array | None) -> Array | None:
@@ -117,9 +112,8 @@ def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Arra
     return lanes if lanes is not None and lanes.any() else None
 
 
-def _fma_any(a: Array, b: Array, c: Array, rounding: str) -> Array:
-    """Multiply and add any operands in any rounding, scaled so that nothing is lost on the way."""
-    product_sign = np.signbit(a) ^ np.signbit(b)
+def _fma_any(a: Array, b: Array, c: Array) -> Array:
+    """Multiply and add any operands, scaled so that nothing is lost on the way."""
     plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
     (a_part, a_exponent), (b_part, b_exponent), (c_part, c_exponent) = np.frexp(a), np.frexp(b), np.frexp(c)
     general = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
@@ -134,18 +128,12 @@ def _fma_any(a: Array, b: Array, c: Array, rounding: str) -> Array:
     head, tail = two_sum(addend, error)
     high, rest = two_sum(product, head)
     low = to_odd(*two_sum(tail, rest))
-    rounded = _round_scaled(high, low, np.where(general, exponent, 0), rounding)
-    exact_zero = (high == 0) & (low == 0)
-    zero = np.where(rounding == "rm", -0.0, 0.0)
-    result = np.where(general, np.where(exact_zero, zero, rounded), plain)
-    if rounding == "rm":
-        # A zero product leaves the addend; two zeros of different signs make the negative one.
-        zeros = ~general & (plain == 0) & (product_sign | np.signbit(c))
-        result = np.where(zeros, -0.0, result)
+    rounded = _round_scaled(high, low, np.where(general, exponent, 0))
+    result: Array = np.where(general, np.where((high == 0) & (low == 0), 0.0, rounded), plain)
     return result
 
 
-# --- error-free transformations and directed rounding -------------------------------------------------------------
+# --- error-free transformations -----------------------------------------------------------------------------------
 
 
 def _split(a: Array) -> tuple[Array, Array]:
@@ -164,13 +152,12 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
     return product, error
 
 
-def _round_scaled(high: Array, low: Array, exponent: Array, rounding: str) -> Array:
+def _round_scaled(high: Array, low: Array, exponent: Array) -> Array:
     """Round ``(high + low) * 2**exponent`` once into float64, through its subnormal range and into overflow.
 
     The pair must be non-overlapping or ``high`` zero, its ``low`` rounded to odd, and its size moderate.
     """
     total = high + low
-    rest = low - (total - high)
     size = np.frexp(total)[1] + exponent
     subnormal = (size <= -1022) & (total != 0)
     if np.any(subnormal):
@@ -182,36 +169,7 @@ def _round_scaled(high: Array, low: Array, exponent: Array, rounding: str) -> Ar
         tail = to_odd(*two_sum(error, low))
         rounded = shifted + tail
         count = np.copysign(rounded - magic, total)
-        scale = np.where(subnormal, -1074 - unit_exponent, exponent)
-        total, rest = (
-            np.where(subnormal, count, total),
-            np.where(subnormal, tail - (rounded - shifted), rest),
-        )
-        exponent = scale
-    result = np.ldexp(total, exponent)
-    return _direct(result, _overflow_rest(result, rest, np.isfinite(total)), rounding)
-
-
-def _direct(nearest: Array, rest: Array, rounding: str) -> Array:
-    """Return a result rounded to nearest as one of a directed rounding (``rz``, ``rm``, ``rp``; ``rn`` keeps it).
-
-    ``rest`` has the sign of the exact result minus ``nearest``.
-    """
-    if rounding == "rn":
-        return nearest
-    if rounding == "rz":
-        step = ((rest < 0) & (nearest > 0)) | ((rest > 0) & (nearest < 0))
-        target = 0.0
-    elif rounding == "rm":
-        step, target = rest < 0, -np.inf
-    else:
-        step, target = rest > 0, np.inf
-    moved = np.nextafter(nearest, target)
-    # A step down from the least positive number, or up from the greatest negative one, keeps the sign of its zero.
-    moved = np.where(moved == 0, np.copysign(moved, nearest), moved)
-    return np.where(step, moved, nearest)
-
-
-def _overflow_rest(nearest: Array, rest: Array, finite: Array) -> Array:
-    """Set the rest to point back from an infinity that finite operands overflowed to."""
-    return np.where(np.isinf(nearest) & finite, -np.sign(nearest), rest)
+        total = np.where(subnormal, count, total)
+        exponent = np.where(subnormal, -1074 - unit_exponent, exponent)
+    result: Array = np.ldexp(total, exponent)
+    return result

@@ -10,7 +10,7 @@ import numpy as np
 from ..instructions.values import Value
 from ..syntax.types import dtype_of
 from .double import fma_f64
-from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, tiny_f32
+from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, saturate, tiny_f32
 from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
 from .source import Source
 
@@ -315,6 +315,18 @@ class Expressions:
     def integral(self, rounding: str, x: Expression) -> Expression:
         """Return floats rounded to integers."""
         return self._node(f"np.{rounding}({{}})", x.dtype, x)
+
+    def float_least(self, x: Expression, y: Expression) -> Expression:
+        """Return the lesser floats."""
+        return self._node("np.minimum({}, {})", x.dtype, x, y)
+
+    def float_greatest(self, x: Expression, y: Expression) -> Expression:
+        """Return the greater floats."""
+        return self._node("np.maximum({}, {})", x.dtype, x, y)
+
+    def saturate(self, x: Expression) -> Expression:
+        """Clamp floats to the range from +0 to 1."""
+        return self._call(saturate, x.dtype, x)
 
     def convert(self, x: Expression, type: str, signed: bool) -> Expression:
         """Return numbers of another type."""

@@ -106,6 +106,16 @@ def flush_f32(a: Array) -> Array:
     return np.where(np.abs(a) < LEAST_NORMAL_F32, a * np.float32(0), a)[()]
 
 
+def saturate(a: Array) -> Array:
+    """Clamp to the range from +0 to 1, NaN becoming +0."""
+    zero, one = a.dtype.type(0), a.dtype.type(1)
+    # Adding zero turns a negative zero positive.
+    result: Array = np.clip(a, zero, one) + zero
+    if has_nan(result):
+        result = np.where(np.isnan(result), zero, result)[()]
+    return result
+
+
 # --- fused multiply-add -------------------------------------------------------------------------------------------
 
 

@@ -33,9 +33,9 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
-from ..arrays.double import fma_rounded_f64
 from ..instructions import (
     approximations,
+    barriers,
     comparisons,
     conversions,
     extended_precision,
@@ -46,12 +46,8 @@ from ..instructions import (
     movement,
     video,
 )
-from ..operations import mbarriers
-from ..operations.floats import half
 from ..syntax.instructions import Instruction
-from .emitters.conversions import widen
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
-from .emitters.functions import Calls, CallsForHalves, Converts
 from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
@@ -146,18 +142,19 @@ ROWS = (
     Row("fns", Lowers(integers.fns), "b32 | =T T T s32"),
     # --- floating point
     Row("add", Lowers(floats.add, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="add"),
-    Row("add", CallsForHalves(half.add), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    Row("add", Lowers(halves.add, "kind"), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
     Row("sub", Lowers(floats.sub, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="add"),
-    Row("sub", CallsForHalves(half.sub), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    Row("sub", Lowers(halves.sub, "kind"), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
     Row("mul", Lowers(floats.mul, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="mul"),
-    Row("mul", CallsForHalves(half.mul), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    Row("mul", Lowers(halves.mul, "kind"), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
     # A product of `mad` isn't rounded before the sum, on every device since compute capability 2.0.
-    Row("mad", Lowers(floats.fma, loose=True), "RND? ftz? sat? f32 | =T T T T", "rn? f64 | =T T T T", arithmetic="fma"),
-    Row("mad", Calls(fma_rounded_f64), "rz/rm/rp f64 | =T T T T", arithmetic="fma"),
-    Row("fma", Lowers(floats.fma, loose=True), "RND ftz? sat? f32 | =T T T T", "rn f64 | =T T T T", arithmetic="fma"),
-    Row("fma", Calls(fma_rounded_f64), "rz/rm/rp f64 | =T T T T", arithmetic="fma"),
     Row(
-        "fma", CallsForHalves(half.fma),
+        "mad", Lowers(floats.fma, loose=True), "RND? ftz? sat? f32 | =T T T T", "RND? f64 | =T T T T",
+        arithmetic="fma",
+    ),
+    Row("fma", Lowers(floats.fma, loose=True), "RND ftz? sat? f32 | =T T T T", "RND f64 | =T T T T", arithmetic="fma"),
+    Row(
+        "fma", Lowers(halves.fma, "kind"),
         "rn ftz? sat? HALF | =T T T T", "rn ftz? relu HALF | =T T T T", "rn relu? BRAIN | =T T T T",
     ),
     Row("div", Lowers(approximations.div, loose=True), "approx ftz? f32 | =T T T"),
@@ -172,7 +169,7 @@ ROWS = (
         "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
     ),
     Row(
-        "min", CallsForHalves(half.minimum),
+        "min", Lowers(halves.min_, "kind"),
         "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
         "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
     ),
@@ -181,7 +178,7 @@ ROWS = (
         "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
     ),
     Row(
-        "max", CallsForHalves(half.maximum),
+        "max", Lowers(halves.max_, "kind"),
         "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
         "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
     ),
@@ -202,9 +199,9 @@ ROWS = (
     Row("cos", Lowers(approximations.cos, loose=True), "approx ftz? f32 | =T T"),
     Row("lg2", Lowers(approximations.lg2, loose=True), "approx ftz? f32 | =T T"),
     Row("ex2", Lowers(approximations.ex2, loose=True), "approx ftz? f32 | =T T"),
-    Row("ex2", CallsForHalves(half.ex2), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
+    Row("ex2", Lowers(halves.ex2, "kind"), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
     Row("tanh", Lowers(approximations.tanh, loose=True), "approx f32 | =T T"),
-    Row("tanh", CallsForHalves(half.tanh), "approx HALF | =T T", "approx BRAIN | =T T"),
+    Row("tanh", Lowers(halves.tanh, "kind"), "approx HALF | =T T", "approx BRAIN | =T T"),
     # --- moves, selections and comparisons
     Row("mov", mov, "MOVED | =P P", "pred | =pred pred", "v2/v4 MOVED | =V V", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
@@ -239,21 +236,26 @@ ROWS = (
         "cvt", Lowers(conversions.cvt_pack, "to"),
         "pack sat u16/s16 s32 | =b32 s32 s32", "pack sat u8/s8/u4/s4/u2/s2 s32 b32 | =b32 s32 s32 b32",
     ),
-    Row("cvt", Converts(), "RND ftz? sat? f16/f32/f64 INTEGER | =T~ U~", "RND bf16 INTEGER | =T~ U~"),
-    Row("cvt", Converts(), "rni/rzi/rmi/rpi ftz? sat? INTEGER f16/bf16/f32/f64 | =T~ U~"),
-    Row("cvt", widen, "f64 f32 | =T~ U~"),
     Row(
-        "cvt", Converts(),
-        "RND? ftz? sat? f16 f16/bf16/f32/f64 | =T~ U~", "RND? ftz? sat? f32 f16/bf16/f32/f64 | =T~ U~",
-        "RND? ftz? sat? f64 f16/bf16/f64 | =T~ U~", "RND ftz? sat? f64 f32 | =T~ U~",
-        "ftz sat? f64 f32 | =T~ U~", "sat f64 f32 | =T~ U~",
-        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~",
-        "rn/rz relu? satfinite? f16/bf16 f32 | =T~ U~", "RND relu? satfinite? bf16 f16/f32/f64 | =T~ U~",
-        "rn/rz/rna relu? satfinite? tf32 f32 | =T~ U~",
+        "cvt", Lowers(conversions.integer_to_float, "to"),
+        "RND ftz? sat? f16/f32/f64 INTEGER | =T~ U~", "RND bf16 INTEGER | =T~ U~",
     ),
     Row(
-        "cvt", Converts(),
-        "rn relu? f16x2 e4m3x2/e5m2x2 | =T~ U~", "rn satfinite relu? e4m3x2/e5m2x2 f16x2 | =T~ U~",
+        "cvt", Lowers(conversions.float_to_integer, "to", "kind"),
+        "rni/rzi/rmi/rpi ftz? sat? INTEGER f16/bf16/f32/f64 | =T~ U~",
+    ),
+    Row(
+        "cvt", Lowers(conversions.float_to_float, "to", "kind"),
+        "RND? ftz? sat? f16 f16/bf16/f32/f64 | =T~ U~", "RND? ftz? sat? f32 f16/bf16/f32/f64 | =T~ U~",
+        "RND? ftz? sat? f64 f16/bf16/f32/f64 | =T~ U~",
+        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~",
+        "rn/rz relu? satfinite? f16/bf16 f32 | =T~ U~", "RND relu? satfinite? bf16 f16/f32/f64 | =T~ U~",
+    ),
+    Row("cvt", Lowers(conversions.to_tf32), "rn/rz/rna relu? satfinite? tf32 f32 | =T~ U~"),
+    Row("cvt", Lowers(conversions.pair_of_bytes, "kind"), "rn relu? f16x2 e4m3x2/e5m2x2 | =T~ U~"),
+    Row("cvt", Lowers(conversions.pair_of_halves, "to"), "rn satfinite relu? e4m3x2/e5m2x2 f16x2 | =T~ U~"),
+    Row(
+        "cvt", Lowers(conversions.pair_of_singles, "to"),
         "rn/rz relu? satfinite? f16x2/bf16x2/e4m3x2/e5m2x2 f32 | =T~ U U",
     ),
     # --- memory
@@ -378,7 +380,7 @@ ROWS = (
         "try_wait parity acquire/relaxed? cta/cluster? SHARED? b64 | =pred M u32 u32?",
         access="mbarrier", spins=True,
     ),
-    Row("mbarrier", Calls(mbarriers.pending_count), "pending_count b64 | =u32 b64"),
+    Row("mbarrier", Lowers(barriers.pending_count), "pending_count b64 | =u32 b64"),
     # --- order and time
     Row("membar", fence, "cta/gl/sys |"),
     Row(
@@ -435,7 +437,7 @@ def by_name(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
     """
     table = defaultdict(list)
     for row in rows:
-        if isinstance(row.emit, (Calls, Lowers)):
+        if isinstance(row.emit, Lowers):
             row.emit.check(row)
         table[row.name].append(row)
     return dict(table)

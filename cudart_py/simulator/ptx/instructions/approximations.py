@@ -19,8 +19,8 @@ results are kept. Recorded outputs of an H200 lie within twice these bounds.
 
 from __future__ import annotations
 
-from .floats import finish, flush_result, flushed_operands, root
-from .rounding import signed_zero
+from .floats import finish, flush_result, flushed_operands
+from .rounding import root, signed_zero
 from .values import Value, is_nan, where
 
 _HIGH_WORD = 0xFFFFFFFF << 32

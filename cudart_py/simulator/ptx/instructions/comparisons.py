@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .halves import halves_of, joined, to_single
+from .formats import to_single
+from .halves import halves_of, joined
 from .values import Value, where
 
 _SIGNS = {
@@ -49,7 +50,7 @@ def _relations(relation: str, kind: str, a: Value, b: Value, ftz: bool) -> list[
     single = kind.removesuffix("x2")
     if single in ("f16", "bf16"):
         pairs = zip(halves_of(a, kind), halves_of(b, kind), strict=True)
-        return [_floats(relation, *(to_single(x, single, ftz) for x in pair)) for pair in pairs]
+        return [_floats(relation, *(to_single(single, x, ftz) for x in pair)) for pair in pairs]
     if kind in ("f32", "f64"):
         if ftz and kind == "f32":
             a, b = (a.of(raw) for raw in a.builder.flushed(a.raw, b.raw))

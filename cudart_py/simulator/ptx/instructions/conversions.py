@@ -1,8 +1,19 @@
-"""Conversions between integers."""
+"""Conversions (``cvt``).
+
+The types, in which patterns of halves and of bytes are integers, are told by the names that PTX has for them. The
+modifiers ``ftz``, ``sat``, ``relu`` and ``satfinite``, and the rounding, to an integer or to a format, are keywords.
+
+Recorded outputs of an H200 agree bit for bit. They don't tell when ``cvt.ftz.f32.f64`` takes a number next
+below 2**-126 for subnormal; it is done as the H200 does for products (`rounding.unless_tiny`).
+"""
 
 from __future__ import annotations
 
-from .values import Value, maximum, minimum
+from . import formats
+from .floats import finish, flushed, saturate
+from .halves import finished, halves_of, joined
+from .rounding import direct, rounded, two_sum
+from .values import Value, maximum, minimum, rarely, real, where
 
 
 def cvt_integer(to: str, a: Value) -> Value:
@@ -32,3 +43,133 @@ def cvt_pack(to: str, a: Value, b: Value, *c: Value) -> Value:
     upper, lower = ((_clamp(x, *range_of(to)) & (1 << bits) - 1).read_as("u32") for x in (a, b))
     packed = upper << bits | lower
     return packed | c[0] << 2 * bits if c else packed
+
+
+# --- floats to integers, and back ---------------------------------------------------------------------------------
+
+
+def _single_or_double(kind: str, a: Value, ftz: bool) -> Value:
+    """Return an operand in single or double precision, single precision flushed on request."""
+    if kind in ("f16", "bf16"):
+        return formats.to_single(kind, a)
+    return flushed(a, ftz and kind == "f32")
+
+
+def _integral(a: Value, integral: str) -> Value:
+    return a.of(a.builder.integral(integral, a.raw))
+
+
+def float_to_integer(
+    to: str, kind: str, a: Value, *, integral: str = "", ftz: bool = False, sat: bool = False
+) -> Value:
+    """``cvt`` of a float: round to an integer and saturate, which PTX does without ``sat`` too.
+
+    A NaN gives 0; but where the source is f64 or the destination has 64 bits it gives the pattern whose highest
+    bit alone is set.
+    """
+    whole = _integral(_single_or_double(kind, a, ftz), integral)
+    least, greatest = range_of(to)
+    # The bounds are powers of two or zero, so they are exact in every format.
+    below, above = whole < whole.real(least), whole >= whole.real(greatest + 1)
+    inside = ~below & (whole < whole.real(greatest + 1))
+    bits = int(to[1:])
+    number = where(inside, whole, whole.real(0)).as_number(f"{to[0]}{max(bits, 32)}").to(to)
+    of_nan = 1 << bits - 1 if kind == "f64" or bits == 64 else 0
+    outside = where(below, number.like(least), where(above, number.like(greatest), of_nan))
+    return rarely(~inside, where(inside, number, outside), number)
+
+
+def integer_to_float(to: str, a: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
+    """``cvt`` of an integer: round once. No result is subnormal."""
+    if to in ("f32", "f64") and (rounding == "rn" or (to == "f64" and a.width < 64)):
+        result = a.as_number(to)
+        return saturate(result) if sat else result
+    high, low = _exactly(a)
+    if to == "f32":
+        result = rounded(high, low, rounding, False)
+    elif to == "f64":
+        assert low is not None
+        result = direct(high.bits, low, rounding).read_as("f64")
+    else:
+        return finished(to, formats.narrow(to, high, low, rounding), sat=sat)
+    return saturate(result) if sat else result
+
+
+def _exactly(a: Value) -> tuple[Value, Value | None]:
+    """Return integers in double precision; of 64 bits as a pair."""
+    if a.width < 64:
+        return a.as_number("f64"), None
+    # Two halves of 32 bits are exact, and their sum is a pair.
+    high = (a >> 32).as_number("f64")
+    return two_sum(high * high.real(2.0**32), (a & 0xFFFFFFFF).as_number("f64"))
+
+
+# --- floats to floats ---------------------------------------------------------------------------------------------
+
+
+def float_to_float(
+    to: str,
+    kind: str,
+    a: Value,
+    *,
+    rounding: str = "rn",
+    integral: str = "",
+    ftz: bool = False,
+    sat: bool = False,
+    relu: bool = False,
+    satfinite: bool = False,
+) -> Value:
+    """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is exact then."""
+    x = _single_or_double(kind, a, ftz)
+    if integral:
+        x = _integral(x, integral)
+    if to in ("f16", "bf16"):
+        return finished(to, formats.narrow(to, x, None, rounding), sat=sat, relu=relu, satfinite=satfinite)
+    if to == "f32":
+        return finish(flushed(x, ftz) if x.type == "f32" else rounded(x, None, rounding, ftz), sat=sat)
+    if x.type == "f64":
+        return finish(x, x, sat=sat)
+    # Widening keeps the pattern of a NaN.
+    wide = x.as_number("f64")
+    return saturate(wide) if sat else wide
+
+
+def to_tf32(a: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False) -> Value:
+    """``cvt`` to tf32: a NaN is the hardware's, whose sign is positive."""
+    result = formats.to_tf32(a, rounding)
+    return where(result >= 1 << 31, result.like(0), result) if relu else result
+
+
+# --- pairs --------------------------------------------------------------------------------------------------------
+
+
+def pair_of_singles(
+    to: str, a: Value, b: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False
+) -> Value:
+    """``cvt`` of two numbers of single precision to a pair of halves or bytes, of which the upper one stands first."""
+    one = to.removesuffix("x2")
+    if one in ("f16", "bf16"):
+        patterns = [formats.narrow(one, x, None, rounding) for x in (b, a)]
+        return joined([finished(one, pattern, relu=relu, satfinite=satfinite) for pattern in patterns])
+    return _bytes(one, b, a, relu)
+
+
+def pair_of_halves(to: str, a: Value, *, relu: bool = False, satfinite: bool = False) -> Value:
+    """``cvt`` of a pair of f16 to one of bytes."""
+    low, high = (formats.to_single("f16", x) for x in halves_of(a, "f16x2"))
+    return _bytes(to.removesuffix("x2"), low, high, relu)
+
+
+def _bytes(kind: str, low: Value, high: Value, relu: bool) -> Value:
+    """Round single precision to bytes, and what is too great to the greatest finite number."""
+    zero = real(low.builder, "f32", 0)
+    if relu:
+        low, high = (where(x < zero, zero, x) for x in (low, high))
+    first, second = (formats.nearest(kind, x, finite=True).to("u16") for x in (low, high))
+    return second << 8 | first
+
+
+def pair_of_bytes(kind: str, a: Value, *, relu: bool = False) -> Value:
+    """``cvt`` of a pair of bytes to one of f16, which has all their numbers."""
+    halves = [formats.nearest("f16", formats.to_single(kind.removesuffix("x2"), x.to("u8"))) for x in (a, a >> 8)]
+    return joined([finished("f16", x, relu=relu) for x in halves])

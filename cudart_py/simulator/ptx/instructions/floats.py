@@ -6,7 +6,8 @@ A lowering serves both types. The modifiers ``ftz``, ``sat``, ``nan`` and ``xors
 
 from __future__ import annotations
 
-from .rounding import UP, direct, narrow, rounded, two_sum, unless_tiny
+from . import double_rounding
+from .rounding import UP, fused, is_negative, narrow, root, rounded, two_sum, unless_tiny, zero_of_sum
 from .values import Value, is_nan, rarely, where
 
 _NAN_F32 = 0x7FFFFFFF
@@ -21,10 +22,11 @@ def flushed_operands(ftz: bool, *values: Value) -> list[Value]:
 
 def flush_result(a: Value, ftz: bool) -> Value:
     """Return exact results, flushed on request if the processor doesn't do it."""
-    return _flushed(a, ftz and not a.builder.flushes)
+    return flushed(a, ftz and not a.builder.flushes)
 
 
-def _flushed(a: Value, ftz: bool) -> Value:
+def flushed(a: Value, ftz: bool) -> Value:
+    """Return values, flushed on request."""
     return a.of(a.builder.flush(a.raw)) if ftz else a
 
 
@@ -39,9 +41,7 @@ def finish(result: Value, *operands: Value, sat: bool = False) -> Value:
 
 def saturate(a: Value) -> Value:
     """Clamp to the range from +0 to 1, NaN becoming +0."""
-    zero, one = a.real(0), a.real(1)
-    positive = where(a > zero, a, zero)
-    return where(positive < one, positive, one)
+    return a.of(a.builder.saturate(a.raw))
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------
@@ -65,44 +65,17 @@ def _sum(a: Value, b: Value, rounding: str) -> Value:
         return a + b
     if a.type == "f32":
         high, low = two_sum(a.as_number("f64"), b.as_number("f64"))
-        return _zero_of_sum(narrow(high, low, rounding), high, _negative(a) | _negative(b), rounding)
-    total = a + b
-    # With the larger addend first the error is exact wherever the sum is finite.
-    larger = abs(a) >= abs(b)
-    rest = where(larger, b, a) - (total - where(larger, a, b))
-    result = direct(total, _pointing_back(total, rest, a, b), rounding)
-    return _zero_of_sum(result, total, _negative(a) | _negative(b), rounding)
-
-
-def _negative(a: Value) -> Value:
-    return a.bits.read_as(f"s{a.width}") < 0
-
-
-def _zero_of_sum(result: Value, total: Value, negative: Value, rounding: str) -> Value:
-    """Make exact zero sums negative in ``rm`` where any addend was."""
-    if rounding != "rm":
-        return result
-    return where(total.equals(total.real(0)) & negative, result.real(-0.0), result)
-
-
-def _infinity(a: Value) -> Value:
-    return a.real(float("inf"))
-
-
-def _pointing_back(nearest: Value, rest: Value, *operands: Value) -> Value:
-    """Return rests that point back from an infinity to which finite operands overflowed."""
-    overflowed = abs(nearest).equals(_infinity(nearest))
-    for operand in operands:
-        overflowed = overflowed & (abs(operand) < _infinity(operand))
-    return where(overflowed, -nearest, rest)
+        return zero_of_sum(
+            narrow(high, low, rounding), high.equals(high.real(0)), is_negative(a) | is_negative(b), rounding
+        )
+    return double_rounding.add(a, b, rounding)
 
 
 def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
     """``mul``: round once."""
     x, y = flushed_operands(ftz, a, b)
     if a.type == "f64":
-        result = x * y
-        return finish(result if rounding == "rn" else _directed_product(x, y, result, rounding), a, b)
+        return finish(x * y if rounding == "rn" else double_rounding.mul(x, y, rounding), a, b)
     if rounding != "rn":
         product = rounded(x.as_number("f64") * y.as_number("f64"), None, rounding, ftz)
     else:
@@ -112,56 +85,33 @@ def mul(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
     return finish(product, sat=sat)
 
 
-def _directed_product(a: Value, b: Value, nearest: Value, rounding: str) -> Value:
-    """Return a product of double precision in a directed rounding, by the sign of what was rounded off."""
-    # Scaled up where the rest could underflow: the smaller factor, which can't overflow by it.
-    first = abs(a) < abs(b)
-    smaller, larger = where(first, a, b), where(first, b, a)
-    scale = _scale(nearest)
-    rest = _fused(smaller * scale * scale, larger, -(nearest * scale * scale))
-    return direct(nearest, rest, rounding)
-
-
-def _scale(a: Value) -> Value:
-    """Return a large power of two where rests of numbers of this size may underflow, else one."""
-    return where(abs(a) < a.real(2.0**-900), a.real(2.0**600), a.real(1))
-
-
-def _fused(a: Value, b: Value, c: Value) -> Value:
-    return a.of(a.builder.fused(a.raw, b.raw, c.raw))
-
-
 def fma(a: Value, b: Value, c: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
-    """``fma``, ``mad``: round once; double precision to nearest."""
+    """``fma``, ``mad``: round once."""
     x, y, z = flushed_operands(ftz, a, b, c)
     if rounding == "rn":
-        result = _fused(x, y, z)
+        result = fused(x, y, z)
         if ftz and not a.builder.flushes:
             up = x.real(UP)
-            result = unless_tiny(result, _fused(x * up, y, z * up))
+            result = unless_tiny(result, fused(x * up, y, z * up))
         return finish(result, a, b, c, sat=sat)
+    if a.type == "f64":
+        return finish(double_rounding.fma(a, b, c, rounding), a, b, c)
     high, low = two_sum(x.as_number("f64") * y.as_number("f64"), z.as_number("f64"))
     # The sign of a product is that of the factors' signs.
-    signs = (_negative(x) ^ _negative(y)) | _negative(z)
-    return finish(_zero_of_sum(rounded(high, low, rounding, ftz), high, signs, rounding), sat=sat)
+    signs = (is_negative(x) ^ is_negative(y)) | is_negative(z)
+    result = rounded(high, low, rounding, ftz)
+    return finish(zero_of_sum(result, high.equals(high.real(0)), signs, rounding), sat=sat)
 
 
 def div(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
     """``div``: round once."""
     x, y = flushed_operands(ftz, a, b)
     if a.type == "f64":
-        result = x / y
-        return finish(result if rounding == "rn" else _directed_quotient(x, y, result, rounding), a, b)
+        return finish(x / y if rounding == "rn" else double_rounding.div(x, y, rounding), a, b)
     if rounding == "rn" and (a.builder.flushes or not ftz):
         return finish(x / y)
     # A quotient of 24-bit numbers is never so near another one that rounding to 53 bits first would matter.
     return finish(rounded(x.as_number("f64") / y.as_number("f64"), None, rounding, ftz))
-
-
-def _directed_quotient(a: Value, b: Value, nearest: Value, rounding: str) -> Value:
-    scale = _scale(a)
-    rest = _fused(-(nearest * scale), b, a * scale)
-    return direct(nearest, where(_negative(b), -rest, rest), rounding)
 
 
 def rcp(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
@@ -173,26 +123,13 @@ def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
     """``sqrt``: round once."""
     [x] = flushed_operands(ftz, a)
     if a.type == "f64":
-        result = root(x)
-        return finish(result if rounding == "rn" else _directed_root(x, result, rounding), a)
+        return finish(root(x) if rounding == "rn" else double_rounding.sqrt(x, rounding), a)
     # As for quotients, 53 bits decide every rounding. The root of a number that is not subnormal isn't either.
     result = root(x) if rounding == "rn" else narrow(root(x.as_number("f64")), None, rounding)
     # LLVM takes the root for the same as one whose NaNs are replaced, if it sees that by a comparison of floats.
     nan = (result.bits & 0x7FFFFFFF) > 0x7F800000
     mended = where(nan, result.bits.like(_NAN_F32), result.bits).read_as("f32")
     return finish(rarely(is_nan(result), mended, result))
-
-
-def root(a: Value) -> Value:
-    """Return square roots, rounded to nearest."""
-    return a.of(a.builder.root(a.raw))
-
-
-def _directed_root(a: Value, nearest: Value, rounding: str) -> Value:
-    small = abs(a) < a.real(2.0**-900)
-    by, square = where(small, a.real(2.0**300), a.real(1)), where(small, a.real(2.0**600), a.real(1))
-    scaled = nearest * by
-    return direct(nearest, _fused(-scaled, scaled, a * square), rounding)
 
 
 # --- extremes and signs -------------------------------------------------------------------------------------------
@@ -212,11 +149,11 @@ def max_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_ab
 
 
 def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_abs: bool) -> Value:
-    a, b = _flushed(a, ftz), _flushed(b, ftz)
+    a, b = flushed(a, ftz), flushed(b, ftz)
     signs = (a.bits ^ b.bits) & 1 << a.width - 1
     if xorsign_abs:
         a, b = abs(a), abs(b)
-    chosen = where(a < b if smaller else a > b, a, b)
+    chosen = a.of((a.builder.float_least if smaller else a.builder.float_greatest)(a.raw, b.raw))
     # Equal operands differ at most in the signs of zeros.
     same = (a.bits | b.bits if smaller else a.bits & b.bits).read_as(a.type)
     equal = a.equals(b)
@@ -241,12 +178,12 @@ def copysign(a: Value, b: Value) -> Value:
 
 def abs_(a: Value, *, ftz: bool = False) -> Value:
     """``abs``: clear the sign; a NaN keeps its pattern."""
-    return _flushed(abs(a), ftz)
+    return flushed(abs(a), ftz)
 
 
 def neg(a: Value, *, ftz: bool = False) -> Value:
     """``neg``: flip the sign; a NaN keeps its pattern."""
-    return _flushed(-a, ftz)
+    return flushed(-a, ftz)
 
 
 def testp(relation: str, a: Value) -> Value:

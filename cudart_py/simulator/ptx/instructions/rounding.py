@@ -32,21 +32,20 @@ def to_odd(high: Value, low: Value) -> Value:
 
 
 def direct(nearest: Value, rest: Value, rounding: str) -> Value:
-    """Return a result rounded to nearest as one rounded by ``rz``, ``rm`` or ``rp``.
+    """Return the bits of results rounded to nearest as those of a directed rounding: ``rz``, ``rm`` or ``rp``.
 
-    `rest` has the sign of the exact result minus `nearest`.
+    `rest` has the sign of the exact result minus the one that is rounded to nearest.
     """
-    bits, zero = nearest.bits, nearest.real(0)
+    sign = 1 << nearest.width - 1
+    below, zero = nearest >= sign, (nearest & sign - 1).equals(0)
     negative, positive = rest < rest.real(0), rest > rest.real(0)
     if rounding == "rz":
-        step = (negative & (nearest > zero)) | (positive & (nearest < zero))
-        return where(step, bits - 1, bits).read_as(nearest.type)
-    below = (bits & 1 << nearest.width - 1).differs(0)
+        return where(where(below, positive, negative) & ~zero, nearest - 1, nearest)
     step, grows = (negative, below) if rounding == "rm" else (positive, ~below)
     # A step from a zero leads to the least number of the step's sign.
-    least = (1 << nearest.width - 1 | 1) if rounding == "rm" else 1
-    moved = where(nearest.equals(zero), bits.like(least), where(grows, bits + 1, bits - 1))
-    return where(step, moved, bits).read_as(nearest.type)
+    least = sign | 1 if rounding == "rm" else 1
+    moved = where(zero, nearest.like(least), where(grows, nearest + 1, nearest - 1))
+    return where(step, moved, nearest)
 
 
 def narrow(high: Value, low: Value | None, rounding: str) -> Value:
@@ -54,7 +53,7 @@ def narrow(high: Value, low: Value | None, rounding: str) -> Value:
     if rounding == "rn":
         return (high if low is None else to_odd(high, low)).as_number("f32")
     nearest = high.as_number("f32")
-    return direct(nearest, _rest(high, low, nearest), rounding)
+    return direct(nearest.bits, _rest(high, low, nearest), rounding).read_as("f32")
 
 
 def _rest(high: Value, low: Value | None, rounded: Value) -> Value:
@@ -68,7 +67,7 @@ def odd_single(high: Value, low: Value | None = None) -> Value:
     nearest = high.as_number("f32")
     rest = _rest(high, low, nearest)
     inexact = abs(rest) > rest.real(0)
-    return (direct(nearest, rest, "rz").bits | inexact.to("u32")).read_as("f32")
+    return (direct(nearest.bits, rest, "rz") | inexact.to("u32")).read_as("f32")
 
 
 def rounded(high: Value, low: Value | None, rounding: str, ftz: bool) -> Value:
@@ -95,3 +94,23 @@ def unless_tiny(result: Value, scaled: Value) -> Value:
 def signed_zero(a: Value) -> Value:
     """Return zeros with the signs of floats."""
     return (a.bits & 1 << a.width - 1).read_as(a.type)
+
+
+def is_negative(a: Value) -> Value:
+    """Return where floats have a sign."""
+    return a.bits >= 1 << a.width - 1
+
+
+def zero_of_sum(result: Value, exact_zero: Value, negative: Value, rounding: str) -> Value:
+    """Make exact zero sums negative in ``rm`` where any addend was."""
+    return where(exact_zero & negative, result.real(-0.0), result) if rounding == "rm" else result
+
+
+def fused(a: Value, b: Value, c: Value) -> Value:
+    """Multiply and add, rounded once to nearest."""
+    return a.of(a.builder.fused(a.raw, b.raw, c.raw))
+
+
+def root(a: Value) -> Value:
+    """Return square roots, rounded to nearest."""
+    return a.of(a.builder.root(a.raw))

@@ -17,7 +17,17 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip  # rows of a table
 # The same comparisons of floats by LLVM's names.
 _ORDERS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
-_UNTYPED = {"b": "u", "f16": "u16", "bf16": "u16", "f16x2": "u32", "bf16x2": "u32", "u16x2": "u32", "s16x2": "s32"}
+_UNTYPED = {
+    "b": "u",
+    "f16": "u16",
+    "bf16": "u16",
+    "f16x2": "u32",
+    "bf16x2": "u32",
+    "u16x2": "u32",
+    "s16x2": "s32",
+    "e4m3x2": "u16",
+    "e5m2x2": "u16",
+}
 
 
 class Builder(Protocol):
@@ -129,6 +139,15 @@ class Builder(Protocol):
 
     def integral(self, rounding: str, x: Raw) -> Raw:
         """Return floats rounded to integers: ``rint``, ``trunc``, ``floor``, ``ceil``."""
+
+    def float_least(self, x: Raw, y: Raw) -> Raw:
+        """Return the lesser floats; of equal ones either, and where one is NaN either."""
+
+    def float_greatest(self, x: Raw, y: Raw) -> Raw:
+        """Return the greater floats; of equal ones either, and where one is NaN either."""
+
+    def saturate(self, x: Raw) -> Raw:
+        """Clamp floats to the range from +0 to 1, NaN becoming +0."""
 
     def convert(self, x: Raw, type: str, signed: bool) -> Raw:
         """Return numbers as another type, one of the two a float; any value where an integer can't have it."""

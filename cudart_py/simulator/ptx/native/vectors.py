@@ -16,6 +16,7 @@ PTR = ir.PointerType()
 Value = Any
 # The NaNs that the hardware makes of numbers, and the bit that makes one of double precision quiet.
 NAN_F32, NAN_F64, _QUIET = 0x7FFFFFFF, 0xFFF8 << 48, 1 << 51
+_ONE = {F32: 0x3F800000, F64: 0x3FF << 52}
 _INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64}
 
 
@@ -264,6 +265,19 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     def integral(self, rounding: str, x: Value) -> Value:
         """Return floats rounded to integers."""
         return self.intrinsic(rounding, x)
+
+    def float_least(self, x: Value, y: Value) -> Value:
+        """Return the lesser floats."""
+        return self.select(self.floats("olt", x, y), x, y)
+
+    def float_greatest(self, x: Value, y: Value) -> Value:
+        """Return the greater floats."""
+        return self.select(self.floats("ogt", x, y), x, y)
+
+    def saturate(self, x: Value) -> Value:
+        """Clamp floats to the range from +0 to 1, NaN becoming +0."""
+        zero, one = self.like(x, 0), self.like(x, _ONE[x.type.element])
+        return self.float_least(self.float_greatest(x, zero), one)
 
     def convert(self, x: Value, type: str, signed: bool) -> Value:
         """Return numbers as another type, one of the two a float."""

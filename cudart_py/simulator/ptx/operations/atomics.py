@@ -9,14 +9,16 @@ goes in rounds, the n-th lane of every element in round n.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.floats import LEAST_NORMAL_F32, flush_f32
-from .floats import half
+from ..arrays.functions import array_function
+from ..instructions import halves
+from ..instructions.values import Value
 
 Array = NDArray[Any]
 Update = Callable[[Array, Array], Array]
@@ -27,12 +29,8 @@ _UFUNCS: dict[str, np.ufunc] = {
 }  # fmt: skip  # rows of a table
 # The unit of a float32 number is 2**-23 of its size or more.
 _LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
-_HALVES: dict[tuple[str, str], Update] = {
-    (name, kind + pair): half.paired(partial(function, kind)) if pair else partial(function, kind)
-    for name, function in (("add", half.add), ("min", half.minimum), ("max", half.maximum))
-    for kind in ("f16", "bf16")
-    for pair in ("", "x2")
-}
+_LOWERINGS: dict[str, Callable[..., Value]] = {"add": halves.add, "min": halves.min_, "max": halves.max_}
+_HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 
 
 def apply(operation: str, view: Array, index: Array, *operands: Array, type_: str = "", ftz: bool = False) -> Array:
@@ -48,7 +46,7 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
     if index.size == 0:
         return view[index]
     operand, compare = (np.broadcast_to(np.asarray(x, view.dtype), index.shape) for x in (operands[-1], operands[0]))
-    kind = type_ if (operation, type_) in _HALVES else ""
+    kind = type_ if type_ in _HALVES else ""
     ftz = ftz and operation == "add" and _may_flush(view, index, operand)
     update = _update(operation, view.dtype, kind, ftz)
     if index.size == 1 or (index[1:] > index[:-1]).all():
@@ -77,7 +75,7 @@ def reduce_only(
 ) -> None:
     """Do an atomic operation that returns nothing (``red``); the arguments are those of ``apply``."""
     ufunc = _UFUNCS.get(operation)
-    if ufunc is None or (operation, type_) in _HALVES:
+    if ufunc is None or type_ in _HALVES:
         apply(operation, view, index, operand, type_=type_, ftz=ftz)
         return
     operand = np.asarray(operand, view.dtype)
@@ -101,7 +99,7 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
 def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
     """Return the function of element and operand that the operation stores (all but cas)."""
     if kind:
-        return _HALVES[operation, kind]
+        return _of_halves(operation, kind)
     if ftz:
         return lambda old, operand: flush_f32(flush_f32(old) + flush_f32(operand))
     zero, one = dtype.type(0), dtype.type(1)
@@ -113,6 +111,12 @@ def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Updat
         case "exch" | "cas":
             return lambda old, operand: operand
     return _UFUNCS[operation]
+
+
+@lru_cache
+def _of_halves(operation: str, kind: str) -> Update:
+    """Return the operation on patterns of halves, or on pairs of them."""
+    return array_function(partial(_LOWERINGS[operation], kind), kind, kind)
 
 
 def _distinct(operation: str, view: Array, index: Array, operand: Array, compare: Array, update: Update) -> Array:

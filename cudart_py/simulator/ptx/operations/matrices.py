@@ -8,17 +8,19 @@ the other, each by a fused multiply-add. Integers are exact. Functions must be c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.double import fma_rounded_f64
 from ..arrays.floats import canonical_f32
-from .floats.formats import narrow, widen, widen_fp8
+from ..arrays.functions import array_function
+from ..instructions import floats
+from ..instructions.formats import FORMATS
+from .formats import narrow, widen
 from .tensor_sums import add_bytes, add_products
 
 Array = NDArray[Any]
@@ -119,12 +121,17 @@ def multiply(
     if result == "f64":
         total = c
         for depth in range(a.shape[2]):
-            total = fma_rounded_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
+            total = _fma(rounding)(a[:, :, depth, None], b[:, None, depth], total)
     elif factor in ("e4m3", "e5m2"):
         total = add_bytes(a, b, c, result)
     else:
         total = add_products(a, b, c, result)
     return to_registers(divided(total, fragments[0]), result)
+
+
+@lru_cache
+def _fma(rounding: str) -> Callable[..., Array]:
+    return array_function(partial(floats.fma, rounding=rounding), "f64", "f64", "f64")
 
 
 def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
@@ -153,12 +160,10 @@ def turned(registers: Sequence[Array]) -> list[Array]:
 
 def numbers(elements: Array, kind: str) -> Array:
     """Return patterns of a type as double-precision numbers."""
-    if kind in ("f16", "bf16"):
+    if kind in FORMATS:
         elements = widen(elements, kind)
     elif kind == "tf32":
         elements = (elements & ~_IGNORED).view(np.float32)
-    elif kind in ("e4m3", "e5m2"):
-        elements = widen_fp8(elements, kind)
     return elements.astype(np.float64)
 
 
@@ -170,4 +175,4 @@ def _patterns(numbers: Array, kind: str, satfinite: bool) -> Array:
         whole = numbers.astype(np.int64)
         limits = np.iinfo(np.int32)
         return (np.clip(whole, limits.min, limits.max) if satfinite else whole).astype(np.int32)
-    return numbers if kind == "f64" else narrow(numbers, None, kind)
+    return numbers if kind == "f64" else narrow(numbers, kind)

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..instructions import barriers
+
 Array = NDArray[Any]
 
-_COUNT = (1 << 20) - 1
-# The bits of a word that count the missing arrivals.
+_COUNT = barriers.MISSING
 MISSING = np.uint64(_COUNT)
 _BYTES = (1 << 23) - 1
 _PARITY = np.uint64(63)
@@ -77,12 +78,6 @@ def apply(
     if verb != "arrive_extra":
         _update(verb, view, index, operands, before, np.zeros(len(index), np.int64) if warps is None else warps)
     return before
-
-
-def pending_count(state: Array) -> Array:
-    """Return the arrivals that were missing before the one that gave a state (``mbarrier.pending_count``)."""
-    result: Array = (state & MISSING).astype(np.uint32)
-    return result
 
 
 def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:

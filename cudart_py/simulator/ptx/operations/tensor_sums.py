@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.floats import canonical_f32
-from .floats.exact import narrow_f32
-from .floats.formats import narrow, widen
+from .formats import cut_single, narrow, widen
 
 Array = NDArray[Any]
 _PLACES = 25
@@ -37,7 +36,7 @@ def add_products(a: Array, b: Array, c: Array, kind: str) -> Array:
     """Return ``a * b + c`` rounded to `kind`, f32 as numbers or f16 as patterns, in one addition for each element."""
     pieces = [slice(first, first + _WARPS) for first in range(0, len(a), _WARPS)]
     total = np.concatenate([_sums(a[piece], b[piece], c[piece]) for piece in pieces])
-    return canonical_f32(narrow_f32(total, None, "rz")) if kind == "f32" else narrow(total, None, kind)
+    return canonical_f32(cut_single(total)) if kind == "f32" else narrow(total, kind)
 
 
 def _sums(a: Array, b: Array, c: Array) -> Array:
@@ -64,7 +63,7 @@ def add_bytes(a: Array, b: Array, c: Array, kind: str) -> Array:
         chosen = np.arange(a.shape[2]) % 4 // 2 == first
         total = _numbers(add_products(a[:, :, chosen], b[:, chosen], total, kind), kind)
     total = total + c
-    return canonical_f32(total.astype(np.float32)) if kind == "f32" else narrow(total, None, kind)
+    return canonical_f32(total.astype(np.float32)) if kind == "f32" else narrow(total, kind)
 
 
 def _exponents(numbers: Array) -> Array:

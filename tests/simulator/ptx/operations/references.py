@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx.arrays.functions import array_function
-from cudart_py.simulator.ptx.compiling.emitters.functions import Calls
 from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers, plan_of
 from cudart_py.simulator.ptx.compiling.opcodes import find_forms
 
@@ -31,8 +30,6 @@ def operation(opcode: str) -> Callable[..., Array]:
     """Return the function of arrays that the table of opcodes has for an opcode."""
     form = find_forms(opcode)[0]
     emit = form.row.emit
-    if isinstance(emit, Calls):
-        return emit.function_for(form)
     assert isinstance(emit, Lowers), opcode
     told, types, keywords = plan_of(emit, form)
     return array_function(partial(emit.lowering, *told, **keywords), *(type for type in types if type))

@@ -9,7 +9,16 @@ import math
 import numpy as np
 import pytest
 
-from tests.simulator.ptx.operations.references import assert_same_floats, floats, ieee_sum, operation
+from tests.simulator.ptx.operations.references import (
+    Array,
+    assert_same_floats,
+    floats,
+    ieee_product,
+    ieee_quotient,
+    ieee_root,
+    ieee_sum,
+    operation,
+)
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 COUNT = 1000
@@ -36,6 +45,38 @@ def test_fma_rounds_once_near_the_least_normal_number() -> None:
     result = operation("fma.rn.f32")(a, b, c)
     expected = [ieee_sum(x, y, z, "f32") for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)]
     assert_same_floats(result, expected, a, b, c)
+
+
+def hard_operands(count: int) -> tuple[Array, Array, Array]:
+    """Return factors and addends of double precision whose exact sums of products are near a format's limits."""
+    rng = np.random.default_rng()
+    a, b, c = (floats(np.float64, count, seed) for seed in rng.integers(0, 1000, 3))
+    # Products near the least and the greatest numbers; addends that almost take them away, or that are lost in them.
+    exponents = rng.choice([-1074, -1000, -900, 0, 1000, 1020], count) + rng.integers(0, 30, count)
+    split = rng.integers(-40, 40, count) + exponents // 2
+    a, b = (
+        np.where(rng.integers(0, 4, count) == 0, x, np.ldexp(1 + rng.random(count), part))
+        for x, part in ((a, split), (b, exponents - split))
+    )
+    near = -np.nextafter(a * b, rng.choice([-math.inf, 0, math.inf], count))
+    far = np.ldexp(rng.standard_normal(count), exponents + rng.integers(-120, 120, count))
+    kind = rng.integers(0, 4, count)
+    return a, b, np.select([kind == 0, kind == 1, kind == 2], [near, -(a * b), far], c)
+
+
+@pytest.mark.parametrize("rounding", ["rz", "rm", "rp"])
+def test_double_precision_rounds_once_near_its_limits(rounding: str) -> None:
+    a, b, c = hard_operands(COUNT)
+    triples = list(zip(a.tolist(), b.tolist(), c.tolist(), strict=True))
+    assert_same_floats(
+        operation(f"fma.{rounding}.f64")(a, b, c), [ieee_sum(*triple, "f64", rounding) for triple in triples], a, b, c
+    )
+    for name, reference in (("mul", ieee_product), ("div", ieee_quotient)):
+        expected = [reference(x, y, "f64", rounding) for x, y, _ in triples]
+        assert_same_floats(operation(f"{name}.{rounding}.f64")(a, b), expected, a, b)
+    expected = [ieee_sum(x, 1, z, "f64", rounding) for x, _, z in triples]
+    assert_same_floats(operation(f"add.{rounding}.f64")(a, c), expected, a, c)
+    assert_same_floats(operation(f"sqrt.{rounding}.f64")(a), [ieee_root(x, "f64", rounding) for x in a.tolist()], a)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.floats.formats import widen
+from cudart_py.simulator.ptx.operations.formats import widen
 from tests.simulator.ptx.operations.references import Array, bits_of, ieee_sum, operation
 
 ONE = {"f16": 0x3C00, "bf16": 0x3F80}

@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields, pending_count
+from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields
+from tests.simulator.ptx.operations.references import operation
+
+pending_count = operation("mbarrier.pending_count.b64")
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:

@@ -14,10 +14,22 @@ from ...syntax.instructions import Immediate, Instruction, Operand, Register, Ve
 from ...syntax.types import dtype_of
 from ..forms import SPACES, Form, Row
 from ..writer import Writer
-from .functions import KEYWORDS
 
 # The carry flag is a predicate that no program declares.
 _CARRY = Register("%CC")
+# The keyword of a lowering that a modifier stands for. Rounding to nearest is what lowerings do by themselves. A
+# modifier that all spellings of a row have chooses the row's lowering and needs no keyword.
+KEYWORDS: dict[str, tuple[str, Any]] = {
+    "rz": ("rounding", "rz"), "rm": ("rounding", "rm"), "rp": ("rounding", "rp"),
+    "ftz": ("ftz", True), "sat": ("sat", True), "relu": ("relu", True), "NaN": ("nan", True),
+    "xorsign": ("xorsign_abs", True), "abs": ("xorsign_abs", True), "shiftamt": ("shiftamt", True),
+    "add": ("add", True), "to": ("to", True),
+    "rna": ("rounding", "rna"), "satfinite": ("satfinite", True),
+    "rni": ("integral", "rint"), "rzi": ("integral", "trunc"),
+    "rmi": ("integral", "floor"), "rpi": ("integral", "ceil"),
+    **{word: ("join", word) for word in ("and", "or", "xor")},
+    **{mode: ("mode", mode) for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")},
+}  # fmt: skip  # rows of a table
 # What a lowering can be told of the spelling, before the operands.
 _TOLD: dict[str, Callable[[Form], str]] = {
     "relation": lambda form: form.words[0],
@@ -50,7 +62,7 @@ class Lowers:
         if dropped:
             raise ValueError(
                 f"row {row.name!r}: the lowering would not be told of the modifier {dropped[0]!r}: "
-                "make it a keyword in KEYWORDS of emitters/functions.py, or give it a row of its own"
+                "make it a keyword in KEYWORDS of emitters/lowered.py, or give it a row of its own"
             )
 
     def lower(

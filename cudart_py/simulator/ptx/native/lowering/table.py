@@ -1,4 +1,4 @@
-"""Find what lowers an instruction: by its opcode, and by the kind of number that it works on.
+"""Find what lowers an instruction.
 
 The table of opcodes has all facts about an instruction. Here stands only which function writes it for LLVM.
 """
@@ -13,14 +13,13 @@ from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import NotNative
-from . import conversions, halves, memory, movement, system, warps
+from . import memory, movement, system, warps
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-_HALVES = ("f16", "bf16", "f16x2", "bf16x2")
-_ANY: dict[str, Any] = {
-    **conversions.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
+_LOWERINGS: dict[str, Any] = {
+    **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 
@@ -30,10 +29,7 @@ def lowering(form: Form) -> Callable[..., None]:
         raise NotNative("barriers in memory")
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)
-    name = form.row.name
-    found = _ANY.get(name)
-    if found is None and form.types and form.types[-1] in _HALVES:
-        found = halves.LOWERINGS.get(name)
+    found = _LOWERINGS.get(form.row.name)
     if found is None:
         raise NotNative(form.opcode)
     return found  # type: ignore[no-any-return]  # because the tables hold any

@@ -15,7 +15,6 @@ from ..layout import LANES, Context, Head
 from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
-    from ...compiling.forms import Form
     from ...compiling.program import Program
     from ..instances import Instance
     from ..sites import Sites
@@ -99,11 +98,6 @@ class Emitter:
     def value(self, operand: Operand, ptx_type: str, loose: bool = False) -> Value:
         """Return an operand as a vector of a PTX type's lanes."""
         return self.typed(operand, lane_type(ptx_type), loose)
-
-    def sources(self, instruction: Instruction, form: Form) -> list[Value]:
-        """Return the operands behind the destination, in the types that the row gives them."""
-        pairs = zip(instruction.operands[1:], form.operands[1:], strict=False)
-        return [self.value(operand, form.type_of(pattern)) for operand, pattern in pairs]
 
     def typed(self, operand: Operand, element: ir.Type, loose: bool = False) -> Value:
         """Return an operand as a vector of elements."""

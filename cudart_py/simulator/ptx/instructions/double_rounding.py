@@ -1,0 +1,110 @@
+"""Directed roundings of double precision, for which no processor's type is wide enough.
+
+A result is rounded to nearest, and moved by one step where the exact result lies on the other side. Which side tells
+the sign of the rest, the exact result minus the rounded one. A fused multiply-add of the result has it. Where the rest
+might underflow, or an operand overflow on the way, powers of two scale both.
+"""
+
+from __future__ import annotations
+
+from .rounding import direct, fused, is_negative, root, two_sum, zero_of_sum
+from .values import Value, where
+
+# Rests of numbers from 2**-900 on don't underflow. Twice this power of two brings smaller ones there.
+_SMALL, _UP = 2.0**-900, 2.0**600
+
+
+def _directed(nearest: Value, rest: Value, rounding: str) -> Value:
+    return direct(nearest.bits, rest, rounding).read_as("f64")
+
+
+def _is_zero(a: Value) -> Value:
+    return a.equals(a.real(0))
+
+
+def _scale(a: Value) -> Value:
+    return where(abs(a) < a.real(_SMALL), a.real(_UP), a.real(1))
+
+
+def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
+    """Return the operands of the lesser and of the greater magnitude."""
+    first = abs(a) < abs(b)
+    return where(first, a, b), where(first, b, a)
+
+
+def _pointing_back(nearest: Value, rest: Value, *operands: Value) -> Value:
+    """Return rests that point back from an infinity to which finite operands overflowed."""
+    infinity = nearest.real(float("inf"))
+    overflowed = abs(nearest).equals(infinity)
+    for operand in operands:
+        overflowed = overflowed & (abs(operand) < infinity)
+    return where(overflowed, -nearest, rest)
+
+
+def add(a: Value, b: Value, rounding: str) -> Value:
+    """Add."""
+    total = a + b
+    # With the greater addend first the rest is exact wherever the sum is finite.
+    smaller, larger = _ordered(a, b)
+    rest = _pointing_back(total, smaller - (total - larger), a, b)
+    return zero_of_sum(_directed(total, rest, rounding), _is_zero(total), is_negative(a) | is_negative(b), rounding)
+
+
+def mul(a: Value, b: Value, rounding: str) -> Value:
+    """Multiply."""
+    product = a * b
+    # The smaller factor can't overflow where the product is small.
+    smaller, larger = _ordered(a, b)
+    scale = _scale(product)
+    return _directed(product, fused(smaller * scale * scale, larger, -(product * scale * scale)), rounding)
+
+
+def div(a: Value, b: Value, rounding: str) -> Value:
+    """Divide."""
+    quotient = a / b
+    scale = _scale(a)
+    rest = fused(-(quotient * scale), b, a * scale)
+    return _directed(quotient, where(is_negative(b), -rest, rest), rounding)
+
+
+def sqrt(a: Value, rounding: str) -> Value:
+    """Take the square root."""
+    nearest, scale = root(a), _scale(a)
+    scaled = nearest * where(scale > a.real(1), a.real(_UP**0.5), a.real(1))
+    return _directed(nearest, fused(-scaled, scaled, a * scale), rounding)
+
+
+def fma(a: Value, b: Value, c: Value, rounding: str) -> Value:
+    """Multiply and add."""
+    result, product = fused(a, b, c), a * b
+    signs = is_negative(a) ^ is_negative(b)
+    # A product that is too small to change the addend tells by its sign; of an infinite addend there is no rest.
+    alone = abs(product) < abs(c) * c.real(2.0**-200)
+    rest = where(alone, (c - result) + _sign(a, b, signs), _rest_of_fma(a, b, c, product, result))
+    rest = _pointing_back(result, rest, a, b, c)
+    exact_zero = _is_zero(result) & _is_zero(rest)
+    return zero_of_sum(_directed(result, rest, rounding), exact_zero, signs | is_negative(c), rounding)
+
+
+def _sign(a: Value, b: Value, negative: Value) -> Value:
+    """Return one with the sign of a product, or zero."""
+    sign = where(negative, a.real(-1), a.real(1))
+    return where(_is_zero(a) | _is_zero(b), a.real(0), sign)
+
+
+def _rest_of_fma(a: Value, b: Value, c: Value, product: Value, result: Value) -> Value:
+    """Return something of the sign of the rest, where the product isn't much smaller than the addend."""
+    small = (abs(product) < c.real(2.0**-700)) & (abs(c) < c.real(2.0**-700))
+    great = ~((abs(product) <= c.real(2.0**1000)) & (abs(c) <= c.real(2.0**1000)))
+    scale = where(small, c.real(_UP), where(great, c.real(2.0**-100), c.real(1)))
+    smaller, larger = _ordered(a, b)
+    x, y = where(small, smaller, larger) * scale * scale, where(small, larger, smaller)
+    # An addend that is lost by scaling is so small beside the product that only its sign matters.
+    z = where(abs(c) < c.real(2.0**-800), where(small, c * scale * scale, c), c * scale * scale)
+    scaled = x * y
+    error = fused(x, y, -scaled)
+    high, rest = two_sum(scaled, z)
+    middle, low = two_sum(rest, error)
+    total, rest = two_sum(high, middle)
+    rest = (total - result * scale * scale) + rest
+    return where(_is_zero(rest), low, rest)

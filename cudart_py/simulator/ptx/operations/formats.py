@@ -1,0 +1,44 @@
+"""The formats of 8 and 16 bits on arrays: lowerings made functions of arrays, for what no instruction's block does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..arrays.functions import array_function
+from ..instructions import formats, rounding
+
+Array = NDArray[Any]
+
+
+def widen(patterns: Array, kind: str) -> Array:
+    """Return patterns of ``f16``, ``bf16``, ``e4m3`` or ``e5m2`` in single precision."""
+    return _widening(kind)(patterns)
+
+
+@lru_cache
+def _widening(kind: str) -> Callable[[Array], Array]:
+    return array_function(partial(formats.to_single, kind), f"u{formats.FORMATS[kind].width}")
+
+
+def narrow(numbers: Array, kind: str) -> Array:
+    """Round double precision to patterns of ``f16`` or ``bf16``."""
+    return _narrowing(kind)(numbers)
+
+
+@lru_cache
+def _narrowing(kind: str) -> Callable[[Array], Array]:
+    return array_function(partial(formats.narrow, kind), "f64")
+
+
+def cut_single(numbers: Array) -> Array:
+    """Round double to single precision, toward zero."""
+    return _cutting()(numbers)
+
+
+@lru_cache
+def _cutting() -> Callable[[Array], Array]:
+    return array_function(lambda x: rounding.narrow(x, None, "rz"), "f64")
