@@ -23,7 +23,7 @@ _ALIGNMENT = 128
 _LARGEST_ACCESS = 128
 _PAGE = 4096
 # Buffers that are larger, and those of more shapes of a kernel, are not kept.
-_MOST_BYTES, _MOST_SHAPES = 1 << 20, 8
+_MOST_BYTES, _MOST_SHAPES = 1 << 19, 4
 
 
 def aligned(size: int) -> Array:
