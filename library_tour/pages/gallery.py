@@ -16,6 +16,7 @@ from cudart_py.profiling.report.source_table import heading, source_table
 from cudart_py.profiling.source_lines import Source, hot_lines
 
 from .. import device_code, path
+from .markup import highlighted
 from .pictures import Beside, Shown
 from .rendering import render
 from .simulated import KernelRun, StopRun
@@ -129,7 +130,8 @@ def _instance(kernel: KernelRun, id: str) -> _Instance:
         shares = {line.number: line.share for line in lines if line.source is source}
         shown += sum(shares.values())
         numbers = sorted({number for busy in source.lines for number in definition(source.texts, busy)})
-        table = source_table(source, f"{id}-{at}", numbers, COLUMNS[1:], shares)
+        colored = highlighted([source.text(number) for number in range(1, len(source.texts) + 1)], "cuda")
+        table = source_table(source, f"{id}-{at}", numbers, COLUMNS[1:], shares, colored=colored)
         sources.append((Path(source.name).name, table))
     return _Instance(kernel.name, id, kernel.launches, [_cell(x, kernel.metrics) for x in COLUMNS], sources, 1 - shown)
 

@@ -73,5 +73,5 @@ def test_a_notebook_has_the_text_code_and_results_of_its_cells():
     assert "[the notebook](n.ipynb)" in text
     assert "```{ .python }\n1 / 0\n```" in text
     assert "```{ .text }\none\ntwo\n```" in text
-    assert '<div class="result"><b>x</b></div>' in text
+    assert '<div class="cell-result"><b>x</b></div>' in text
     assert "```{ .text }\nZeroDivisionError\n```" in text

@@ -31,11 +31,13 @@ def source_table(
     *,
     advised: Collection[int] = (),
     diagrams: Mapping[int, Sequence[Diagram]] | None = None,
+    colored: Sequence[str] = (),
 ) -> str:
     """Return some lines of a source, each with its share, its text and its cells; gaps between them are marked.
 
     Each line has the id `name-number`. Columns with nothing in any line of the source are left out. `advised` are lines
-    that advice is about, and `diagrams` are shown below their lines.
+    that advice is about, and `diagrams` are shown below their lines. `colored` has all lines of the source as HTML,
+    where they are shown with colours.
     """
     kept = filled(source, columns)
     heads = "".join(f'<span class="head cell">{escape(heading(column))}</span>' for column in kept)
@@ -48,7 +50,9 @@ def source_table(
         if last and source.texts and number != last + 1:
             rows.append('<div class="row gap"><span class="number">⋮</span></div>')
         kind = "row advised" if number in advised else "row"
-        rows.append(_row(source, number, f'class="{kind}" id="{name}-{number}"', shares.get(number, 0.0), kept))
+        code = colored[number - 1] if colored else escape(source.text(number))
+        cells = _cells(source.lines.get(number, {}), shares.get(number, 0.0), code, kept)
+        rows.append(f'<div class="{kind}" id="{name}-{number}"><span class="number">{number}</span>{cells}</div>')
         if diagrams and number in diagrams:
             rows.append(
                 '<div class="row drawn"><span class="number"></span><span class="share"></span>'
@@ -58,15 +62,13 @@ def source_table(
     return f'<div class="annotated"><div class="source">{"".join(rows)}</div></div>'
 
 
-def _row(source: Source, number: int, attributes: str, share: float, columns: Sequence[Column]) -> str:
-    metrics = source.lines.get(number, {})
+def _cells(metrics: Mapping[str, float], share: float, code: str, columns: Sequence[Column]) -> str:
     cells = "".join(
         f'<span class="cell" data-head="{escape(heading(column))}">{escape(column.text(metrics))}</span>'
         for column in columns
     )
     part = f"{100 * share:.1f} %" if share >= _LEAST_SHARE else ""
     return (
-        f'<div {attributes}><span class="number">{number}</span>'
         f'<span class="share" data-head="share" style="--part: {share:.3f}">{part}</span>'
-        f'<span class="code">{escape(source.text(number))}</span>{cells}</div>'
+        f'<span class="code">{code}</span>{cells}'
     )
