@@ -9,8 +9,9 @@ import pytest
 import cudart_py as cuda
 from cudart_py.profiling import LaunchProfile
 from cudart_py.profiling.advice import advise_on
-from cudart_py.profiling.columns import choose
+from cudart_py.profiling.columns import GROUPS, choose
 from cudart_py.profiling.report.page import profile_page
+from cudart_py.profiling.report.source_table import heading
 from cudart_py.profiling.source_lines import hot_lines, sources_of
 from tests.browser import check_colors, check_ink, check_width
 from tests.profiling.conftest import KERNELS
@@ -75,6 +76,11 @@ def test_advice_has_its_rule_and_the_limits_are_said(html):
     )
     assert texts(html, "div", "row advised")
     assert "No cache is modelled" in html
+
+
+def test_a_heading_that_is_divided_in_text_is_whole_on_the_page():
+    assert heading(GROUPS["instructions"][0]) == "warp instructions"
+    assert heading(GROUPS["lanes"][0]) == "active lanes"
 
 
 @pytest.fixture(scope="module")
