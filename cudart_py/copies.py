@@ -29,7 +29,7 @@ _SHAPED = (*_ON_DEVICE, np.ndarray)
 
 
 def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
-    """Copy between device and host arrays in any direction, found from the arguments (cuMemcpy*Async).
+    """Copy between device and host arrays; the arguments determine the direction (cuMemcpy*Async).
 
     Each is a DeviceArray, a CudaArray, another library's array (`as_device_array` takes it), a NumPy array, or bytes, a
     bytearray, a memoryview or a ctypes object, whose bytes count as elements of the other side.
@@ -129,11 +129,11 @@ def memcpy2d(
 ) -> None:
     """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
 
-    `shape` is the window's (rows, columns) in elements, by default everything from the starts of
-    `src` on; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
-    row are contiguous in both. Of a CudaArray with several channels the window has all of them, and an array
-    beside it has them as a further axis at its end. Otherwise as `memcpy`. Raises ValueError, naming the array,
-    for a window that reaches outside it.
+    `shape` is the window's (rows, columns) in elements, by default everything in `src` from `src_start` on;
+    `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a row are contiguous in
+    both. Of a CudaArray with several channels the window has all of them, and an array copied to or from it has them
+    as an additional last axis. Otherwise like `memcpy`. Raises ValueError, naming the array, for a window that reaches
+    outside it.
     """
     _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -150,8 +150,8 @@ def memcpy3d(
     """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
 
     A CudaArray of layers counts as one of three dimensions, or of two if each layer has one.
-    `shape` is the box's (planes, rows, columns) in elements, by default everything from the starts of `src` on;
-    `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
+    `shape` is the box's (planes, rows, columns) in elements, by default everything in `src` from `src_start` on;
+    `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise like `memcpy2d`.
     """
     _copy_window("memcpy3d", 3, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -213,11 +213,12 @@ def _window(
 def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
     """Copy an array of one device to an array of another, with or without peer access (cuMemcpyPeerAsync).
 
-    Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it has
-    its place in the default streams of both devices, as cudaMemcpyPeer. The host does not wait.
+    Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it takes
+    its place in the default streams of both devices, as with cudaMemcpyPeer. The host does not wait.
 
-    Raises TypeError for what is not a DeviceArray and for different dtypes, ValueError for different sizes and for
-    arrays that are not contiguous, CaptureError where the stream is captured, which NVIDIA's driver refuses.
+    Raises TypeError for anything that is not a DeviceArray and for different dtypes, ValueError for different sizes
+    and for arrays that are not contiguous, CaptureError while the stream is being captured, which NVIDIA's driver does
+    not allow.
     """
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
@@ -245,7 +246,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
 
 
 def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
-    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and related functions).
+    """Set every element to `value`, in units of the dtype's 8, 16 or 32 bits (cuMemsetD8Async and related functions).
 
     2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and
     related functions). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use

@@ -161,7 +161,7 @@ class IllegalAddressError(KernelFaultError):
 
 
 class MisalignedAddressError(KernelFaultError):
-    """An address that its access's width does not divide: CUDA_ERROR_MISALIGNED_ADDRESS."""
+    """An address that is not a multiple of its access's width: CUDA_ERROR_MISALIGNED_ADDRESS."""
 
 
 class KernelAssertError(KernelFaultError):

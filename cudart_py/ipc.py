@@ -88,7 +88,7 @@ _STILL_OPEN = "The {0} must be open in the process that made it, which must be a
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """Names an array for other processes, which `open` it. Made by `ipc.handle`, and pickled to get there.
+    """Names an array for other processes, which `open` it. Made by `ipc.handle`, and sent there pickled.
 
     `shape` is in elements, `strides` in bytes, and `device_uuid` says whose memory it is.
     """
@@ -104,9 +104,9 @@ class ArrayHandle:
     def open(self) -> DeviceArray:
         """Return the array in this process, over the same memory (cuIpcOpenMemHandle).
 
-        Closing it, or the end of a `with` block, waits for the device and gives the memory up in this process alone
-        (cuIpcCloseMemHandle). The process that made the array must keep it open until then, and say by an event when
-        its content is there: the stream order of one process means nothing to another.
+        Closing it, or the end of a `with` block, waits for the device and gives up the memory in this process only
+        (cuIpcCloseMemHandle). The process that made the array must keep it open until then, and signal by an event
+        when its contents are there: the stream order of one process means nothing to another.
 
         Raises ValueError in the process that made the array and where its device is not visible, CudaError where the
         array is no longer open there, and NotSupportedError without the capability `ipc`.
@@ -123,17 +123,17 @@ class ArrayHandle:
 
 @dataclass(frozen=True)
 class EventHandle:
-    """Names an event for other processes, which `open` it. Made by `ipc.handle`, and pickled to get there."""
+    """Names an event for other processes, which `open` it. Made by `ipc.handle`, and sent there pickled."""
 
     device_uuid: uuid.UUID
     _data: bytes = field(repr=False)
     _process: str = field(repr=False)
 
     def open(self) -> Event:
-        """Return the event in this process, where it is recorded and waited for as any other (cuIpcOpenEventHandle).
+        """Return the event in this process, where it is recorded and waited for like any other (cuIpcOpenEventHandle).
 
         A wait is for the latest record, of whatever process, that was made before the call. The process that made the
-        event must keep it open until it is closed here. Raises as `ArrayHandle.open`.
+        event must keep it open until it is closed here. Raises what `ArrayHandle.open` does.
         """
         device = _device_here("EventHandle.open", self.device_uuid, self._process)
         shared = _filled(enums.CUipcEventHandle(), self._data)
@@ -168,14 +168,14 @@ def handle(thing: DeviceArray) -> ArrayHandle: ...
 @overload
 def handle(thing: Event) -> EventHandle: ...
 def handle(thing: DeviceArray | Event) -> ArrayHandle | EventHandle:
-    """Return what names an array or an event for other processes (cuIpcGetMemHandle, cuIpcGetEventHandle).
+    """Return a handle to an array or an event for other processes (cuIpcGetMemHandle, cuIpcGetEventHandle).
 
     `thing` is an array of `ipc.empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle can
     be pickled, so that it goes through multiprocessing's arguments, queues and pipes, and its `open()` returns the
     array or the event in the other process. Making it keeps nothing alive: `thing` must stay open, in this process,
     until all others have closed what they opened.
 
-    Raises TypeError for other objects, and ValueError for what is closed or was not made for other processes.
+    Raises TypeError for other objects, and ValueError for one that is closed or was not made for other processes.
     """
     call = "ipc.handle"
     arguments.instance(call, "thing", thing, (DeviceArray, Event), "an array of ipc.empty or an Event")

@@ -8,10 +8,10 @@ from . import arguments
 
 
 class Pointer:
-    """A device address (CUdeviceptr) for whose memory the caller answers.
+    """A device address (CUdeviceptr) for whose memory the caller is responsible.
 
     A bare int is refused where a kernel takes a pointer, because a size in the wrong place looks the
-    same; `Pointer(value)` says that it is meant. `owner` is kept alive with it.
+    same; `Pointer(value)` says that an address is meant. `owner` is kept alive with it.
     """
 
     __slots__ = {

@@ -62,25 +62,25 @@ def measure(
 ) -> Measurement:
     """Measure the device's time of the work that a call of `fn()` queues on `stream`.
 
-    `fn` is called without arguments, many times; several functions in a sequence take turns, which keeps L2 from
-    holding one's input when each has another. `bytes` and `flops` are what one call moves and computes. `ceiling` names
-    the rate to compare with, measured once per process ("copy", "read", "write", "fp32", "fp64"; see `ceilings`), or is
-    a number: bytes per second if `bytes` is given, else operations per second. `flush_l2`: overwrite the L2 cache
-    before each sample. `batch`: calls a sample, by default one, and for work below 50 us so many that a sample lasts
-    about a millisecond; within a batch the cache stays warm.
+    `fn` is called without arguments, many times; functions given as a sequence take turns, so that L2 does not hold
+    their inputs if each has its own. `bytes` and `flops` are what one call moves and computes. `ceiling` names the
+    rate to compare with, measured once per process ("copy", "read", "write", "fp32", "fp64"; see `ceilings`), or is a
+    number: bytes per second if `bytes` is given, else operations per second. `flush_l2`: overwrite the L2 cache before
+    each sample. `batch`: calls per sample: by default one, or for work below 50 us as many as make a sample last about
+    a millisecond; within a batch the cache stays warm.
 
-    Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: measure in so many
-    new streams, 48 or so, or in fewer where too few are found whose launches are fast; `fn(stream)` is called with
-    each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even
-    better and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the
-    default one, and work that can; otherwise the batch is launched call by call, and the record says so.
+    The times of kernels of a few microseconds vary with the stream and the process. `streams`: measure in this many
+    new streams, 48 or so, or in fewer if not enough are found whose launches are fast; `fn(stream)` is called with
+    each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even better
+    and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the default
+    one, and work that can be; otherwise the batch is launched call by call, and the record says so.
 
     The work is queued after a blocking kernel, so that launch latency is not in the time; work that waits
-    for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when
-    `options` says; with `streams` its times are shared by all of them, and the rest is for each.
+    for the device itself is measured without. Samples taken while the clocks had dropped are thrown away. It ends when
+    `options` says; with `streams` its times are for all of them together, and the rest is for each.
 
-    On a driver whose event times are not a device's (no `gpu_timing`), `fn` runs once; the record then has
-    no times, and the counters of what ran where the driver has any.
+    On a driver whose event times are not a device's (no `gpu_timing`), `fn` runs once; the record then has no times,
+    but the counters of what ran if the driver has any.
 
     Raises TypeError and ValueError naming the argument, and what `fn` raises.
     """
@@ -134,7 +134,7 @@ def measure_host(
     """Measure what a call of `fn()` costs the host: queueing its work, without waiting for it.
 
     Calls are timed in batches that begin with `stream` drained, since a full queue would make the host
-    wait for the device. `batch`: calls a sample, by default so many that a sample lasts 0.2 ms.
+    wait for the device. `batch`: calls per sample, by default as many as make a sample last 0.2 ms.
 
     On a driver without `gpu_timing` `fn` runs once, as with `measure`.
     """

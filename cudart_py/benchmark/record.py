@@ -71,12 +71,12 @@ class Measurement:
       where the time is the host's.
     - `blocked`: whether the work was queued after a blocking kernel, so that no launch latency is in it.
     - `captured`: whether the calls of a batch were launched as one graph.
-    - `streams`: in how many streams was measured, where each sample is the median in one of them; None elsewhere.
+    - `streams`: how many streams were measured, if each sample is the median of one of them; else None.
     - `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
-    - `rejected`: samples thrown away since the device ran at a dropped clock.
+    - `rejected`: samples thrown away because the device's clock had dropped.
     - `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
     - `bytes`, `flops`: what one call moves and computes, as they were given.
-    - `ceiling`: the most that the device reaches, in bytes or operations a second; None unless it was asked for.
+    - `ceiling`: the most that the device reaches, in bytes or operations per second; None unless it was asked for.
     - `ceiling_name`: which of the measured ceilings that is, such as "copy"; None where it was given as a number.
     - `device`: the name of the device.
     - `counters`: what a driver that profiles counted, a mapping for each launch.
@@ -134,7 +134,7 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """The part of the ceiling that is reached, 1 for all; None without a ceiling or times."""
+        """The fraction of the ceiling that is reached, 1 for all of it; None without a ceiling or times."""
         amount = self.flops if self.ceiling_name in ("fp32", "fp64") or not self.bytes else self.bytes
         return self._rate(amount, self.ceiling) if self.ceiling else None
 
@@ -143,7 +143,7 @@ class Measurement:
         return amount / middle / unit if amount and middle else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is known beside the samples themselves, for a record in JSON."""
+        """Return everything but the samples themselves, for a record in JSON."""
         known = {
             "device": self.device or None,
             "median": self.median,

@@ -23,11 +23,11 @@ class MeasureOptions:
     """When a measurement stops. Times are seconds of the host's clock.
 
     - `precision`: stop when the standard error of the median is at most this part of the median.
-    - `min_samples`: take so many samples in any case, however long that takes.
+    - `min_samples`: take at least this many samples, however long that takes.
     - `max_samples`: never take more samples.
-    - `min_seconds`: sample for at least so long, since clocks and other work on the machine change in milliseconds.
-    - `max_seconds`: stop after so long, unless `min_samples` are still missing.
-    - `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
+    - `min_seconds`: sample for at least this long, since clocks and other work on the machine change in milliseconds.
+    - `max_seconds`: stop after this long, unless `min_samples` are still missing.
+    - `warm_up_seconds`: run the code for this long first, at least once, to bring the clocks up.
     """
 
     precision: float = 0.001

@@ -17,7 +17,7 @@ class KernelAttributes:
     only on a device are None there. A loaded kernel has the driver's values (cuFuncGetAttribute), and the report's
     spills; these are None for one that was loaded from an image.
 
-    `local_bytes` has a thread's arrays in local memory and its spilled registers. `spill_store_bytes` and
+    `local_bytes` counts a thread's arrays in local memory and its spilled registers. `spill_store_bytes` and
     `spill_load_bytes` are the bytes of the instructions that store and load those, each counted once, however often it
     is executed.
     """
@@ -37,9 +37,9 @@ class KernelAttributes:
 class Variable(NamedTuple):
     """A `__device__`, `__constant__` or `__managed__` variable.
 
-    `symbol` is its name in the image, `name` the C++ one, `space` "global", "const" or "managed".
-    `type`, `dtype` (a NumPy dtype's name) and `shape` are those of the declaration where the compiler
-    told them; else `type` is empty, `dtype` None and `shape` the bytes.
+    `symbol` is its name in the image, `name` the C++ one, `space` "global", "const" or "managed". `type`, `dtype` (a
+    NumPy dtype's name) and `shape` are those of the declaration where the compiler reported them; otherwise `type` is
+    empty, `dtype` is None and `shape` counts bytes.
     """
 
     symbol: str
@@ -62,11 +62,11 @@ class CompiledImage:
     """The code of one source for one architecture, its signatures and its names.
 
     `ptx` is text without a closing NUL, and `cubin` machine code for `arch` ("sm_90"). An image for a virtual
-    architecture ("compute_90") has PTX alone. One that was compiled with `-dlto` has link-time code alone, `ltoir`, and
+    architecture ("compute_90") has only PTX. One that was compiled with `-dlto` has only link-time code, `ltoir`, and
     no signatures. Parts that an image does not have are empty.
 
-    `signatures` and `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write, each name
-    expression among it, to the entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the
+    `signatures` and `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write, including
+    each name expression, to the entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the
     warnings that concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
 
     `cudart_py.load` loads an image, and `cudart_py.link` links several. Pickling keeps all of it.

@@ -47,7 +47,7 @@ class Parameter:
     `type` is the C++ type as the demangler spells it, empty where it is not known. `dtype` is the name
     of the NumPy dtype of the scalar, or of what a pointer points to; None for structures, and for
     pointers that take any dtype (`void*`, `char*`, structures). "bfloat16" is a dtype of its own name,
-    which NumPy has not. `constant` tells that the kernel does not write through the pointer.
+    which NumPy does not have. `constant` says that the kernel does not write through the pointer.
     """
 
     type: str

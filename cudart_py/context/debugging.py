@@ -45,7 +45,7 @@ if state.always:
 
 @contextmanager
 def debug() -> Iterator[None]:
-    """Synchronise after every launch of the process inside, so that an error names the kernel that made it."""
+    """Inside the block, synchronise after every launch of the process, so that an error names the kernel to blame."""
     block = object()
     try:
         state.blocks.add(block)

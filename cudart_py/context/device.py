@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Device:
     """One CUDA device; `Device(0) is Device(0)`.
 
-    `with device:` makes its primary context current inside and restores the caller's after. Work done
+    `with device:` makes its primary context current inside and restores the caller's afterwards. Work done
     outside any such block goes to the thread's current device, by default device 0, as in the CUDA
     runtime. Raises ValueError for an ordinal that no device has, TypeError for an ordinal that is not an int.
     """

@@ -162,11 +162,11 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """The extent to which a kernel fills a multiprocessor.
+    """A kernel's use of the warps of a multiprocessor, and what limits it.
 
-    `limiter` is what the next block would lack: "threads" (a block may not have so many), "warps", "blocks",
-    "registers" or "shared memory"; of several the first of these. `limits` has, for each of them that counts,
-    the blocks that it alone would allow.
+    `limiter` is what the next block would lack: "threads" (a block may not have that many), "warps", "blocks",
+    "registers" or "shared memory"; if several, the first of these. `limits` gives, for each of them that applies, the
+    number of blocks that it alone would allow.
     """
 
     blocks: int
@@ -189,13 +189,13 @@ def occupancy(
 ) -> Occupancy:
     """Work out how many blocks one multiprocessor holds at once; needs no driver and no device.
 
-    `compute_capability` is (major, minor), from 1.0 on. `registers_per_thread` is what the compiler reports, 0 for
+    `compute_capability` is (major, minor), at least 1.0. `registers_per_thread` is what the compiler reports, 0 for
     no limit by registers. `shared_bytes_per_block` is static and dynamic shared memory together, in bytes. The
     multiprocessor is taken to give all it can as shared memory, as it does unless a kernel asks otherwise.
 
-    Equals cuOccupancyMaxActiveBlocksPerMultiprocessor. A block that does not fit at all gives 0 blocks and what it
-    has too much of. Raises ValueError for negative numbers, no threads, more than 255 registers and an unknown
-    compute capability, TypeError for arguments that are not integers.
+    Equals cuOccupancyMaxActiveBlocksPerMultiprocessor. For a block that does not fit at all the result is 0 blocks,
+    and what the block has too much of. Raises ValueError for negative numbers, no threads, more than 255 registers and
+    an unknown compute capability, TypeError for arguments that are not integers.
     """
     call = "occupancy"
     major, minor = arguments.integers(call, "compute_capability", compute_capability, 2)

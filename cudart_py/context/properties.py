@@ -24,7 +24,7 @@ class MemoryInfo(NamedTuple):
 
     @property
     def used(self) -> int:
-        """Bytes in use by anybody."""
+        """Bytes in use, by any process."""
         return self.total - self.free
 
 

@@ -25,14 +25,14 @@ def at_reset(forget: Callable[[], object]) -> None:
 
 
 def reset() -> None:
-    """Start afresh in this process, on all devices: the way on after a fault in a kernel, which ends everything else.
+    """Start afresh in this process, on all devices: the way to go on after a fault in a kernel, which ends all else.
 
     Every array, stream, event, module, graph and pool that was made before is closed: to use it raises a ValueError
     that names `cuda.reset()`, and nothing is given back to the driver. Work that nobody has waited for does not run.
     Limits, peer access and the devices' pools are as at the beginning of the process. The default streams and the
     `Device` objects stay, and so do `with device:` blocks. NumPy arrays of page-locked, managed or registered memory
-    keep their bytes as long as they live, and are ordinary arrays from then on, which no kernel takes. Objects that
-    `gc.freeze()` has set aside are collected again, because earlier arrays may be among them.
+    keep their bytes as long as they live, and are ordinary arrays from then on, which kernels do not accept. Objects
+    that `gc.freeze()` has set aside are collected again, because earlier arrays may be among them.
 
     No other thread may use CUDA meanwhile. Raises NotSupportedError, and changes nothing, where the driver lacks the
     capability `reset`, as a GPU's does: there only a new process starts afresh. Raises CaptureError while a stream is

@@ -12,7 +12,7 @@ from .calls import api
 
 
 def capabilities() -> frozenset[str]:
-    """Return the names of what the driver in use can do beyond running kernels.
+    """Return the names of the driver's capabilities beyond running kernels.
 
     | name | what it means |
     |---|---|

@@ -87,12 +87,13 @@ class _Choice:
 
 
 def sanitizer(mode: Literal["off", "warn", "error"]) -> _Choice:
-    """Choose what becomes of the mistakes that the simulator finds in launches: `cuda.sanitizer("error")`.
+    """Choose what to do about the mistakes that the simulator finds in launches: `cuda.sanitizer("error")`.
 
     "warn" makes each a SimulatorWarning, which is the default, "error" raises it from the call that ran the kernel,
-    "off" looks for nothing. The mode is that of the whole process, or, inside a block, until the block's end:
-    `with cuda.sanitizer("error"):`. After a block the mode is what it was. Of the blocks that are open in any thread
-    the latest one decides. At the start the environment variable CUDART_PY_SANITIZER does.
+    "off" looks for none. The mode is that of the whole process, or, inside a block
+    (`with cuda.sanitizer("error"):`), until the block's end. After a block the previous mode applies again. If several
+    blocks are open, in any threads, the latest one decides. Initially the environment variable CUDART_PY_SANITIZER
+    does.
 
     Launches run when something waits for them, so synchronise inside. The traceback of what a block raises ends at the
     program's line, since what the call did inside explains nothing. On a GPU this changes nothing, and

@@ -140,7 +140,7 @@ def check(result: tuple[Any, ...]) -> Any:
     """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
 
     Return nothing, the value, or a tuple of the values after the status; raise the exception that belongs to a status
-    other than success, as the tree in `errors` draws it. Raise TypeError for anything but a result tuple.
+    other than success, as the tree in `errors` shows. Raise TypeError for anything but a result tuple.
     """
     if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):
         raise arguments.wrong_type("check", "result", "the tuple that a call of cuda.bindings returned", result)

@@ -63,7 +63,7 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> Dev
 
     The graph allocates it uninitialised at each launch and frees it where it is closed, in the order of its stream, or
     at the end of the capture. Graphs share such memory when they do not run at the same time. A graph with
-    allocations has one executable graph at a time, takes part in no other graph and cannot be an update. `shape` is an
+    allocations has one executable graph at a time, cannot be part of another graph, nor be an update. `shape` is an
     int or a tuple. Raises CaptureError where the stream is not being captured, OutOfMemoryError with the sizes.
     """
     call = "graphs.empty"

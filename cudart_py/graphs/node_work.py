@@ -27,8 +27,8 @@ class NodeCopy(NodeWork):
 
     `dst` and `src` are device arrays or page-locked host arrays of one dtype and number of elements, each contiguous
     and not empty. They lie in the same kinds of memory as those of the node, which is a copy of contiguous arrays too;
-    the number of elements may be another. Raises TypeError for other types and for different dtypes, ValueError for
-    what cannot be copied so.
+    the number of elements may differ. Raises TypeError for other types and for different dtypes, ValueError for arrays
+    that cannot be copied in this way.
     """
 
     __slots__ = ("_dst", "_owners", "_src")
@@ -86,10 +86,9 @@ class NodeFill(NodeWork):
 
         executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(x, 1.0))
 
-    `value` is what `memset` takes. `dst` is a device array, not empty, of which one fill of the driver sets all: one
-    that is contiguous, or whose rows lie evenly apart. A node that fills rows keeps their shape and pitch. Raises
-    TypeError for other types, ValueError for a value that does not fit the dtype or that no fill of 8, 16 or 32 bits
-    has.
+    `value` is what `memset` takes. `dst` is a device array, not empty, that a single fill of the driver can set:
+    contiguous, or with evenly spaced rows. A node that fills rows keeps their shape and pitch. Raises TypeError for
+    other types, ValueError for a value that does not fit the dtype or is not a repetition of 8, 16 or 32 bits.
     """
 
     __slots__ = ("_dst", "_layout")

@@ -13,7 +13,7 @@ from ..pointer import Pointer
 
 
 def pointer_attributes(x: Any) -> PointerAttributes:
-    """Return what the driver knows of the memory of an array or at an address (cuPointerGetAttributes).
+    """Return what the driver knows about the memory of an array or at an address (cuPointerGetAttributes).
 
     `x` is a DeviceArray, a NumPy array, a Pointer or an address. An address that belongs to nothing counts as
     pageable. Raises TypeError for other objects, ValueError for an array that is closed or has no elements.

@@ -39,8 +39,8 @@ class Kernel(Function):
     """A `__global__` function of a loaded module.
 
     `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, in the order of CUDA's
-    chevrons; `launch` does so in one call, and `configure` is the brackets' long form, which takes options too. The
-    arguments are checked against `signature` before the driver sees them.
+    chevrons; `launch` does so in one call, and `configure` is the long form of the brackets, which also takes options.
+    The arguments are checked against `signature` before the driver sees them.
     """
 
     # An assignment to an attribute that a kernel does not have, as of cupy.RawKernel, would do nothing.
@@ -109,16 +109,16 @@ class Kernel(Function):
     ) -> Launch:
         """Return the launch of this kernel in a shape, to be called with the arguments; nothing is launched yet.
 
-        `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared
-        memory of a block, above 48 KiB opted in to here. `cooperative`: all blocks are resident at once
-        and may synchronise as a grid. `cluster`: as `grid`, the blocks of a cluster, which divide the grid.
+        `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared memory of a block;
+        above 48 KiB this call opts in. `cooperative`: all blocks are resident at once and may synchronise as a grid.
+        `cluster`, given like `grid`: the blocks of a cluster, into which the grid is divided.
 
         `programmatic`: a programmatic dependent launch, which may begin before the stream's previous kernel has
         ended. The kernel must call `cudaGridDependencySynchronize()` before it uses what that kernel wrote, and that
         kernel may call `cudaTriggerProgrammaticLaunchCompletion()` to let it begin early; both functions are in the
         header `cuda_device_runtime_api.h`. The simulator runs the launch after the other all the same.
 
-        These change speed alone: `priority`, in place of the stream's; `carveout`, the percentage of the
+        These affect only speed: `priority`, in place of the stream's; `carveout`, the percentage of the
         multiprocessor's storage that is to be shared memory and not L1 cache, in place of `Kernel.carveout`;
         `cluster_scheduling`, "default", "spread" or "load_balancing", how clusters are put on multiprocessors;
         `memory_domain`, "default" or "remote", so that fences do not wait for writes of kernels in the other domain.

@@ -128,9 +128,9 @@ class Prepared:
 class Launch:
     """A kernel in a shape on a stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
 
-    Returns at once; the kernel runs in the order of the stream. A wrong argument is a TypeError or
-    ValueError that names the kernel, the position, the C++ type and what came. On a stream under capture
-    the launch becomes part of the graph, which keeps the arguments alive.
+    Returns at once; the kernel runs in the order of the stream. A wrong argument raises a TypeError or ValueError that
+    names the kernel, the position, the C++ type and what came. On a stream under capture the launch becomes part of
+    the graph, which keeps the arguments alive.
     """
 
     __slots__ = ("_mark", "_prepared", "_stream")
@@ -143,7 +143,7 @@ class Launch:
         self._mark = prepared.mark
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        """Launch the kernel with these arguments, as many as its signature has. None of them has a keyword."""
+        """Launch the kernel with these arguments, which are positional and as many as its signature has."""
         prepared = self._prepared
         if named:
             raise self._by_keyword(named, "launch(grid, block, ..., {})")
@@ -193,7 +193,7 @@ class Launch:
     def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
         """Check and pack the arguments once; the result is called with none and keeps them alive.
 
-        None of the arguments has a keyword.
+        The arguments are positional.
         """
         if named:
             raise self._by_keyword(named, "configure(grid, block, {}).bind(...)")
@@ -209,7 +209,7 @@ class Launch:
 class BoundLaunch(NodeWork):
     """A launch whose arguments are packed already; calling it launches the kernel again.
 
-    The arguments stay alive with it. An array that is closed by hand meanwhile is a ValueError.
+    The arguments stay alive with it. If one of its arrays was closed explicitly, a launch raises a ValueError.
     """
 
     __slots__ = ("_arguments", "_call", "_device", "_launch", "_mark", "_parameters", "_prepared", "_record", "_start")

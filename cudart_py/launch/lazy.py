@@ -25,7 +25,8 @@ class LazyModule:
 
     So kernels can be named where a program is imported, and with several devices each has its own copy of the code and
     of its variables. The arguments are those of `compile`, without `arch`: the code is always for the device. They are
-    checked at once; a file is read when it is compiled, and paths are relative to the folder that is current now.
+    checked at once; a file is read when it is compiled, and paths are relative to the folder that is current at that
+    time.
 
     Raises TypeError and ValueError for bad arguments. The first use on a device raises what `compile` would.
     """
@@ -75,7 +76,7 @@ class LazyModule:
 
     @property
     def module(self) -> Module:
-        """The module on the current device, which is compiled and loaded if it is not there yet.
+        """The module on the current device, compiled and loaded first if necessary.
 
         Raises ValueError when closed.
         """

@@ -33,9 +33,9 @@ def compile_image(
 ) -> CompiledImage:
     """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `load`, for `link`, or to read its code.
 
-    The arguments and errors are those of `compile`. With `arch`, no device is needed. A real architecture gives PTX and
-    machine code, a virtual one PTX alone. For `link` the code must be relocatable, with `options=["-rdc=true"]`, or
-    link-time code, with `-dlto` besides.
+    The arguments and errors are those of `compile`. With `arch`, no device is needed. A real architecture gives PTX
+    and machine code, a virtual one only PTX. For `link` the code must be relocatable, with `options=["-rdc=true"]`, or
+    link-time code, with `-dlto` as well.
     """
     from ..compilation import compiler  # its modules take milliseconds to import
 
@@ -69,11 +69,11 @@ def compile(
     """Compile CUDA C++ with NVRTC and load it on the current device.
 
     A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch` defaults to
-    the device's; for a virtual one, such as "compute_80", the driver compiles the PTX. `std` is such as "c++20";
-    `include` lists folders, `define` maps macros to values (None: just defined), `options` go to NVRTC as they are.
-    `name` is what messages and reports call the source, by default its path, or "kernel.cu" for text. The result is
-    kept on disk and found again by source, options and included headers; `cache=False` always compiles, and so does
-    a source in which macros say what is included.
+    the device's; for a virtual one, such as "compute_80", the driver compiles the PTX. `std` is a standard such as
+    "c++20"; `include` lists folders, `define` maps macros to values (None: just defined), `options` go to NVRTC as
+    they are. `name` is what messages and reports call the source, by default its path, or "kernel.cu" for text. The
+    result is kept on disk and found again by source, options and included headers; `cache=False` always compiles, and
+    so does a source in which macros decide what is included.
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
@@ -121,7 +121,7 @@ def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modu
 
 
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
-    """Link images that were compiled apart and load the result on the current device (nvJitLink).
+    """Link images that were compiled separately and load the result on the current device (nvJitLink).
 
     An image is what `compile_image` made with relocatable code (`-rdc=true`, or link-time code with
     `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
@@ -133,10 +133,10 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
 def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module:
     """Load a cubin, PTX, a fatbin or a compiled image on the current device (cuModuleLoadData).
 
-    `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked as those of `compile`.
-    The parameter types of other images are unknown: launches take typed scalars (NumPy's, ctypes'), arrays and
-    `Pointer`, and check sizes only. Raises TypeError and ValueError for what is not an image, ImageError for one that
-    the driver can't load.
+    `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked like those of
+    `compile`. The parameter types of other images are unknown: launches take typed scalars (NumPy's, ctypes'), arrays
+    and `Pointer`, and check sizes only. Raises TypeError and ValueError for what is not an image, ImageError for one
+    that the driver can't load.
     """
     if isinstance(image, CompiledImage):
         return _load_compiled("load", image)

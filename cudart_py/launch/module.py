@@ -78,7 +78,7 @@ class Module(Handle):
     def image(self) -> CompiledImage:
         """The result of compiling or linking: its code, signatures, variables and names.
 
-        Raises ValueError for a module that was loaded from an image, of which it keeps nothing.
+        Raises ValueError for a module that was loaded from an image, which is not kept.
         """
         return self._made("image")
 
@@ -86,7 +86,7 @@ class Module(Handle):
     def ptx(self) -> bytes:
         """The PTX that was compiled or linked, as text; empty where the linker made machine code only.
 
-        Raises ValueError for a module that was loaded from an image, of which it keeps nothing.
+        Raises ValueError for a module that was loaded from an image, which is not kept.
         """
         return self._made("ptx").ptx
 
@@ -188,7 +188,7 @@ class Module(Handle):
         """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
 
         `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.
-        Raises NotFoundError for a name that the module has not, ValueError for another size.
+        Raises NotFoundError for a name that the module does not have, ValueError for a different size.
         """
         handle = self.handle
         arguments.text("Module.symbol", "name", name)

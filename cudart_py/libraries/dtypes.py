@@ -75,7 +75,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
-    """Round numbers to bfloat16, the nearest and on a tie the even one; NaNs stay NaNs."""
+    """Round numbers to the nearest bfloat16, on a tie to the even one; NaNs stay NaNs."""
     given = arguments.host_array("to_bfloat16", "x", x)
     if given.dtype.kind not in "biuf":
         raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)

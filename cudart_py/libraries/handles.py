@@ -185,7 +185,7 @@ def keep(stream: Stream, what: str, *objects: Any) -> None:
 
 
 def release() -> None:
-    """Give back the calling thread's handles, plans, generators and memory; the next call makes new ones."""
+    """Release the calling thread's handles, plans, generators and memory; the next call makes new ones."""
     for cache in _thread.caches.values():
         cache.clear()
     _thread.scratch.clear()

@@ -24,12 +24,12 @@ MOST_GRAPHS = 4
 class Plan(Generic[Result]):
     """A call of a library that is ready to be queued: `plan()` does so, and returns what the function would return.
 
-    The operands were checked when the plan was made, and the library's work recorded as a graph, whose launch costs the
-    host a fraction of the library's call. The plan keeps its arrays and its stream alive; their content counts at each
-    call. A call works with the access policy that its stream has by then, and becomes part of the graph that its stream
-    is being captured to. Calls may come from any thread.
+    The operands were checked when the plan was made, and the library's work recorded as a graph, whose launch costs
+    the host a fraction of what the library's call does. The plan keeps its arrays and its stream alive; each call uses
+    their present contents. A call works with the access policy that its stream has at that time, and becomes part of
+    the graph that its stream is being captured to. Calls may come from any thread.
 
-    Raises ValueError where an operand was closed meanwhile, or the plan itself. `close()` gives back the graph, and so
+    Raises ValueError where an operand was closed meanwhile, or the plan itself. `close()` releases the graph, and so
     does the end of a `with` block.
     """
 
@@ -67,7 +67,7 @@ class Plan(Generic[Result]):
         return self._closed
 
     def close(self) -> None:
-        """Give back the graph and let the operands go; a second call does nothing."""
+        """Release the graph and the operands; a second call does nothing."""
         self._closed = True
         graphs, self._graphs = self._graphs, {}
         for graph in graphs.values():

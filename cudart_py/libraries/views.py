@@ -51,7 +51,7 @@ def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
 def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     """Return the addresses of operands, after checking that they are open DeviceArrays which a device can reach.
 
-    Raises TypeError for what is not a DeviceArray, ValueError for one that is closed or on another device.
+    Raises TypeError for anything that is not a DeviceArray, ValueError for one that is closed or on another device.
     """
     addresses = []
     for name, operand in operands.items():

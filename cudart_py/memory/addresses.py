@@ -25,7 +25,7 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class PointerAttributes:
-    """The driver's knowledge of an address. Sizes are in bytes.
+    """An address, as the driver sees it. Sizes are in bytes.
 
     `kind` is "device", "host" (page-locked), "managed", or "pageable": host memory that the driver doesn't know.
     `device` is where the memory lies or was allocated, None for pageable memory. `device_pointer` and `host_pointer`

@@ -88,7 +88,7 @@ class DeviceArray(ArrayProtocols):
         owner: Any = None,
         device: Device | None = None,
     ) -> DeviceArray:
-        """Make an array over device memory of somebody else, never freed here.
+        """Make an array over device memory that is owned elsewhere; it is never freed here.
 
         `strides` are in bytes and not negative; in two or more dimensions a row's pitch must hold the
         row. `owner` is kept alive with the array.
@@ -194,7 +194,7 @@ class DeviceArray(ArrayProtocols):
         return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
 
     def view(self, dtype: DTypeLike) -> DeviceArray:
-        """Return a view of the same bytes as another dtype; the last axis must be contiguous and divide."""
+        """Return a view of the same bytes as another dtype; the last axis must be contiguous and divisible."""
         kind = arguments.dtype("DeviceArray.view", "dtype", dtype)
         if kind.itemsize == self.itemsize:
             return self._view(self.shape, kind, self.strides, 0)
@@ -241,7 +241,7 @@ class DeviceArray(ArrayProtocols):
     def preview(self, count: int = 6) -> ArrayPreview:
         """Return the first values to look at: `count` along the last two axes, and the first of all other axes.
 
-        Copies these values alone, as `to_host()` does; the result has a repr, a table for notebooks, and `values`.
+        Copies only these values, as `to_host()` does; the result has a repr, a table for notebooks, and `values`.
         """
         count = arguments.integer("DeviceArray.preview", "count", count, 1)
         self.pointer  # noqa: B018  # raises when closed
@@ -252,11 +252,12 @@ class DeviceArray(ArrayProtocols):
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it.
 
-        `source` is a host array, or what NumPy makes one of, or another DeviceArray, of the same shape and dtype. Of
-        bytes, a bytearray, a memoryview or a ctypes object the bytes themselves are copied, as many as the array has.
-        An array of uint8 also takes the bytes of NumPy's structures, a scalar or an array. Returns when a host source
-        may be changed again, except when given both a `stream` and a pinned source: then it must stay as it is until
-        that stream is synchronised. A copy from a DeviceArray is queued, by default in this array's own stream.
+        `source` is a host array, or anything that NumPy converts to one, or another DeviceArray, of the same shape and
+        dtype. For bytes, a bytearray, a memoryview or a ctypes object the bytes themselves are copied, as many as the
+        array has. An array of uint8 also takes the bytes of NumPy's structures, a scalar or an array. Returns when a
+        host source may be changed again, except when given both a `stream` and a pinned source: then it must stay as
+        it is until that stream is synchronised. A copy from a DeviceArray is queued, by default in this array's own
+        stream.
         """
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
@@ -333,7 +334,7 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def closed(self) -> bool:
-        """Whether the memory is given back."""
+        """Whether the memory has been given back."""
         return self._value is None or (self.base is not None and self.base.closed)
 
     def _closed_by(self) -> str:
@@ -342,7 +343,7 @@ class DeviceArray(ArrayProtocols):
     def close(self, *, stream: Stream | None = None) -> None:
         """Give the memory back in the order of `stream`, by default the stream of the allocation.
 
-        Views of the array are closed with it; closing a view lets go of the view alone. A second call
+        Views of the array are closed with it; closing a view releases only the view. A second call
         does nothing.
         """
         base = self.base

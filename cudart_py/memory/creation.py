@@ -31,7 +31,7 @@ def empty(
 def zeros(
     shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
 ) -> DeviceArray:
-    """Allocate an array, as `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
+    """Allocate an array, like `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
     return _zeros("zeros", shape, dtype, stream, pool)
 
 
@@ -43,7 +43,7 @@ def full(
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
 ) -> DeviceArray:
-    """Allocate an array, as `empty`, and set every element to `value`, of any dtype (by default the value's own).
+    """Allocate an array, like `empty`, and set every element to `value`, of any dtype (by default the value's own).
 
     Raises ValueError if the value does not fit the dtype.
     """
@@ -77,7 +77,7 @@ def to_device(
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
 ) -> DeviceArray:
-    """Allocate an array of the current device, as `empty`, and copy a host array into it.
+    """Allocate an array of the current device, like `empty`, and copy a host array into it.
 
     The host converts the elements to `dtype` first, by NumPy's rules. The copy has C order whatever the source's.
     Returns when the source may be changed again, except when given both a `stream` and a pinned source.

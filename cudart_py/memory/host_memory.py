@@ -166,10 +166,10 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
 
     Use it as `with register_host(array):` or keep it and `close()` it when no copy or kernel uses the array any
     more. Meanwhile copies of the array run at full speed and beside the host's work, and kernels take it as an
-    argument. Locking takes long, so it pays for memory that is used again and again.
+    argument. Locking takes a long time, so it pays off for memory that is used again and again.
 
-    Raises TypeError for what is not an array, ValueError for an array that is empty, read-only or not contiguous, and
-    for one that is page-locked already (InvalidValueError).
+    Raises TypeError for anything that is not an array, ValueError for an array that is empty, read-only or not
+    contiguous, and for one that is page-locked already (InvalidValueError).
     """
     _check_lockable("register_host", array)
     return RegisteredMemory(array)
@@ -196,7 +196,7 @@ def pinned_empty(
 
     Copies from and to it run at full speed and beside the host's work. `mapped`: kernels may read and
     write it, as an argument or by `device_pointer`. `write_combined`: faster for the device to read,
-    very slow for the host to read. The memory is freed with the last array over it.
+    very slow for the host to read. The memory is freed when the last array over it is gone.
     """
     call = "pinned_empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
@@ -236,7 +236,7 @@ def is_pinned(array: NDArray[Any]) -> bool:
 def device_pointer(array: NDArray[Any]) -> Pointer:
     """Return the address at which kernels find a mapped, registered or managed array (cuMemHostGetDevicePointer).
 
-    Raises TypeError for what is not a NumPy array and ValueError for one that kernels cannot reach.
+    Raises TypeError for anything that is not a NumPy array and ValueError for one that kernels cannot reach.
     """
     arguments.instance("device_pointer", "array", array, np.ndarray, "a NumPy array")
     owner = pinned_owner(array)

@@ -38,9 +38,9 @@ _HOST, _NOWHERE = -1, -2
 class ManagedAttributes:
     """The advice that the driver was given for all pages of a managed array; a location is a Device or "host".
 
-    `read_mostly` and `preferred_location` are what `advise` set, and `accessed_by` names those that it gave mappings.
-    `last_prefetch_location` is where the last `prefetch` that has been carried out sent the pages; they may have moved
-    since. A location is None where there is none, or where it isn't the same for all pages.
+    `read_mostly` and `preferred_location` are what `advise` set, and `accessed_by` lists the locations that were given
+    mappings. `last_prefetch_location` is where the last `prefetch` that has been carried out sent the pages; they may
+    have moved since. A location is None where there is none, or where it isn't the same for all pages.
     """
 
     read_mostly: bool
@@ -80,8 +80,8 @@ class ManagedMemory(HostMemory):
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Allocate managed memory as a NumPy array, uninitialised (cuMemAllocManaged).
 
-    The host uses it as any array and kernels take it as an argument; synchronise before the host touches what a
-    kernel wrote. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
+    The host uses it like any array and kernels take it as an argument; synchronise before the host touches what a
+    kernel wrote. The memory is freed when the last array over it is gone. Raises OutOfMemoryError with the size.
     """
     sizes, kind, nbytes = arguments.layout("managed_empty", shape, dtype)
     if 0 in sizes:
@@ -120,7 +120,7 @@ def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: S
 def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     """Return the advice on a managed array and where it was prefetched to last (cuMemRangeGetAttribute).
 
-    The driver keeps advice for whole pages, which arrays of less than 2 MiB may share with others, and answers only
+    The driver keeps advice for whole pages, which arrays of less than 2 MiB may share with others, and reports only
     what is the same for all pages of an array. Doesn't wait for prefetches that are still queued. Raises ValueError
     for an array that is not managed.
     """

@@ -82,7 +82,7 @@ class MemoryPool(Handle):
     """A pool of a device's memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
 
     `device` is by default the current one. `max_size` is the most bytes it may hold, rounded up by the driver; 0 for
-    no limit of its own. `release_threshold` is how many bytes it keeps when a synchronization finds them unused.
+    no limit of its own. `release_threshold` is how many unused bytes it keeps at a synchronization.
     Devices with peer access to `device` may use its memory.
 
     Closing it leaves the arrays from it as they are. It is destroyed at a synchronization after the last of them was
@@ -122,7 +122,7 @@ class MemoryPool(Handle):
 
     @classmethod
     def borrow(cls, handle: int, device: Device) -> MemoryPool:
-        """Wrap a pool of somebody else's (a CUmemoryPool as an int), such as the device's own; never destroyed."""
+        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int), such as the device's own; never destroyed."""
         value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
         arguments.instance("MemoryPool.borrow", "device", device, Device)
         pool = cls.__new__(cls)
@@ -150,7 +150,7 @@ class MemoryPool(Handle):
         return cls.borrow(int(api.cuDeviceGetDefaultMemPool(owner._device)), owner)
 
     def make_current(self) -> None:
-        """Let further arrays of the device come from this pool, unless they name another (cuDeviceSetMemPool).
+        """Let later arrays of the device come from this pool, unless they name another (cuDeviceSetMemPool).
 
         Closing it makes the device's default pool the current one again, unless it is borrowed.
         """
@@ -171,7 +171,7 @@ class MemoryPool(Handle):
 
     @property
     def max_size(self) -> int:
-        """The most bytes it may hold as it was asked for; 0 for no limit of its own."""
+        """The most bytes it may hold, as requested; 0 for no limit of its own."""
         return self._max_size
 
     @property
@@ -195,7 +195,7 @@ class MemoryPool(Handle):
         return self._get("RESERVED_MEM_HIGH")
 
     def reset_high(self) -> None:
-        """Let `used_high` and `reserved_high` begin again at what is there now."""
+        """Let `used_high` and `reserved_high` start again from the present values."""
         self._set("USED_MEM_HIGH", 0)
         self._set("RESERVED_MEM_HIGH", 0)
 

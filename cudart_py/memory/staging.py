@@ -141,9 +141,9 @@ def download(destination: int, source: int, nbytes: int, stream: int) -> bool:
 
 
 def release_staging() -> None:
-    """Give back the page-locked memory and the threads of staged copies, on every device.
+    """Release the page-locked memory and the threads of staged copies, on every device.
 
-    Waits for the copies in work. The next large pageable copy makes new ones.
+    Waits for the copies in progress. The next large pageable copy makes new ones.
     """
     with _making:
         rings, devices = list(_rings.values()), list(_rings)

@@ -33,10 +33,11 @@ def access_diagram(
     shared memory is drawn as lanes and the wavefronts in which the 32 banks serve them.
 
     `launch` is one of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a source
-    line, `operation` is "load", "store" or "atomic", and `space` is "global", "shared", "local" or "const"; None stands
-    for any. Of the accesses that fit, in the order of their execution, `occurrence` chooses one, the first by default.
+    line, `operation` is "load", "store" or "atomic", and `space` is "global", "shared", "local" or "const"; None
+    stands for any. Of the accesses that match, in the order of their execution, `occurrence` chooses one, the first by
+    default.
 
-    Raises ValueError for a launch without a record, and where no access fits.
+    Raises ValueError for a launch without a record, and where no access matches.
     """
     call = "access_diagram"
     record = _record(call, launch)
@@ -65,8 +66,8 @@ def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagra
     """Draw which lanes of a warp were active over time, one strip for each run of instructions by the same lanes.
 
     `launch` is one of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a source
-    line whose instructions alone are drawn; None stands for all. Raises ValueError for a launch without a record, and
-    for a line without instructions.
+    line, to draw only its instructions; None stands for all. Raises ValueError for a launch without a record, and for
+    a line without instructions.
     """
     call = "divergence_diagram"
     record = _record(call, launch)

@@ -13,7 +13,7 @@ from ..driver.calls import api
 def profiler_start() -> None:
     """Let the profiler that watches this process collect from here on (cuProfilerStart).
 
-    The profiler obeys if it was started so: `nsys profile --capture-range=cudaProfilerApi`, or
+    The profiler obeys if it was started like this: `nsys profile --capture-range=cudaProfilerApi`, or
     `ncu --profile-from-start off`.
     Without a profiler, and on the simulator, the call changes nothing. Nor does a second call.
     """
@@ -22,7 +22,7 @@ def profiler_start() -> None:
 
 
 def profiler_stop() -> None:
-    """Let the profiler that watches this process collect no more (cuProfilerStop).
+    """Let the profiler that watches this process stop collecting (cuProfilerStop).
 
     Work that was queued before may still run: synchronize first, so that the profiler has all of it.
     """
@@ -32,7 +32,7 @@ def profiler_stop() -> None:
 
 @contextlib.contextmanager
 def profiler_range() -> Iterator[None]:
-    """Let the profiler that watches this process collect inside a block only, as `profiler_start` says.
+    """Let the profiler that watches this process collect only inside a block, as `profiler_start` describes.
 
     A launch returns before its kernel has run, so wait inside the block:
 

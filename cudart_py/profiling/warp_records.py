@@ -55,7 +55,7 @@ class WarpShuffle:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpStep:
-    """A number of instructions of one line, executed one after another by the same lanes.
+    """A run of instructions of one line, executed one after another by the same lanes.
 
     `lanes` says of each of the 32 lanes whether it was active, as bool.
     """

@@ -24,8 +24,8 @@ _Streams = TypeVar("_Streams")
 class Condition:
     """A number on which one conditional node of a graph depends, made by `stream.condition()`.
 
-    Kernels take it as a `cudaGraphConditionalHandle` and set it with `cudaGraphSetConditional(handle, value)`. NVRTC
-    wants that function declared:
+    Kernels take it as a `cudaGraphConditionalHandle` and set it with `cudaGraphSetConditional(handle, value)`. For
+    NVRTC that function must be declared:
 
         extern "C" __device__ __cudart_builtin__ void CUDARTAPI
         cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);

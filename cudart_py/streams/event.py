@@ -28,8 +28,8 @@ class Event(ComparedHandle):
     """A mark in a stream (cuEventCreate).
 
     - `timing`: whether `end - start` can be asked; without it an event is cheaper.
-    - `blocking`: let a host thread that waits sleep instead of spin.
-    - `interprocess`: let other processes open the event by what `ipc.handle` returns, which needs timing=False.
+    - `blocking`: let a waiting host thread sleep instead of spinning.
+    - `interprocess`: let other processes open the event through what `ipc.handle` returns, which needs timing=False.
 
     Raises NotSupportedError for `interprocess` where the driver lacks the capability `ipc`.
     """
@@ -88,7 +88,7 @@ class Event(ComparedHandle):
 
     @property
     def recorded(self) -> bool:
-        """Whether `record` was ever called; True for events of several processes, which others may have recorded."""
+        """Whether `record` was ever called; True for events shared between processes."""
         return self._recorded
 
     @property

@@ -34,9 +34,9 @@ _SWITCHED = ("kernel", "memcpy", "memset")
 
 @hinted
 class Graph(Handle):
-    """Work and the order among it, captured by `with stream.capture() as graph:` (CUgraph).
+    """Work and its order, captured by `with stream.capture() as graph:` (CUgraph).
 
-    It keeps alive what the work uses. It has a handle from the end of its block on.
+    It keeps alive what the work uses. It has a handle once its block has ended.
     """
 
     __slots__ = ("_capturing", "_conditions", "_device", "_retained")
@@ -244,7 +244,7 @@ class Capturing:
 class ExecutableGraph(Handle):
     """A graph that can be launched (CUgraphExec). It keeps alive what its work uses.
 
-    An array that is closed by hand is a ValueError at the next launch.
+    An array that was closed explicitly raises a ValueError at the next launch.
     """
 
     __slots__ = ("_device", "_graph", "_handles", "_mark", "_native", "_nodes", "_record", "_retained")

@@ -38,8 +38,8 @@ class Stream(StreamBase):
 
     `with cuda.Stream() as stream:` closes the stream at the end of the block. It does not make it current, as CuPy and
     PyTorch do: no stream is ever current, and calls without a stream use the legacy default stream. Pass it to each
-    call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A block of a stream that was
-    used before is a ValueError, since others may go on using it.
+    call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A `with` block of a stream
+    that was used before raises a ValueError, since others may go on using it.
     """
 
     __slots__ = ("_owner",)
@@ -168,11 +168,11 @@ class Stream(StreamBase):
             note_wait(event.handle, self.handle)
 
     def launch_host_function(self, function: Callable[[], object]) -> None:
-        """Call a function of the host, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
+        """Call a host function, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
 
         It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not even a
-        query. Its exceptions go to `sys.unraisablehook`. It is kept until it has run, and as long as the graph where
-        the stream is captured. In asyncio, `await stream` is simpler than a future that it sets.
+        query. Its exceptions go to `sys.unraisablehook`. It is kept alive until it has run, or as long as the graph is
+        if the stream is being captured. In asyncio, `await stream` is simpler than a future that it sets.
         """
         launch_host_function(self, function)
 
@@ -185,8 +185,8 @@ class Stream(StreamBase):
 
         Streams that wait for an event of this one record into the same graph, and this one must wait for them again
         before the block ends. Calls that cannot be captured raise CaptureError: synchronising, queries, copies of
-        pageable memory, and allocations except those of `graphs.empty`. `mode` says whose calls that may be unsafe
-        during a capture fail: those of every thread, of this one, or none. If the block raises, no graph is produced.
+        pageable memory, and allocations except those of `graphs.empty`. `mode` says whose potentially unsafe calls
+        fail during the capture: every thread's, this one's, or nobody's. If the block raises, no graph is produced.
         However the block is left, the capture ends; to close the stream inside ends it too.
         """
         return Capturing(self, mode)
@@ -223,10 +223,11 @@ class Stream(StreamBase):
             with stream.if_then(condition) as then:
                 kernel[grid, block, 0, then](x)
 
-        The block's stream records into the part, and this stream's later work comes after it. A part has kernels,
-        copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one executable graph
-        at a time and is not part of another graph. Raises CaptureError where the stream is not being captured, and at
-        the end of a block whose parts recorded nothing, as where the work went to this stream by mistake.
+        The block's stream records into the part, and this stream's later work comes after it. A part may contain
+        kernels, copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one
+        executable graph at a time and is not part of another graph. Raises CaptureError where the stream is not being
+        captured, and at the end of a block whose parts recorded nothing, for example because the work went to this
+        stream by mistake.
         """
         return self._one_body("Stream.if_then", condition, "IF")
 
@@ -237,21 +238,21 @@ class Stream(StreamBase):
                 first[grid, block, 0, then](x)
                 second[grid, block, 0, otherwise](x)
 
-        Otherwise as `if_then`.
+        Otherwise like `if_then`.
         """
         return ConditionalNode("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
 
     def while_loop(self, condition: Condition) -> ConditionalNode[Stream]:
-        """Record a part that runs again and again while a condition is not 0, looked at before each round.
+        """Record a part that runs again and again while a condition, checked before each round, is not 0.
 
-        Otherwise as `if_then`.
+        Otherwise like `if_then`.
         """
         return self._one_body("Stream.while_loop", condition, "WHILE")
 
     def switch(self, condition: Condition, count: int) -> ConditionalNode[tuple[Stream, ...]]:
-        """Record `count` parts, of which one runs: that whose number, from 0 on, is a condition's value, if there is.
+        """Record `count` parts, of which one runs: the one whose number, from 0, is a condition's value, if any.
 
-        The block has a tuple of their streams. Otherwise as `if_then`.
+        The block gets a tuple of their streams. Otherwise like `if_then`.
         """
         call = "Stream.switch"
         size = arguments.integer(call, "count", count, 1, _MOST_CASES)

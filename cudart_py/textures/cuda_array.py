@@ -35,14 +35,14 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
 
     `shape` counts elements: (width,), (height, width) or (depth, height, width); with `layered`, (layers, width) or
     (layers, height, width), of which every layer is a texture of its own. An element has 1, 2 or 4 `channels` of
-    `dtype`: integers of 8, 16 or 32 bits, float16 or float32. A host or device array that is copied here has the same
-    shape, with the channels as a further axis at its end if there is more than one. With `surface`, kernels may also
-    write it, through a `Surface`.
+    `dtype`: integers of 8, 16 or 32 bits, float16 or float32. A host or device array that is copied into it has the
+    same shape, with the channels as an additional last axis if there is more than one. With `surface`, kernels may
+    also write it, through a `Surface`.
 
     It has no address and no strides: besides textures and surfaces only copies reach it, by its own methods and by
-    `memcpy`. Its end, by `close` or with its last reference, waits for all work of the device.
+    `memcpy`. Destroying it, by `close` or with its last reference, waits for all work on the device.
 
-    Raises TypeError for other dtypes, ValueError for sizes that the device does not have and for other channels,
+    Raises TypeError for other dtypes, ValueError for sizes that the device does not support and for other channels,
     OutOfMemoryError where the memory does not suffice.
     """
 
@@ -145,9 +145,9 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
     # -- data ----------------------------------------------------------------------------------
 
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
-        """Copy a host array, or what NumPy makes one of, a DeviceArray or another CudaArray into it, and return it.
+        """Copy a host array, or what NumPy converts to one, a DeviceArray or another CudaArray here, and return this.
 
-        `source` has this array's dtype and shape, or is contiguous and has as many elements; of bytes, a bytearray, a
+        `source` has this array's dtype and shape, or is contiguous and has as many elements; for bytes, a bytearray, a
         memoryview or a ctypes object the bytes themselves are copied. Returns when a host source may be changed again,
         except when given both a `stream` and a pinned source: then it must stay as it is until that stream is
         synchronised. A copy from a device is queued, by default in the legacy default stream (cuMemcpy2DAsync,

@@ -24,7 +24,7 @@ class Surface(ArrayObject):
     `array` is kept alive. Later kernels see a kernel's writes through textures of the array. Closing a surface, by
     `close` or with its last reference, waits for all work of the device, because kernels may still use it.
 
-    Raises TypeError for what is not a CudaArray, ValueError for one without `surface=True`.
+    Raises TypeError for anything that is not a CudaArray, ValueError for one without `surface=True`.
     """
 
     __slots__ = ()

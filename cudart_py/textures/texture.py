@@ -30,10 +30,10 @@ _FOR_EACH_AXIS = {1: "", 2: ", or one for x and one for y", 3: ", or one for eac
 class TextureOptions:
     """The way in which a texture's coordinates and elements are read.
 
-    `address`: what lies outside, for all axes or for each of (x, y) or (x, y, z): "clamp" repeats the edge, "border" is
-    `border`; "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to the
-    width, height and depth. `filter`: "point" takes the nearest element, "linear" interpolates among the two, four or
-    eight around the place, of floats only, with weights of 8 bits. `read`: "element" gives elements as they are,
+    `address`: what lies outside, for all axes or for each of (x, y) or (x, y, z): "clamp" repeats the edge, "border"
+    is `border`; "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to
+    the width, height and depth. `filter`: "point" takes the nearest element, "linear" interpolates between the nearest
+    two, four or eight, for floats only, with weights of 8 bits. `read`: "element" gives elements as they are,
     "normalized_float" gives integers of 8 and 16 bits as floats from 0 or -1 to 1.
     """
 
@@ -45,13 +45,13 @@ class TextureOptions:
 
     @property
     def addresses(self) -> tuple[str, str, str]:
-        """The address modes of x, y and z; an axis that none is given for has that of the axis before it."""
+        """The address modes of x, y and z; an axis for which none is given has that of the axis before it."""
         modes = (self.address,) if isinstance(self.address, str) else tuple(self.address)
         x, y, z = (*modes, modes[-1], modes[-1])[:3]
         return x, y, z
 
     def check(self, dtype: np.dtype[Any], axes: int) -> None:
-        """Raise TypeError or ValueError for what is not an option for elements of this dtype and so many axes."""
+        """Raise TypeError or ValueError unless these options suit elements of this dtype and this many axes."""
         call = "Texture"
         wanted = f"one mode{_FOR_EACH_AXIS[axes]}"
         if not isinstance(self.address, str | tuple | list):
@@ -88,20 +88,21 @@ class Texture(ArrayObject):
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` is kept alive. The
     other arguments are those of `TextureOptions`.
 
-    Of a `CudaArray`, kernels read elements of type T with `tex1D<T>`, `tex2D<T>` or `tex3D<T>`, or with
-    `tex1DLayered<T>` or `tex2DLayered<T>` where it has layers; layers have whole numbers, and are not filtered.
+    From a `CudaArray`, kernels read elements of type T with `tex1D<T>`, `tex2D<T>` or `tex3D<T>`, or with
+    `tex1DLayered<T>` or `tex2DLayered<T>` where it has layers; layers are numbered, and nothing is interpolated
+    between them.
 
     A `DeviceArray` has the shape (height, width), or (height, width, channels) with 1, 2 or 4 channels, is read with
     `tex2D<T>`, and is best made by `empty_pitched`, whose rows begin where the texture units want them. With
-    `dimensions=1`, the default for one of one dimension, it is contiguous and has the shape (width,) or (width,
-    channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and of the
-    options only `read` has a meaning: the others must be left out.
+    `dimensions=1`, the default for an array of one dimension, it must be contiguous and have the shape (width,) or
+    (width, channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and
+    of the options only `read` applies: the others must be left out.
 
-    A kernel reads the array as it was when the kernel began. The end of a texture, by `close` or with its last
-    reference, waits for all work of the device, since kernels may still use it.
+    A kernel reads the array as it was when the kernel began. Destroying a texture, by `close` or with its last
+    reference, waits for all work on the device, since kernels may still use it.
 
-    Raises TypeError for what is not an array of a device and for dtypes that no texture has, ValueError for shapes and
-    strides that it cannot have.
+    Raises TypeError for anything that is not a device's array and for dtypes that no texture has, ValueError for
+    shapes and strides that it cannot have.
     """
 
     __slots__ = ("_options",)

@@ -69,7 +69,7 @@ class Ceilings:
 
 
 def ceilings(device: Device | None = None) -> Ceilings:
-    """Measure a device's peaks, by default the current one's; once a process, which takes some seconds.
+    """Measure a device's peaks, by default the current one's; once per process, which takes some seconds.
 
     Uses up to 8 GiB of its memory meanwhile. Raises NotSupportedError where the driver's event times are
     not a device's (no `gpu_timing`).
@@ -80,7 +80,7 @@ def ceilings(device: Device | None = None) -> Ceilings:
 
 @functools.cache
 def measured_ceiling(device: Device, kind: Kind) -> float:
-    """Return one peak of a device in bytes or operations a second, measured at its first use."""
+    """Return one peak of a device in bytes or operations per second, measured at its first use."""
     arguments.choice("measure", "ceiling", kind, KINDS)
     if not has_capability("gpu_timing"):
         raise NotSupportedError("this driver's event times are not a device's, so that no peak can be measured")

@@ -39,7 +39,7 @@ def kernels_of(entries: Iterable[Entry]) -> list[Kernel]:
 
 
 def ceilings_of(entries: Iterable[Entry]) -> dict[str, float]:
-    """Return the ceilings that the run compared its benchmarks with, in bytes or operations a second, by their names.
+    """Return the ceilings that the run compared its benchmarks with, in bytes or operations per second, by their names.
 
     A benchmark has its rate and the fraction of the ceiling that it reached, thus the ceiling too.
     """

@@ -123,7 +123,7 @@ def gemm_epilogue(
     compute: str | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = activation(a b + bias) in one pass and return `out`, new unless given (cublasLtMatmul).
+    """Queue out = activation(a b + bias) in one pass and return `out`, allocated unless given (cublasLtMatmul).
 
     `bias` has one number for each column. `activation` is None, "relu" or "gelu", the latter with the hyperbolic
     tangent. All are float16, bfloat16 or float32; sums are in single precision. Raises TypeError and ValueError

@@ -120,8 +120,8 @@ def gemm(
     complex128; halves are multiplied and added up in single precision and may go to a float32 `out`.
     `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores.
 
-    `gemm.plan(...)` takes the same arguments and returns a `Plan` of a product that comes again. Captured products
-    work in a workspace of their stream, where their graph is to be launched: see `docs/libraries.md`.
+    `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. Captured products
+    use a workspace of their stream, in which their graph must then be launched: see `docs/libraries.md`.
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """

@@ -62,7 +62,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
 
 
 def check_number(call: str, name: str, value: Any) -> None:
-    """Raise TypeError for what is not a number; a bool is not one."""
+    """Raise TypeError for anything that is not a number; a bool is not one."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
         raise arguments.wrong_type(call, name, "a number", value)
 

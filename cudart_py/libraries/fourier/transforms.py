@@ -220,8 +220,8 @@ def fft(
     transforms (cufftPlanMany). Complex numbers: complex64, complex128, or pairs of halves (`complex32`, for
     lengths that are powers of two). `out` may be `x` itself. Nothing is scaled.
 
-    `fft.plan(...)` takes the same arguments and returns a `Plan` of a transform that comes again, as do the other three
-    functions. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    `fft.plan(...)` takes the same arguments and returns a `Plan` for a transform that is repeated, as do the other
+    three functions. Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
     return _transform("fft", x, out, axes, stream)
 
@@ -237,7 +237,7 @@ def _plan_ifft(
 def ifft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the inverse transform, as `fft`. It is not divided by the number of elements, which cuFFT leaves to you.
+    """Queue the inverse transform, like `fft`. It is not divided by the number of elements, which cuFFT leaves to you.
 
     `scal(1 / n, y)` divides a vector of n elements.
     """
@@ -255,7 +255,7 @@ def _plan_rfft(
 def rfft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the transform of real numbers: of n along the last of `axes` the first n // 2 + 1, as `fft`.
+    """Queue the transform of real numbers, like `fft`: for n along the last of `axes`, the first n // 2 + 1 results.
 
     In place, each row must have room for its result: `x = padded[..., :n]`, `out = padded.view(np.complex64)`.
     """

@@ -93,7 +93,7 @@ class Generator(Handle):
     curandOrdering, the order in which an array gets the numbers: "default", "best", "seeded", "dynamic", or "legacy",
     which is the same in every release of cuRAND.
 
-    Each call continues the sequence of the call before. Raises TypeError or ValueError, which name the argument, and a
+    Each call continues the sequence of the previous one. Raises TypeError or ValueError, which name the argument, and a
     CudaError for what cuRAND refuses.
     """
 
@@ -171,16 +171,16 @@ class Generator(Handle):
         return self._draw_uniform("Generator.uniform", out, stream)
 
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, of float32 or float64, with normal numbers (curandGenerateNormal).
+        """Fill `out`, of float32 or float64, with normally distributed numbers (curandGenerateNormal).
 
-        The pseudorandom kinds make them in pairs: `out` has an even number of elements.
+        The pseudorandom kinds make them in pairs, so `out` must have an even number of elements.
         """
         return self._draw_normal("Generator.normal", out, mean, deviation, stream)
 
     def log_normal(
         self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None
     ) -> Filled:
-        """Fill `out` with the exponentials of such normal numbers (curandGenerateLogNormal)."""
+        """Fill `out` with the exponentials of normally distributed numbers (curandGenerateLogNormal)."""
         return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
@@ -332,7 +332,7 @@ def uniform(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of numbers in (0, 1], all equally likely, of the thread's own Philox generator."""
+    """Return an array of numbers in (0, 1], all equally likely, from the thread's own Philox generator."""
     generator, array = _array("uniform", shape, dtype, REAL, out, stream)
     return generator._draw_uniform("uniform", array, stream)
 
@@ -346,7 +346,7 @@ def normal(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of normal numbers, an even number of them, of the thread's own Philox generator."""
+    """Return an even number of normally distributed numbers, from the thread's own Philox generator."""
     mean, deviation = _check_bell("normal", mean, deviation)
     generator, array = _array("normal", shape, dtype, REAL, out, stream, pairs=True)
     return generator._draw_normal("normal", array, mean, deviation, stream)
@@ -361,7 +361,7 @@ def log_normal(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of exponentials of normal numbers, an even number of them."""
+    """Return an array of exponentials of normally distributed numbers, an even number of them."""
     mean, deviation = _check_bell("log_normal", mean, deviation)
     generator, array = _array("log_normal", shape, dtype, REAL, out, stream, pairs=True)
     return generator._draw_normal("log_normal", array, mean, deviation, stream)

@@ -43,7 +43,7 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
 
 
 def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Return the x that makes the norm of a x - b least, for one or several right-hand sides, by QR.
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, by QR.
 
     `a` has at least as many rows as columns, and full rank: a diagonal element of R that is lost in rounding
     (below n eps times the largest) raises SingularMatrixError with its column. Raises TypeError and ValueError
@@ -84,10 +84,10 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
 def svd(
     a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
-    """Return U, the singular values in falling order, and V^H, with U diag(s) V^H = a and no more columns than needed.
+    """Return U, the singular values in descending order, and V^H: U diag(s) V^H = a, with no more columns than needed.
 
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values
-    below eps times the largest less well. Raises CudaError where the iteration does not converge; TypeError and
+    below eps times the largest less accurately. Raises CudaError where the iteration does not converge; TypeError and
     ValueError naming the operand.
     """
     call = "svd"
@@ -137,7 +137,7 @@ def _svd_of_columns(
 
 
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
-    """Return the eigenvalues in rising order and the eigenvectors, column by column, of a Hermitian matrix.
+    """Return the eigenvalues in ascending order and the eigenvectors, column by column, of a Hermitian matrix.
 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError where the iteration does not
     converge; TypeError and ValueError naming the operand.

@@ -135,10 +135,10 @@ def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> De
 def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Stream | None = None) -> DeviceArray:
     """Return x with a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    By LU with row exchanges, or by Cholesky (Xpotrf) for a Hermitian matrix that is called `positive`, of which then
-    only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
-    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nobody
-    looks for NaNs: the solution has them then, unless elimination stops at one and raises as above.
+    By LU with row exchanges, or by Cholesky (Xpotrf) if `positive` says that the matrix is Hermitian and positive
+    definite; then only its lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
+    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nothing
+    checks for NaNs: the solution then contains them, unless elimination stops at one and raises as above.
     """
     call = "solve"
     positive = arguments.flag(call, "positive", positive)
@@ -194,8 +194,8 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L with L L^H = a, of a Hermitian positive definite matrix (cusolverDnXpotrf).
 
     Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive;
-    TypeError and ValueError naming the operand. Nobody looks for NaNs: the factor has them then, unless elimination
-    stops at one and raises as above.
+    TypeError and ValueError naming the operand. Nothing checks for NaNs: the factor then contains them, unless
+    elimination stops at one and raises as above.
     """
     call = "cholesky"
     where, device = views.device_of(call, stream)
@@ -215,9 +215,9 @@ def solve_triangular(
     unit: bool = False,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return x with op(a) x = b, of a triangular matrix whose other triangle is not read (cublasStrsm and others).
+    """Return x with op(a) x = b, for a triangular matrix whose other triangle is not read (cublasStrsm and others).
 
-    `unit`: the diagonal counts as ones and is not read. Raises SingularMatrixError with the row whose diagonal
+    `unit`: the diagonal is taken to be ones and is not read. Raises SingularMatrixError with the row whose diagonal
     element is zero; TypeError and ValueError naming the operand.
     """
     call = "solve_triangular"

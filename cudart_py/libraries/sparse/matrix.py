@@ -67,7 +67,7 @@ class DenseMatrix(Description):
 
 
 class SparseVector:
-    """A vector of `size` elements of which those at `indices`, ascending and of int32, are `values`."""
+    """A vector of `size` elements that are 0, except for `values` at `indices` (int32, ascending)."""
 
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
         call = "SparseVector"
@@ -147,7 +147,7 @@ class SparseMatrix:
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
         """Copy a SciPy sparse array or matrix to the device, in a format of this class.
 
-        Raises TypeError for what is not one, ValueError for more than 2^31 - 1 elements.
+        Raises TypeError for anything that is not one, ValueError for more than 2^31 - 1 elements.
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
@@ -186,7 +186,7 @@ class SparseMatrix:
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
     def describe_once(self) -> Description:
-        """Return a descriptor for what leaves nothing in it, the same one each time."""
+        """Return a descriptor for calls that leave nothing in it, the same one each time."""
         found: Description | None = self.prepared.get("description")
         if found is None:
             found = self.prepared["description"] = self.describe()

@@ -37,10 +37,10 @@ def spmv(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, new unless given (cusparseSpMV).
+    """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, allocated unless given (cusparseSpMV).
 
-    `op` is "N", "T" or "C". The first product of a matrix with an `op` prepares it, which allocates: before a
-    capture, call it once. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    `op` is "N", "T" or "C". The first product of a matrix with a given `op` prepares the matrix, which allocates
+    memory: call it once before a capture. Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -122,7 +122,7 @@ def spmm(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, new unless given (cusparseSpMM).
+    """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, allocated unless given (cusparseSpMM).
 
     `b` and `out` have rows of adjacent elements; `a` has the format "csr" or "coo". Raises TypeError and
     ValueError naming the operand; nothing is queued then.
@@ -178,7 +178,7 @@ def gemvi(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense matrix and a sparse vector and return `out` (cusparseSgemvi).
 
-    `a` has rows of adjacent elements, `out` is a dense vector, new unless given, and `op` is "N" or "T". Raises
+    `a` has rows of adjacent elements, `out` is a dense vector, allocated unless given, and `op` is "N" or "T". Raises
     TypeError and ValueError naming the operand; nothing is queued then.
     """
     call = "gemvi"

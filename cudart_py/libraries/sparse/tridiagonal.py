@@ -25,11 +25,11 @@ def solve_tridiagonal(
     *,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue the solution of tridiagonal systems into `out` and return it, new unless given; it may be `b` itself.
+    """Queue the solution of tridiagonal systems into `out` and return it, allocated unless given; it may be `b` itself.
 
     All arrays are contiguous and have the shape (systems, unknowns), with at least three unknowns. Row i of a system
     is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of `lower` and the last of
-    `upper` are zero. There is no pivoting, so a matrix without dominant diagonal may lose digits, or give infinities
+    `upper` are zero. There is no pivoting, so a matrix without a dominant diagonal may lose digits, or give infinities
     and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
     call = "solve_tridiagonal"
