@@ -163,9 +163,9 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Write `run_persisting(work, array, stream, device, requested)`. It sets `requested` bytes of L2 aside "
         "and calls `work()`, which queues launches in the stream, while the array persists. As much of the array as "
-        "fits should persist, and no more. A device may set aside less than it is asked for. Afterwards nothing must "
-        "be left, even if `work` raises an error: no policy, no persisting lines, and the old size set aside. Do not "
-        "reset the lines while the work is still running.",
+        "fits should persist, and no more. A device may set aside less than it is asked for. Afterwards everything "
+        "must be as it was, even if `work` raises an error: no policy, no persisting lines, and the old size set "
+        "aside. Do not reset the lines while the work is still running.",
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
             "`finally`?",

@@ -116,9 +116,9 @@ LESSON = Lesson(
             "A store through a pointer cannot change a local variable whose address nobody has taken.",
             "Read `x[i]` into one variable before the loop, let another hold the value, and store it after the loop.",
         ],
-        answer="The element is read into a variable before the loop, and the value lives in a second variable until it "
-        "is stored. No pointer leads to these variables, so no store can change them, and they stay in registers. All "
-        "lanes read the same coefficient, so that load fetches a single sector.",
+        answer="The element is read into a variable before the loop, and the value lives in a second variable until "
+        "it is stored. No pointer points to these variables, so no store can change them, and they stay in registers. "
+        "All lanes read the same coefficient, so that load fetches a single sector.",
         check=check,
     ),
     course="The times in the column 'course ms' are from lectures on GPU programming: those of a T1000, then of a "

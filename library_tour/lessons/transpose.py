@@ -41,7 +41,7 @@ LESSON = Lesson(
     "an H200 the obvious kernel runs at 509 GB/s, 12 % of the copy bandwidth. The last kernel of this lesson runs at "
     "4,138 GB/s, or 96 %.\n\n"
     "The difficulty is that rows become columns: whichever way the threads run, either the loads or the stores walk "
-    "down a column. The remedy is a detour through shared memory. It serves in every kernel whose input and output "
+    "down a column. The remedy is a detour through shared memory. It helps in every kernel whose input and output "
     "have different orders.",
     learn=[
         "use a tile in shared memory to coalesce both the loads and the stores of a kernel.",
