@@ -90,7 +90,7 @@ class InvalidContextError(CudaError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """An allocation that failed for want of memory; `requested`, `free` and `total` are bytes, None if unknown."""
+    """An allocation that failed because memory ran out; `requested`, `free` and `total` are bytes, None if unknown."""
 
     def __init__(
         self,

@@ -112,13 +112,13 @@ class Measurement:
 
     @property
     def spread(self) -> float | None:
-        """The interquartile range over the median; None without samples."""
+        """The interquartile range divided by the median; None without samples."""
         middle = self.median
         return interquartile_range(self.samples) / middle if middle else None
 
     @property
     def error(self) -> float | None:
-        """The uncertainty of the median, one standard error over the median; None without two samples."""
+        """The uncertainty of the median, one standard error divided by the median; None without two samples."""
         found = relative_error(self.samples)
         return found if math.isfinite(found) else None
 

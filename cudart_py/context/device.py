@@ -126,7 +126,7 @@ class Device:
     def attribute(self, name: str) -> int:
         """Return any one attribute by the name of its enumerator, such as "l2_cache_size" (cuDeviceGetAttribute).
 
-        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` may be there or not. The unit is the driver's; yes and
+        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` are optional. The unit is the driver's; yes and
         no are 1 and 0. Raises ValueError, with the nearest names, for a name that no attribute has, and
         NotSupportedError for an attribute that is newer than the driver.
         """
@@ -192,7 +192,7 @@ class Device:
         this_thread.device = self
 
     def can_access_peer(self, other: Device) -> bool:
-        """Return whether kernels here could read `other`'s memory (cuDeviceCanAccessPeer)."""
+        """Return whether kernels on this device could read `other`'s memory (cuDeviceCanAccessPeer)."""
         arguments.instance("Device.can_access_peer", "other", other, Device)
         return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
 

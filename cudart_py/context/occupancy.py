@@ -177,7 +177,7 @@ class Occupancy:
 
     @property
     def fraction(self) -> float:
-        """The resident warps over those that the multiprocessor could hold, 0 to 1."""
+        """The resident warps divided by those that the multiprocessor could hold, 0 to 1."""
         return self.warps / self.max_warps
 
 

@@ -26,7 +26,7 @@ class NodeCopy(NodeWork):
         executable.set_node(graph.nodes[1], cuda.graphs.NodeCopy(dst, src))
 
     `dst` and `src` are device arrays or page-locked host arrays of one dtype and number of elements, each contiguous
-    and not empty. They lie in the same kinds of memory as those of the node, which is a copy of contiguous arrays too;
+    and not empty. They lie in the same kinds of memory as the node's arrays, which must be contiguous too;
     the number of elements may differ. Raises TypeError for other types and for different dtypes, ValueError for arrays
     that cannot be copied in this way.
     """

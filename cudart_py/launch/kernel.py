@@ -107,7 +107,7 @@ class Kernel(Function):
         cluster_scheduling: str | None = None,
         memory_domain: str | None = None,
     ) -> Launch:
-        """Return the launch of this kernel in a shape, to be called with the arguments; nothing is launched yet.
+        """Return the launch of this kernel with a shape, to be called with the arguments; nothing is launched yet.
 
         `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared memory of a block;
         above 48 KiB this call opts in. `cooperative`: all blocks are resident at once and may synchronise as a grid.
@@ -211,7 +211,7 @@ class Kernel(Function):
         return largest_cluster(self, shape)
 
     def suggested_block(self, *, shared_bytes: int | Callable[[int], int] = 0, limit: int = 0) -> int:
-        """Return the threads of a block with which a multiprocessor is fullest (cuOccupancyMaxPotentialBlockSize).
+        """Return the number of threads per block that fills a multiprocessor best (cuOccupancyMaxPotentialBlockSize).
 
         `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns
         it. `limit` is the most threads wanted, 0 for the kernel's own limit.

@@ -126,11 +126,11 @@ class Prepared:
 
 
 class Launch:
-    """A kernel in a shape on a stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
+    """A kernel with its launch shape and stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
 
     Returns at once; the kernel runs in the order of the stream. A wrong argument raises a TypeError or ValueError that
-    names the kernel, the position, the C++ type and what came. On a stream under capture the launch becomes part of
-    the graph, which keeps the arguments alive.
+    names the kernel, the position, the C++ type and what was passed. On a stream under capture the launch becomes part
+    of the graph, which keeps the arguments alive.
     """
 
     __slots__ = ("_mark", "_prepared", "_stream")

@@ -57,7 +57,7 @@ class WarpShuffle:
 class WarpStep:
     """A run of instructions of one line, executed one after another by the same lanes.
 
-    `lanes` says of each of the 32 lanes whether it was active, as bool.
+    `lanes` says for each of the 32 lanes whether it was active, as bool.
     """
 
     file: str

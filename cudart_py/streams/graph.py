@@ -333,8 +333,8 @@ class ExecutableGraph(Handle):
     def update(self, graph: Graph) -> None:
         """Take over the parameters of another graph of the same shape, for later launches (cuGraphExecUpdate).
 
-        Much cheaper than instantiating. Raises CudaError, naming what differs, for a graph of another shape;
-        this one stays as it was then.
+        Much cheaper than instantiating. Raises CudaError, naming what differs, for a graph of another shape; this one
+        then stays as it was.
         """
         _check_graph("ExecutableGraph.update", graph)
         with activated(self._device):

@@ -33,7 +33,7 @@ _MOST_CASES = 4096
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
 
-    - `priority`: lower numbers come first; outside the device's range it is a ValueError.
+    - `priority`: lower numbers come first; one outside the device's range raises a ValueError.
     - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
     `with cuda.Stream() as stream:` closes the stream at the end of the block. It does not make it current, as CuPy and
@@ -147,8 +147,8 @@ class Stream(StreamBase):
     def wait(self, other: Event | Stream) -> None:
         """Let later work here wait for an event, or for all of another stream's work so far.
 
-        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded is a
-        ValueError: CUDA would silently not wait at all.
+        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded raises a ValueError:
+        CUDA would silently not wait at all.
         """
         if isinstance(other, Stream):
             arguments.opened("Stream.wait", "other", other, Stream)
@@ -204,14 +204,14 @@ class Stream(StreamBase):
         add_graph(self, graph)
 
     def condition(self, default: int = 0) -> Condition:
-        """Make a number on which a conditional node of the graph that this stream records depends.
+        """Make the number on which a conditional node of this stream's graph depends.
 
             with stream.capture() as graph:
                 again = stream.condition(default=1)
                 with stream.while_loop(again) as body:
                     step[grid, block, 0, body](x, again)  # calls cudaGraphSetConditional(again, ...)
 
-        It has the value `default`, from 0 to 2**32 - 1, at the beginning of each launch of the graph, and is for one
+        It has the value `default`, from 0 to 2**32 - 1, at the beginning of each launch of the graph, and serves one
         node, `if_then`, `if_else`, `while_loop` or `switch`, of this graph or inside it. `Condition` says how kernels
         set it (cuGraphConditionalHandleCreate). Raises CaptureError where the stream is not being captured.
         """

@@ -170,7 +170,7 @@ class SparseMatrix:
         return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
 
     def to_host(self) -> Any:
-        """Copy the matrix to the host, as SciPy's array of the format "csr" or "coo"; ValueError for slices."""
+        """Copy the matrix to the host, as a SciPy array in the format "csr" or "coo"; ValueError for slices."""
         from scipy import sparse  # an optional package
 
         values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
