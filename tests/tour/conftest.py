@@ -12,6 +12,7 @@ import cudart_py as cuda
 from library_tour import counters, device_code, host_latency, limits, path, several, stops, timing, wrong
 from library_tour.course import (
     crank_nicolson,
+    divergence,
     graphs,
     l2_persistence,
     monte_carlo,
@@ -19,6 +20,7 @@ from library_tour.course import (
     occupancy,
     precision,
     streams,
+    synchronization,
 )
 from library_tour.course import map as map_
 from library_tour.stop import Result, Row, Size
@@ -30,6 +32,7 @@ Run = Callable[[cuda.Device, int], Result]
 # How often work is repeated where there is a clock, and the sizes of what is drawn.
 SHORTER = {
     crank_nicolson: {"SHOWN_CELLS": (16, 32)},
+    divergence: {"CHECKED": 1000},
     graphs: {"ROUNDS": 1, "CURVE_SIZES": (2**5,), "FEW": 60},
     host_latency: {"OTHERS": (2**15, 2**16)},
     l2_persistence: {"WINDOWS": (0.5, 1.5), "MODEL_LINE": 2**20},
@@ -40,6 +43,7 @@ SHORTER = {
     precision: {"ROUNDS": 8},
     several: {"SECONDS": 0},
     streams: {"SPIN_MS": 1e-5, "PIECES": 4, "TRIED_STEPS": 4},
+    synchronization: {"CHECKED": 1003},
     timing: {"FRESH_TIMES": 1},
 }
 

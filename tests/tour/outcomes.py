@@ -53,8 +53,9 @@ SIZES = {
     "transpose": 256,
 }
 
-# The same where 64 is large, since it counts time steps or what each thread does.
-SMALL = {"crank_nicolson": 2, "variables": 5}
+# The same where 64 is large: it counts time steps, what each thread does, or both sides of a matrix or a plate.
+SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 40}
+SMALL |= dict.fromkeys(("distributed_gemm", "halo", "heat"), 20)
 
 _modules: dict[tuple[object, ...], cuda.Module] = {}
 
