@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(workers)
     # pytest 9.1 gives the fixtures of a folder's conftest.py to the first node of the folder alone, and makes a second
     # one for a later argument with another folder's argument in between.
-    config.args.sort()
+    first: dict[Path, int] = {}
+    for number, argument in enumerate(config.args):
+        for folder in Path(argument).parents:
+            first.setdefault(folder, number)
+    config.args.sort(key=lambda argument: [first[folder] for folder in reversed(Path(argument).parents)])
     let_children_be_interrupted()
 
 
