@@ -136,6 +136,7 @@ MODULES = {
     ),
     "cudart_py/simulator/ptx/instructions/formats.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
     "cudart_py/simulator/ptx/instructions/halves.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
+    "cudart_py/simulator/ptx/instructions/warps.py": (_OPERATION_TESTS + "test_warp.py", _RECORDED),
     _OPERATIONS + "mbarriers.py": (_OPERATION_TESTS + "test_mbarriers.py",),
     _OPERATIONS + "tensor_sums.py": (
         _OPERATION_TESTS + "test_tensor_sums.py",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ptx.compiling.opcodes import form_of
-from ..ptx.operations.warp import shfl_source
+from ..ptx.operations.warp import shuffle_source
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import Observer
 from .banks import assign_wavefronts
@@ -116,10 +116,10 @@ class WarpRecorder(Observer):
         operands = np.zeros((2, 1, _LANES), np.uint32)
         for row, operand in zip(operands, (lane, control), strict=True):
             row[0, lanes] = np.broadcast_to(operand, group.n)[taken]
-        source, within = shfl_source(mode, *operands)
+        source, _ = shuffle_source(mode, *operands)
         sources = np.full(_LANES, -1)
         # A lane whose source is out of range keeps its own value.
-        sources[lanes] = np.where(within, source, np.arange(_LANES))[0, lanes]
+        sources[lanes] = source[0, lanes]
         self.shuffles.append(RecordedShuffle(self._file(site.file), site.line, sources))
 
     def _own(self, group: Group) -> tuple[slice, Array] | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
-
 from ..instructions.values import Value, value_type
 from ..syntax.types import dtype_of
 from .expressions import Expression, Expressions
 from .source import Source
 
-Array = NDArray[Any]
 
+def array_function(lowering: Callable[..., Any], *types: str) -> Callable[..., Any]:
+    """Return the function of arrays that a lowering of operands of these PTX types is; scalars may stand for arrays.
 
-def array_function(lowering: Callable[..., Value], *types: str) -> Callable[..., Array]:
-    """Return the function of arrays that a lowering of operands of these PTX types is; scalars may stand for arrays."""
+    It returns an array, or one for each result of several.
+    """
     source = Source()
     builder = Expressions(source)
     names = [f"operand{number}" for number in range(len(types))]
@@ -24,8 +23,14 @@ def array_function(lowering: Callable[..., Value], *types: str) -> Callable[...,
         Value(builder, value_type(type), Expression(name, dtype_of(type), uniform=False))
         for name, type in zip(names, types, strict=True)
     ]
-    result = lowering(*operands)
-    [text] = builder.texts([result], [])
-    source.emit(f"return {text}.view({dtype_of(result.type)})")
-    function: Callable[..., Array] = source.compile("function", ", ".join(names), "<lowering>")
+    found = lowering(*operands)
+    results = found if isinstance(found, tuple) else (found,)
+    texts = builder.texts(list(results), [])
+    source.emit(f"return {', '.join(map(_typed, texts, results))}")
+    function: Callable[..., Any] = source.compile("function", ", ".join(names), "<lowering>")
     return function
+
+
+def _typed(text: str, result: Value) -> str:
+    """Return the source of a result as its type: a predicate has no other."""
+    return text if result.type == "pred" else f"{text}.view({dtype_of(result.type)})"

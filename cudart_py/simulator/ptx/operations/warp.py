@@ -11,72 +11,48 @@ source is out of range.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.functions import array_function
+from ..instructions import warps
+
 Array = NDArray[Any]
 
-LANES = np.arange(32, dtype=np.int64)
+LANES = np.arange(32, dtype=np.uint32)
 ALL = np.uint32(0xFFFFFFFF)
 
 
 # --- shuffles -----------------------------------------------------------------------------------------------------
 
 
-def shfl_up(value: Array, distance: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the value of the lane ``distance`` below (``shfl.sync.up.b32``, ``__shfl_up_sync``).
-
-    ``control`` is the opcode's operand c: a clamp in bits 0 to 4, a segment mask in bits 8 to 12. The second
-    result tells which lanes had a source within range.
-    """
-    return _fetch(value, *shfl_source("up", distance, control), active)
+def shuffle(mode: str, value: Array, lane: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
+    """Return the value of the lane that a shuffle of a mode names, and which lanes had one within range (``shfl``)."""
+    return _fetch(value, *shuffle_source(mode, lane, control), active)
 
 
-def shfl_down(value: Array, distance: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the value of the lane ``distance`` above (``shfl.sync.down.b32``, ``__shfl_down_sync``)."""
-    return _fetch(value, *shfl_source("down", distance, control), active)
+def shuffle_source(mode: str, lane: Array, control: Array) -> tuple[Array, Array]:
+    """Return which lane each lane reads from, itself where that is out of range, and where it isn't."""
+    source, within = _rule(warps.shuffle_source, mode)(LANES, lane, control)
+    return source, within
 
 
-def shfl_bfly(value: Array, lanes: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the value of the lane whose number differs in these bits (``shfl.sync.bfly.b32``, ``__shfl_xor_sync``)."""
-    return _fetch(value, *shfl_source("bfly", lanes, control), active)
-
-
-def shfl_idx(value: Array, lane: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the value of a numbered lane of the segment (``shfl.sync.idx.b32``, ``__shfl_sync``)."""
-    return _fetch(value, *shfl_source("idx", lane, control), active)
-
-
-def shfl_source(mode: str, lane: Array, control: Array) -> tuple[Array, Array]:
-    """Return which lane each lane reads from in a shuffle of a mode, and whether that is within range."""
-    offset, segment, limit, first = _operands(lane, control)
-    if mode == "up":
-        source: Array = LANES - offset
-        return source, source >= limit
-    source = {"down": LANES + offset, "bfly": LANES ^ offset, "idx": first | (offset & ~segment)}[mode]
-    return source, source <= limit
-
-
-def _operands(distance: Array, control: Array) -> tuple[Array, Array, Array, Array]:
-    """Return distance, segment mask, last lane within range, and first lane of the segment."""
-    offset = np.asarray(distance).astype(np.int64) & 31
-    control = np.asarray(control).astype(np.int64)
-    segment = (control >> 8) & 31
-    first = LANES & segment
-    limit = first | (control & 31 & ~segment)
-    return offset, segment, limit, first
+@lru_cache
+def _rule(lowering: Callable[..., Any], *told: str) -> Callable[..., Any]:
+    """Return the function of arrays that a lowering of three words is."""
+    return array_function(partial(lowering, *told), "u32", "u32", "u32")
 
 
 def _fetch(value: Array, source: Array, within: Array, active: Array | None) -> tuple[Array, Array]:
-    warps = value.shape[0]
-    source = np.where(within, source, LANES)
     predicate = np.broadcast_to(within, value.shape)
     if source.ndim == 1 and active is None:
         # One pattern for all warps: whole columns are taken.
         return np.take(value, source, axis=1), predicate
-    places = np.arange(0, 32 * warps, 32)[:, None]
+    places = np.arange(0, value.size, 32)[:, None]
     flat = places + source
     if active is not None:
         present = np.take(active.reshape(-1), flat)
@@ -95,49 +71,26 @@ def ballot_bits(truth: Array, active: Array | None = None) -> Array:
     return packed
 
 
-def _present(active: Array | None, members: Array) -> Array:
-    """Return the lanes that both take part and are members, as bits."""
-    return members if active is None else ballot_bits(active) & members
-
-
-def _each(result: Array, shape: tuple[int, ...]) -> Array:
-    """Return one value for each lane."""
-    return np.broadcast_to(result, shape)
+def _present(active: Array | None) -> Any:
+    """Return the lanes that take part, as bits."""
+    return ALL if active is None else ballot_bits(active)
 
 
 def activemask(active: Array) -> Array:
     """Return the lanes that take part, as bits, to each lane (``activemask.b32``)."""
-    return _each(ballot_bits(active), active.shape)
+    return np.broadcast_to(ballot_bits(active), active.shape)
 
 
-def vote_ballot(truth: Array, members: Array, active: Array | None = None) -> Array:
-    """Return the members whose predicate is true, as bits (``vote.sync.ballot.b32``)."""
-    return _each(ballot_bits(truth, active) & members, truth.shape)
-
-
-def vote_any(truth: Array, members: Array, active: Array | None = None) -> Array:
-    """Return whether any member's predicate is true (``vote.sync.any.pred``)."""
-    return _each(ballot_bits(truth, active) & members != 0, truth.shape)
-
-
-def vote_all(truth: Array, members: Array, active: Array | None = None) -> Array:
-    """Return whether all members' predicates are true (``vote.sync.all.pred``)."""
-    present = _present(active, members)
-    return _each(ballot_bits(truth, active) & members == present, truth.shape)
-
-
-def vote_uni(truth: Array, members: Array, active: Array | None = None) -> Array:
-    """Return whether all members' predicates are alike (``vote.sync.uni.pred``)."""
-    votes = ballot_bits(truth, active) & members
-    return _each((votes == 0) | (votes == _present(active, members)), truth.shape)
+def vote(mode: str, truth: Array, members: Array, active: Array | None = None) -> Array:
+    """Return the vote of the members: any, all, uni or ballot (``vote.sync``)."""
+    result = _rule(warps.vote, mode)(ballot_bits(truth, active), _present(active), members)
+    return np.broadcast_to(result, truth.shape)
 
 
 def elect(members: Array, active: Array) -> tuple[Array, Array]:
     """Elect the lowest member: its number for each lane, and which lane it is (``elect.sync``)."""
-    present = _present(active, members)
-    lowest = np.bitwise_count((present & -present) - np.uint32(1)).astype(np.uint32)
-    leader = _each(lowest, active.shape)
-    return leader, leader == LANES
+    leader, elected = _rule(warps.elect)(LANES, _present(active), members)
+    return np.broadcast_to(leader, active.shape), elected
 
 
 # --- matches ------------------------------------------------------------------------------------------------------
@@ -155,15 +108,14 @@ def _equal_bits(value: Array) -> Array:
 
 def match_any(value: Array, members: Array, active: Array | None = None) -> Array:
     """Return the members that hold the same value as the lane, as bits (``match.any.sync.b32/.b64``)."""
-    result: Array = _equal_bits(value) & _present(active, members)
+    result: Array = _rule(warps.match_any)(_equal_bits(value), _present(active), members)
     return result
 
 
 def match_all(value: Array, members: Array, active: Array | None = None) -> tuple[Array, Array]:
     """Return the members, as bits, and true if all hold the same value, else zero and false (``match.all.sync``)."""
-    present = _present(active, members)
-    alike = (_equal_bits(value) & present) == present
-    return np.where(alike, present, np.uint32(0)), alike
+    bits, alike = _rule(warps.match_all)(_equal_bits(value), _present(active), members)
+    return bits, alike
 
 
 # --- reductions ---------------------------------------------------------------------------------------------------
@@ -187,9 +139,9 @@ def redux(operation: str, value: Array, members: Array, active: Array | None = N
     ufunc = _UFUNCS[operation]
     if active is None and np.ndim(members) == 0 and members == ALL:
         total: Array = ufunc.reduce(value, axis=1, keepdims=True, dtype=value.dtype)
-        return _each(total, value.shape)
+        return np.broadcast_to(total, value.shape)
     neutral = value.dtype.type(_neutral(operation, value.dtype))
-    present = _present(active, members)
+    present = _present(active) & members
     result = np.full(value.shape, neutral)
     for lane in range(32):
         counts = (present >> lane) & np.uint32(1) != 0

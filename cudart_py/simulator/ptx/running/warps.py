@@ -252,9 +252,8 @@ class Warps:
     def shuffle(self, group: Group, mode: str, value: Array, lane: Any, control: Any) -> tuple[Array, Array]:
         """Exchange values within warps; give them and whether each source was in range."""
         rows = self._rows(group)
-        function = {"up": warp.shfl_up, "down": warp.shfl_down, "bfly": warp.shfl_bfly, "idx": warp.shfl_idx}[mode]
         operands = [rows.out(x) if isinstance(x, np.ndarray) else x for x in (lane, control)]
-        result, within = function(rows.brought(value), operands[0], operands[1], rows.active)
+        result, within = warp.shuffle(mode, rows.brought(value), operands[0], operands[1], rows.active)
         return rows.back(result), rows.back(within)
 
     def absent(self, group: Group, mode: str, lane: Any, control: Any) -> tuple[Array, Array] | None:
@@ -263,16 +262,15 @@ class Warps:
         if rows.active is None:
             return None
         operands = [rows.out(x) if isinstance(x, np.ndarray) else x for x in (lane, control)]
-        source, within = (np.broadcast_to(x, rows.active.shape) for x in warp.shfl_source(mode, *operands))
-        taking_part = np.take_along_axis(rows.active, np.where(within, source, warp.LANES), axis=1)
+        source = np.broadcast_to(warp.shuffle_source(mode, *operands)[0], rows.active.shape)
+        taking_part = np.take_along_axis(rows.active, source.astype(np.int64), axis=1)
         positions = np.flatnonzero(~rows.back(taking_part))
         return (positions, rows.back(source)[positions]) if len(positions) else None
 
     def vote(self, group: Group, mode: str, truth: Array, members: Any) -> Array:
         """Vote among the members: any, all, uni or ballot."""
         rows = self._rows(group)
-        function = {"any": warp.vote_any, "all": warp.vote_all, "uni": warp.vote_uni, "ballot": warp.vote_ballot}[mode]
-        return rows.back(function(rows.brought(truth), rows.members(members), rows.active))
+        return rows.back(warp.vote(mode, rows.brought(truth), rows.members(members), rows.active))
 
     def match(self, group: Group, mode: str, value: Array, members: Any) -> tuple[Array, Array]:
         """Find the members with the same value; the truths are meant for `all` alone."""
@@ -281,7 +279,7 @@ class Warps:
             found = rows.back(warp.match_any(rows.brought(value), rows.members(members), rows.active))
             return found, found != 0
         bits, alike = warp.match_all(rows.brought(value), rows.members(members), rows.active)
-        return rows.back(bits), rows.back(np.broadcast_to(alike, bits.shape))
+        return rows.back(bits), rows.back(alike)
 
     def reduce(self, group: Group, operation: str, value: Array, members: Any) -> Array:
         """Reduce the members' values."""
@@ -299,4 +297,4 @@ class Warps:
         rows = self._rows(group)
         active = np.ones((group.n // 32, 32), np.bool_) if rows.active is None else rows.active
         leader, elected = warp.elect(rows.members(members), active)
-        return rows.back(leader.astype(np.uint32)), rows.back(elected)
+        return rows.back(leader), rows.back(elected)

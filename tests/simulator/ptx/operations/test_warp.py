@@ -19,7 +19,7 @@ def test_groups_vote_match_and_elect() -> None:
     members = np.where(parts, groups, ~groups).astype(np.uint32)
     value = rng.integers(-3, 4, (WARPS, 32), np.int32)
     value[5] = 2
-    uniform = warp.vote_uni(value > 1, members, active)
+    uniform = warp.vote("uni", value > 1, members, active)
     all_bits, all_same = warp.match_all(value, members, active)
     ufuncs = {"min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "xor": np.bitwise_xor}
     reduced = {name: warp.redux(name, value, members, active) for name in ufuncs}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...compiling.forms import Form
+from ...instructions import values as instructions
+from ...instructions import warps
 from ...syntax.instructions import Instruction, Vector
 from ..vectors import I32, vector
 
@@ -15,75 +17,54 @@ Value = Any
 WORDS = vector(I32)
 
 
+def _words(e: Emitter, *raw: Value) -> tuple[instructions.Value, ...]:
+    """Return vectors of words as what lowerings compute with."""
+    return tuple(instructions.Value(e.b, "u32", one) for one in raw)
+
+
+def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instructions.Value]) -> None:
+    """Assign a word, and the predicate if the instruction names one."""
+    destination = i.operands[0]
+    items = destination.items if isinstance(destination, Vector) else (destination,)
+    for item, result in zip(items, results, strict=False):
+        e.write(item, result.raw, result.type)
+
+
 def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``shfl``; a lane whose source is out of range or takes no part keeps its own value."""
     b, mode = e.b, form.words[1]
     value = e.value(i.operands[1], "b32")
-    distance, control = (e.value(operand, "u32") for operand in i.operands[2:4])
-    five = b.const(I32, 31)
-    lanes = b.lanes()
-    offset = b.and_(distance, five)
-    segment = b.and_(b.lshr(control, b.const(I32, 8)), five)
-    first = b.and_(lanes, segment)
-    limit = b.or_(first, b.and_(b.and_(control, five), b.not_(segment)))
-    if mode == "up":
-        source = b.sub(lanes, offset)
-        within = b.compare(">=", source, limit, True)
-    else:
-        source = {
-            "down": lambda: b.add(lanes, offset),
-            "bfly": lambda: b.xor(lanes, offset),
-            "idx": lambda: b.or_(first, b.and_(offset, b.not_(segment))),
-        }[mode]()
-        within = b.compare("<=", source, limit, True)
-    source = b.and_(b.select(within, source, lanes), five)
+    operands = (e.value(operand, "u32") for operand in i.operands[2:4])
+    target, inside = warps.shuffle_source(mode, *_words(e, b.lanes(), *operands))
+    source, within = target.raw, inside.raw
     present = b.compare("!=", b.and_(b.lshr(b.splat(e.mask), source), b.const(I32, 1)), 0)
     if e.checking is not None:
         absent = b.and_(b.bits(b.and_(within, b.not_(present))), e.mask)
         e.checking.absent(absent, i, e.instance)
-    source = b.select(present, source, lanes)
+    source = b.select(present, source, b.lanes())
     result = e.call("permute", WORDS, value, source)
-    destination = i.operands[0]
-    if isinstance(destination, Vector):
-        e.write(destination.items[0], result, "b32")
-        e.write(destination.items[1], within, "pred")
-    else:
-        e.write(destination, result, "b32")
+    _write(e, i, (target.of(result), inside))
 
 
 def vote(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``vote``."""
     b, mode = e.b, form.words[1]
     truth, members = e.value(i.operands[1], "pred"), e.value(i.operands[2], "b32")
-    votes = b.and_(b.splat(b.and_(b.bits(truth), e.mask)), members)
-    if mode == "ballot":
-        e.write(i.operands[0], votes, "b32")
-        return
-    present = b.and_(b.splat(e.mask), members)
-    if mode == "any":
-        result = b.compare("!=", votes, 0)
-    else:
-        result = b.icmp_unsigned("==", votes, present)
-        if mode == "uni":
-            result = b.or_(result, b.compare("==", votes, 0))
-    e.write(i.operands[0], result, "pred")
+    votes = b.splat(b.and_(b.bits(truth), e.mask))
+    result = warps.vote(mode, *_words(e, votes, b.splat(e.mask), members))
+    e.write(i.operands[0], result.raw, result.type)
 
 
 def match(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``match``."""
     b = e.b
     value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
-    present = b.and_(b.splat(e.mask), members)
-    found = b.and_(e.call(f"match.{form.type}", WORDS, value), present)
-    destination = i.operands[0]
+    same = e.call(f"match.{form.type}", WORDS, value)
+    words = _words(e, same, b.splat(e.mask), members)
     if form.words[0] == "any":
-        e.write(destination, found, "b32")
+        e.write(i.operands[0], warps.match_any(*words).raw, "b32")
         return
-    alike = b.icmp_unsigned("==", found, present)
-    items = destination.items if isinstance(destination, Vector) else (destination,)
-    e.write(items[0], b.select(alike, present, b.const(I32, 0)), "b32")
-    if len(items) > 1:
-        e.write(items[1], alike, "pred")
+    _write(e, i, warps.match_all(*words))
 
 
 def reduce(e: Emitter, i: Instruction, form: Form) -> None:
@@ -102,13 +83,8 @@ def active(e: Emitter, i: Instruction, form: Form) -> None:
 def elect(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``elect``."""
     b = e.b
-    present = b.and_(b.splat(e.mask), e.value(i.operands[1], "b32"))
-    leader = b.intrinsic("ctpop", b.sub(b.and_(present, b.sub(b.const(I32, 0), present)), b.const(I32, 1)))
-    destination = i.operands[0]
-    items = destination.items if isinstance(destination, Vector) else (None, destination)
-    if items[0] is not None:
-        e.write(items[0], leader, "b32")
-    e.write(items[1], b.icmp_unsigned("==", leader, b.lanes()), "pred")
+    words = _words(e, b.lanes(), b.splat(e.mask), e.value(i.operands[1], "b32"))
+    _write(e, i, warps.elect(*words))
 
 
 def warp_barrier(e: Emitter, i: Instruction, form: Form) -> None:
