@@ -28,28 +28,26 @@ def own_environment() -> dict[str, str]:
 
 
 class Forks:
-    """The server, and the files in a folder to which each process writes; threads wait for each other."""
+    """The server, which starts when it is first asked, and the files in a folder to which each process writes.
+
+    Threads that ask at the same time wait for each other.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._written = [folder / name for name in ("output.txt", "errors.txt")]
         self._lock = threading.Lock()
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.forks"],
-            env=own_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._server: subprocess.Popen[str] | None = None
 
     def run(
         self, function: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | str = "."
     ) -> subprocess.CompletedProcess[str]:
         """Run a function, named "module:function", with its arguments in `sys.argv`."""
-        assert self._server.stdin
-        assert self._server.stdout
         request = {"function": function, "arguments": arguments, "environment": dict(environment)}
         places = {"folder": os.path.abspath(folder), "written": [*map(str, self._written)]}
         with self._lock:
+            self._server = self._server or start()
+            assert self._server.stdin
+            assert self._server.stdout
             print(json.dumps(request | places), file=self._server.stdin, flush=True)
             status = int(self._server.stdout.readline())
             output, errors = (path.read_text(encoding="utf-8") for path in self._written)
@@ -57,7 +55,14 @@ class Forks:
 
     def close(self) -> None:
         """End the server."""
-        self._server.communicate(timeout=LIMIT_S)
+        if self._server:
+            self._server.communicate(timeout=LIMIT_S)
+
+
+def start() -> subprocess.Popen[str]:
+    """Start the server."""
+    command, pipe = [sys.executable, "-m", "tests.forks"], subprocess.PIPE
+    return subprocess.Popen(command, env=own_environment(), stdin=pipe, stdout=pipe, text=True)
 
 
 def import_everything() -> None:

@@ -81,12 +81,11 @@ def loaded_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shown_wrong_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
     """Let programs that are wrong on purpose begin with everything imported."""
 
     def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
         assert command[:2] == [sys.executable, "-m"], command
-        forks: Forks = request.getfixturevalue("forks")
         return forks.run(f"{command[2]}:main", command[3:], env)
 
     with pytest.MonkeyPatch.context() as patch:
