@@ -23,6 +23,7 @@ from library_tour.course import (
     synchronization,
 )
 from library_tour.course import map as map_
+from library_tour.pages import pictures, site
 from library_tour.stop import Result, Row, Size
 from tests.forks import Forks
 from tests.tour import outcomes
@@ -91,6 +92,15 @@ def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
         yield
+
+
+@pytest.fixture(scope="session")
+def site_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the site's pages of all stops, without charts, which take long, as if `transpose` were in the gallery."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures.plots, "draw", lambda *arguments, **named: {})
+        return {name: site.page_of(outcomes.site_run(name), folder, ["transpose"]) for name in stops.names()}
 
 
 @pytest.fixture

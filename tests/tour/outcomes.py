@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +16,14 @@ from typing import Any
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, plots
+from library_tour import counters, device_code, plots, stops
+from library_tour.diagrams.drawn import StepDiagram
+from library_tour.pages.simulated import StopRun
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Film
+from library_tour.stop import Check, Film, Result, Row
+
+# What the pages of `site_run` call the machine.
+MACHINE = "a machine"
 
 counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 
@@ -128,3 +133,10 @@ def on_devices(count: int, program: str, **environment: str) -> Any:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def site_run(name: str, result: Result | None = None, diagrams: Sequence[StepDiagram] = ()) -> StopRun:
+    """Return a run of a stop for the site's pages, with a row of its own without a result."""
+    result = result or Result([Row("naive", {"store efficiency": 0.125}, Check("equal", holds=True))])
+    done = Outcome(name, stops.load(name).TITLE, 64, "elements", 0.1, "passed", result)
+    return StopRun(MACHINE, done, (), diagrams)

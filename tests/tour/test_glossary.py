@@ -4,10 +4,8 @@ import re
 
 import pytest
 
-import library_tour.pages.folder as folder
 from library_tour import glossary, stops
 from library_tour.glossary import Links
-from library_tour.pages import site
 
 ANCHORS = {term.anchor for term in glossary.terms().values()}
 # Lessons use these from their first lines on.
@@ -44,18 +42,10 @@ def test_a_word_in_another_sense_is_not_linked():
     assert {word for words in glossary.OTHER_SENSES.values() for word in words} <= set(glossary.terms())
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    place = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(site, "available", lambda: False)
-        return {page.stem: page.read_text() for page in site.write(place)}
-
-
 @pytest.mark.xdist_group("pages of the site")
-def test_links_lead_to_terms_and_the_first_terms_of_a_lesson_are_linked_before_they_are_used(pages):
-    assert set(pages) == set(stops.names())
-    for name, page in pages.items():
+def test_links_lead_to_terms_and_the_first_terms_of_a_lesson_are_linked_before_they_are_used(site_pages):
+    assert set(site_pages) == set(stops.names())
+    for name, page in site_pages.items():
         anchors = re.findall(r"\]\(\.\./\.\./glossary\.md#([\w-]+)\)", page)
         assert len(set(anchors)) == len(anchors), name
         assert set(anchors) <= ANCHORS, name
@@ -65,9 +55,3 @@ def test_links_lead_to_terms_and_the_first_terms_of_a_lesson_are_linked_before_t
         for term in FIRST:
             first = re.search(rf"(?<![\w/#-]){term}s?(?![\w-])", prose, re.IGNORECASE)
             assert first is None or prose[first.end() :].startswith(f"](../../glossary.md#{term})"), (name, term)
-
-
-def test_the_pages_of_a_run_have_the_glossary_beside_them(tmp_path):
-    folder._write_glossary(tmp_path / "glossary.html")
-    html = (tmp_path / "glossary.html").read_text()
-    assert set(re.findall(r'<dt id="([\w-]+)">', html)) == ANCHORS

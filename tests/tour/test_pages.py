@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import lesson, path, plots, record, recorded
+from library_tour import glossary, lesson, path, plots, record, recorded
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Check, Curve, Result, Row
@@ -118,6 +118,11 @@ def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
     index = (pages / "index.html").read_text()
     assert re.findall(r'<section id="2-all-i"><h2>(.*?)</h2>', index) == ["2. All &lt;i&gt;"]
     assert re.findall(r'href="(\w+)\.html"', index) == ["glossary", "transpose", "idea", "reduction"]
+
+
+def test_the_glossary_is_beside_the_pages(pages):
+    terms = re.findall(r'<dt id="([\w-]+)">', (pages / "glossary.html").read_text())
+    assert set(terms) == {term.anchor for term in glossary.terms().values()}
 
 
 def test_links_among_the_pages_lead_somewhere(pages):

@@ -8,44 +8,26 @@ import pytest
 from library_tour import lesson, path, recorded, stops
 from library_tour.diagrams.drawn import StepDiagram
 from library_tour.pages import pictures, rendering, site
-from library_tour.pages.simulated import StopRun
-from library_tour.runner import Outcome
-from library_tour.stop import Check, Result, Row
+from library_tour.stop import Result, Row
+from tests.tour import outcomes
 
 pytestmark = pytest.mark.xdist_group("pages of the site")
 
-MACHINE = "a machine"
 
-
-def run_of(name, result=None, diagrams=()):
-    result = result or Result([Row("naive", {"store efficiency": 0.125}, Check("equal", holds=True))])
-    outcome = Outcome(name, stops.load(name).TITLE, 64, "elements", 0.1, "passed", result)
-    return StopRun(MACHINE, outcome, (), diagrams)
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """Return the pages of all stops, without charts, which take long, as if `transpose` had kernels in the gallery."""
-    folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pictures.plots, "draw", lambda *arguments, **named: {})
-        return {name: site.page_of(run_of(name), folder, ["transpose"]) for name in stops.names()}
-
-
-def test_every_stop_has_a_page_with_its_title_and_exercise(pages):
-    for name, text in pages.items():
+def test_every_stop_has_a_page_with_its_title_and_exercise(site_pages):
+    for name, text in site_pages.items():
         assert text.splitlines().count("# " + name.replace("_", r"\_")) == 1, name
         assert f"library-tour exercise {name} {lesson.start(name).name}" in text
         assert '??? note "Solution"' in text, name
 
 
-def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours_and_kernels(pages):
-    text = pages["transpose"]
+def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours_and_kernels(site_pages):
+    text = site_pages["transpose"]
     assert "[Chapter 4 of 9](../index.md#4-access-patterns), Access patterns: intermediate, 35 minutes, after " in text
     assert "after [variables](variables.md), [coalescing](coalescing.md)." in text
     assert "(../kernels/transpose.md)" in text
     assert text.strip().endswith("Previous: [aliasing](aliasing.md) · Next: [bank\\_conflicts](bank_conflicts.md)")
-    assert "../kernels/" not in pages["copies"]
+    assert "../kernels/" not in site_pages["copies"]
 
 
 def test_the_page_of_the_course_has_every_stop_and_route():
@@ -59,17 +41,17 @@ def test_the_page_of_the_course_has_every_stop_and_route():
     assert "nine chapters" in text
 
 
-def test_changed_lines_are_numbered_within_their_block(pages):
+def test_changed_lines_are_numbered_within_their_block(site_pages):
     [options, block] = re.search(
-        r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", pages["transpose"], re.DOTALL
+        r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", site_pages["transpose"], re.DOTALL
     ).groups()
     marked = int(re.search(r'hl_lines="(\d+)"', options)[1])
     assert "out[size_t(column) * rows + row]" in block.splitlines()[marked - 1]
 
 
-def test_the_recorded_figures_stand_beside_those_of_the_run(pages):
-    [table] = re.findall(r'<table class="rows">.*?</table>', pages["transpose"], re.DOTALL)
-    assert re.findall(r'class="group"[^>]*>([^<]*)<', table) == [MACHINE, recorded.machine()]
+def test_the_recorded_figures_stand_beside_those_of_the_run(site_pages):
+    [table] = re.findall(r'<table class="rows">.*?</table>', site_pages["transpose"], re.DOTALL)
+    assert re.findall(r'class="group"[^>]*>([^<]*)<', table) == [outcomes.MACHINE, recorded.machine()]
     [known] = [row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive"]
     [row] = [row for row in re.findall(r"<tr>(.*?)</tr>", table) if ">naive<" in row]
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)
@@ -79,7 +61,7 @@ def test_the_recorded_figures_stand_beside_those_of_the_run(pages):
 
 def test_notes_are_text_in_which_only_lines_of_a_program_are_code(tmp_path):
     note = "IllegalAddressError: out of bounds <x>\n    27 | *where = value;\nThe context is lost."
-    text = site.page_of(run_of("errors", Result([Row("a*b", note=note)], notes=["One *note*."])), tmp_path)
+    text = site.page_of(outcomes.site_run("errors", Result([Row("a*b", note=note)], notes=["One *note*."])), tmp_path)
     notes = re.findall(r'<div class="note">\n(.*?)\n</div>', text, re.DOTALL)
     assert notes[0].splitlines() == [
         "<p><strong>a*b</strong>: IllegalAddressError: out of bounds &lt;x&gt;</p>",
@@ -92,7 +74,7 @@ def test_notes_are_text_in_which_only_lines_of_a_program_are_code(tmp_path):
 def test_a_diagram_is_a_file_with_its_description(tmp_path):
     [step] = [step.name for step in lesson.load("transpose").steps][:1]
     diagram = StepDiagram(step, "See *this*.", "It shows [a] thing.", "text", "<svg/>", "copy_plain")
-    text = site.page_of(run_of("transpose", diagrams=[diagram]), tmp_path)
+    text = site.page_of(outcomes.site_run("transpose", diagrams=[diagram]), tmp_path)
     assert r"![It shows \[a\] thing.](pictures/transpose-diagram-1.svg)" in text
     assert r"See \*this\*." in text
     assert (tmp_path / "pictures" / "transpose-diagram-1.svg").read_text() == "<svg/>"
@@ -106,7 +88,7 @@ def test_charts_lie_beside_the_page(tmp_path):
     if not pictures.available():
         pytest.skip("matplotlib is not installed (the extra plot)")
     result = recorded.result(recorded.stop("transpose"))
-    [chart] = pictures.Beside(tmp_path, "pictures").charts("transpose", {MACHINE: result})
-    assert (chart.address, chart.machine) == ("pictures/transpose-1.svg", MACHINE)
+    [chart] = pictures.Beside(tmp_path, "pictures").charts("transpose", {outcomes.MACHINE: result})
+    assert (chart.address, chart.machine) == ("pictures/transpose-1.svg", outcomes.MACHINE)
     assert chart.described.startswith("The bars show the rate in GB/s for 8 variants.")
     assert (tmp_path / "transpose-1.svg").stat().st_size > 1000
