@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
+import os
 from collections.abc import Collection, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from .. import path, stops
@@ -27,9 +31,11 @@ def write(folder: Path, runs: Sequence[StopRun]) -> None:
     first.write_text(with_chapters(first.read_text(encoding="utf-8")), encoding="utf-8")
     shown = gallery.write(folder / KERNELS, runs)
     (folder / STOPS).mkdir(parents=True, exist_ok=True)
-    for run in runs:
-        name = run.outcome.name
-        (folder / STOPS / f"{name}.md").write_text(page_of(run, folder / STOPS, shown), encoding="utf-8")
+    # On all cores, since the charts take long.
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as processes:
+        texts = processes.map(functools.partial(page_of, folder=folder / STOPS, shown=shown), runs)
+        for run, text in zip(runs, texts, strict=True):
+            (folder / STOPS / f"{run.outcome.name}.md").write_text(text, encoding="utf-8")
 
 
 def page_of(run: StopRun, folder: Path, shown: Collection[str] = ()) -> str:
