@@ -104,7 +104,9 @@ def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
     for name in dict.fromkeys([*(KERNEL.findall("\n".join(code))), *launched]):
         of = [shown for diagram, shown in drawn if _plain(diagram.kernel) == name]
         if name in launched:
-            instances = [_instance(each, f"{name}-{at}") for at, each in enumerate(launched[name], 1)]
+            instances = [
+                _instance(each, f"{name}-{at}") for at, each in enumerate(sorted(launched[name], key=_order), 1)
+            ]
             yield _Kernel(name, instances, of)
         else:
             begins = next(at for at, line in enumerate(code, 1) if name in KERNEL.findall(line))
@@ -114,6 +116,11 @@ def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
 
 def _plain(kernel: str) -> str:
     return kernel.partition("<")[0]
+
+
+def _order(kernel: KernelRun) -> list[str | int]:
+    """Return a key that sorts the instances of a template by the numbers in their names."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", kernel.name)]
 
 
 def _code(stop: str) -> list[str]:

@@ -6,7 +6,8 @@ import pytest
 
 from library_tour.pages import gallery, simulated
 from library_tour.pages.notebooks import notebook_page
-from library_tour.stop import Size
+from library_tour.runner import Outcome
+from library_tour.stop import Result, Size
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,14 @@ def test_instances_of_a_template_have_a_section_each_and_share_their_diagrams(pa
     [section] = re.findall(r"## transpose\\_tile \{.*?(?=\n## )", pages["transpose"], re.DOTALL)
     assert re.findall(r"<summary>(.*?)</summary>", section) == ["transpose_tile&lt;0&gt;", "transpose_tile&lt;1&gt;"]
     assert len(re.findall(r"!\[.*?\]\(pictures/transpose-diagram-\d\.svg\)", section)) == 4
+
+
+def test_instances_are_in_the_order_of_their_numbers(tmp_path):
+    outcome = Outcome("copies", "Copies", None, "", 0.1, "passed", Result([]))
+    kernels = [simulated.KernelRun(f"fill<{count}>", 1, {}, ()) for count in (8, 16, 2)]
+    gallery.write(tmp_path, [simulated.StopRun("a machine", outcome, kernels, ())])
+    page = (tmp_path / "copies.md").read_text()
+    assert re.findall(r"<summary>fill&lt;(\d+)&gt;", page) == ["2", "8", "16"]
 
 
 def test_a_definition_has_its_comment_and_template_and_ends_with_its_brace():
