@@ -54,6 +54,7 @@ _WORDS = {
     "SECONDARY": "L2::evict_first/L2::evict_unchanged",
     "VECTOR": "v2/v4/v8",
     "MOVED": "b8/b16/b32/b64/b128/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
+    "B8TO64": "b8/b16/b32/b64/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
     "SELECTED": "b16/b32/b64/u16/u32/u64/s16/s32/s64/f32/f64",
     "ORDER": "eq/ne/lt/le/gt/ge",
     "ORDERU": "eq/ne/lt/le/gt/ge/lo/ls/hi/hs",

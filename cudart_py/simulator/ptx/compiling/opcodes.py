@@ -62,7 +62,7 @@ from .emitters.memory import (
     system_call,
     texture,
 )
-from .emitters.movement import getctarank, mapa, mov
+from .emitters.movement import getctarank, mapa, mov_wide
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
@@ -203,7 +203,11 @@ ROWS = (
     Row("tanh", Lowers(approximations.tanh, loose=True), "approx f32 | =T T"),
     Row("tanh", Lowers(halves.tanh, "kind"), "approx HALF | =T T", "approx BRAIN | =T T"),
     # --- moves, selections and comparisons
-    Row("mov", mov, "MOVED | =P P", "pred | =pred pred", "v2/v4 MOVED | =V V", flow="copy"),
+    Row(
+        "mov", Lowers(movement.mov, "count"),
+        "B8TO64 | =P P", "pred | =pred pred", "v2/v4 B8TO64 | =V V", flow="copy",
+    ),
+    Row("mov", mov_wide, "b128 | =P P", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
     Row("isspacep", Lowers(movement.isspacep, "space"), "SPACE | =pred A"),
     Row("mapa", mapa, "shared::cluster? u32/u64 | =T T u32"),

@@ -1,4 +1,4 @@
-"""Data movement: permutation of bytes, and conversions of addresses between state spaces."""
+"""Data movement: moves and packing, permutation of bytes, and conversions of addresses between state spaces."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from ..windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from .values import Value, maximum, minimum, where
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
+
+
+def mov(count: int, *sources: Value) -> Value | tuple[Value, ...]:
+    """``mov``: move registers, pack several into one, or unpack one into `count`, the lowest bits first."""
+    if len(sources) == count:
+        return sources
+    if count == 1:
+        width = sources[0].width
+        wide = f"u{len(sources) * width}"
+        return reduce(or_, (source.to(wide) << width * index for index, source in enumerate(sources)))
+    whole = sources[0].bits
+    width = whole.width // count
+    return tuple((whole >> width * index).to(f"u{width}") for index in range(count))
 
 
 def prmt(a: Value, b: Value, selectors: Value, *, mode: str = "") -> Value:

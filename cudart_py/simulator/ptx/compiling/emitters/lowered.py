@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,15 +37,15 @@ _TOLD: dict[str, Callable[[Form], str]] = {
     "to": lambda form: form.types[0],
     "space": lambda form: form.space,
 }
-_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES}
+_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4"}}
 
 
 class Lowers:
     """Emit an opcode by its lowering, for either engine.
 
-    The lowering takes the facts of the spelling that `told` names, the operands in the types that the row gives them
-    (a literal is an int), and the modifiers as keywords; it returns the result, or the results. `loose` says that it
-    accepts single precision whose NaNs have any pattern.
+    The lowering takes the facts of the spelling that `told` names ("count" is how many registers are written), the
+    operands in the types that the row gives them (a literal is an int), and the modifiers as keywords; it returns the
+    result, or the results. `loose` says that it accepts single precision whose NaNs have any pattern.
     """
 
     def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:
@@ -70,8 +70,11 @@ class Lowers:
     ) -> list[tuple[Operand, Value]]:
         """Return the registers that an instruction writes, and their values; `read` returns operands of a type."""
         told, types, keywords = plan_of(self, form)
+        first = i.operands[0]
+        written = first.items if isinstance(first, Vector) else (first,)
+        count = (len(written),) if "count" in self.told else ()
         operands: list[Value | int] = []
-        for operand, type in zip(i.operands[1:], types, strict=False):
+        for operand, type in _each(i.operands[1:], types, form):
             if type is None:
                 assert isinstance(operand, Immediate)
                 operands.append(operand.value)
@@ -81,10 +84,8 @@ class Lowers:
                 operands.append(Value(builder, value_type(type), read(operand, type)))
         if form.row.reads_carry:
             operands.append(Value(builder, "pred", read(_CARRY, "pred")))
-        found = self.lowering(*told, *operands, **keywords)
+        found = self.lowering(*count, *told, *operands, **keywords)
         results = found if isinstance(found, tuple) else (found,)
-        first = i.operands[0]
-        written = first.items if isinstance(first, Vector) else (first,)
         if form.writes_carry:
             written = (*written, _CARRY)
         # A comparison gives an opposite that isn't always asked for.
@@ -137,6 +138,17 @@ class _OfInstruction(Expressions):
             w.emit(f"{' = '.join(temporaries)} = None")
 
 
+def _each(operands: Sequence[Operand], types: Sequence[str | None], form: Form) -> Iterator[tuple[Operand, str | None]]:
+    """Return operands with their types; the elements of a vector have this type, or parts of it, which they fill."""
+    for operand, type in zip(operands, types, strict=False):
+        if not isinstance(operand, Vector):
+            yield operand, type
+            continue
+        assert type is not None
+        element = type if form.vector > 1 else f"b{int(type[1:]) // len(operand.items)}"
+        yield from ((item, element) for item in operand.items)
+
+
 def fixed_words(row: Row) -> frozenset[str]:
     """Return the modifiers common to all spellings of a row: they choose its function and are not keywords."""
     each = [
@@ -149,10 +161,15 @@ def fixed_words(row: Row) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def plan_of(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
     """Return what a lowering is told of a spelling, the types of its operands (None for a literal), and keywords."""
-    told = tuple(_TOLD[name](form) for name in lowers.told)
-    types = tuple(
-        None if pattern[0] == "#" else "u64" if pattern == "A" else form.type_of(pattern)
-        for pattern in form.operands[1:]
-    )
+    told = tuple(_TOLD[name](form) for name in lowers.told if name in _TOLD)
+    types = tuple(_operand_type(form, pattern) for pattern in form.operands[1:])
     fixed = fixed_words(form.row)
     return told, types, dict(KEYWORDS[word] for word in form.modifiers if word in KEYWORDS and word not in fixed)
+
+
+def _operand_type(form: Form, pattern: str) -> str | None:
+    if pattern[0] == "#":
+        return None
+    if pattern in ("P", "V"):
+        return form.type
+    return "u64" if pattern == "A" else form.type_of(pattern)

@@ -1,53 +1,16 @@
-"""Moves and packing, and what changes no registers."""
+"""Addresses of other blocks, and what changes no registers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-
 from ...compiling.forms import Form
-from ...syntax.instructions import Instruction, Vector
-from ...syntax.types import type_size
-from ..errors import NotNative
+from ...syntax.instructions import Instruction
 from ..layout import Context
-from ..vectors import I32, I64, lane_type, vector
+from ..vectors import I32, I64
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
-
-
-def mov(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a move; one from or to a vector packs or unpacks it."""
-    b = e.b
-    destination, source = i.operands[0], i.operands[1]
-    if form.vector > 1:
-        assert isinstance(destination, Vector)
-        assert isinstance(source, Vector)
-        values = [e.value(item, form.type) for item in source.items]
-        for item, value in zip(destination.items, values, strict=True):
-            e.write(item, value, form.type)
-        return
-    if form.type == "b128":
-        raise NotNative("registers of 128 bits")
-    if isinstance(destination, Vector):
-        bits = 8 * type_size(form.type) // len(destination.items)
-        whole = e.value(source, "b" + form.type[1:])
-        for index, item in enumerate(destination.items):
-            part = b.lshr(whole, b.like(whole, index * bits)) if index else whole
-            e.write(item, b.trunc(part, vector(ir.IntType(bits))), f"b{bits}")
-        return
-    if isinstance(source, Vector):
-        bits = 8 * type_size(form.type) // len(source.items)
-        wide = lane_type("b" + form.type[1:])
-        total = None
-        for index, item in enumerate(source.items):
-            part = b.zext(e.typed(item, ir.IntType(bits)), vector(wide))
-            shifted = b.shl(part, b.like(part, index * bits)) if index else part
-            total = shifted if total is None else b.or_(total, shifted)
-        e.write(destination, total, "b" + form.type[1:])
-        return
-    e.write(destination, e.value(source, form.type), form.type)
 
 
 def map_address(e: Emitter, i: Instruction, form: Form) -> None:
@@ -80,7 +43,7 @@ def fence(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 LOWERINGS: dict[str, Any] = {
-    "mov": mov, "mapa": map_address,
+    "mapa": map_address,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
     "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
     "setmaxnreg": nothing,
