@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .native.worth import Worth, note_seconds, worth
+from .native.compile_policy import CompilePolicy, compile_policy, note_seconds
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
@@ -65,17 +65,17 @@ class _Native:
 
     def run(self, state: LaunchState) -> bool:
         """Run a launch in machine code, or return that the NumPy engine must."""
-        value = worth(state, self._code_cache) if self._choose else Worth.COMPILING
-        if value == Worth.NOTHING:
+        value = compile_policy(state, self._code_cache) if self._choose else CompilePolicy.COMPILING
+        if value == CompilePolicy.NOTHING:
             return False
         run_native, lack = _machine_code()
         if run_native is None:
-            state.program.native_lack = lack
+            state.program.unsupported_reason = lack
             return False
         ran: bool = run_native(
             state,
             self._code_cache,
-            compiles=value == Worth.COMPILING,
+            compiles=value == CompilePolicy.COMPILING,
             threads=self._threads,
             in_thread=self._in_thread,
         )

@@ -22,7 +22,7 @@ from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-from cudart_py.simulator.ptx.native.launching.speculation import DoubtError, Speculation
+from cudart_py.simulator.ptx.native.launching.speculation import Speculation, SpeculationFailed
 from cudart_py.simulator.ptx.native.layout import Context, Doubt
 from cudart_py.simulator.ptx.native.library.frame import when
 from cudart_py.simulator.ptx.native.library.records import raise_doubt
@@ -127,7 +127,7 @@ class Doubter:
             if self.way == "answer":
                 self.left -= 1
                 if self.left == 0:
-                    raise DoubtError
+                    raise SpeculationFailed
             answer(speculation, *arguments)
 
         patch.setattr(Checking, "_call", doubt_or_call)
@@ -251,7 +251,7 @@ def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(
         steps = iter([*[answer] * (left - 1), KeyboardInterrupt])
 
         def interrupt(speculation: Speculation, *arguments: Any, steps: Any = steps) -> None:
-            step = next(steps, DoubtError)
+            step = next(steps, SpeculationFailed)
             if step is not answer:
                 raise step
             answer(speculation, *arguments)

@@ -67,7 +67,7 @@ def test_threads_add_their_counts_up_where_counters_watch_alone(kernels, monkeyp
     kernels.engine = "native"
     kernels.launch("gather", 3, 100, *map(kernels.put, GATHER))
     counted = count(kernels, "native", "gather", 100, GATHER)
-    assert ran_natively(kernels, "gather"), program_of(kernels.module.entries["gather"]).native_lack
+    assert ran_natively(kernels, "gather"), program_of(kernels.module.entries["gather"]).unsupported_reason
     assert counted.lines == expected.lines
 
 

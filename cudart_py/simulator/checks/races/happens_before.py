@@ -94,16 +94,16 @@ class _Scope:
         self.warp = _Reach(warp_of_lane)
         self.block = _Reach(block_of_lane)
         # Here the times are those of releases to the block that the fencing thread had acquired.
-        self.heard = _Reach(block_of_lane)
+        self.sync_times = _Reach(block_of_lane)
 
     def release(self, lanes: Array, now: int) -> None:
         """Note that lanes release all that their fences cover."""
-        for reach in (self.own, self.warp, self.block, self.heard):
+        for reach in (self.own, self.warp, self.block, self.sync_times):
             reach.release(lanes, now)
 
     def end(self) -> None:
         """Keep only what later chunks may ask for."""
-        for reach in (self.own, self.warp, self.block, self.heard):
+        for reach in (self.own, self.warp, self.block, self.sync_times):
             reach.end()
 
     def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
@@ -175,8 +175,10 @@ class HappensBefore:
             kept.block.fenced[lanes] = self.barrier[self._block_of_lane[lanes]]
             if self._warp is not None:
                 kept.warp.fenced[lanes] = self._warp[self._warp_of_lane[lanes]]
-            heard = self.acquired(lanes)
-            kept.heard.fenced[lanes] = heard if self._waited is None else np.maximum(heard, self._waited[lanes])
+            acquired = self.acquired(lanes)
+            kept.sync_times.fenced[lanes] = (
+                acquired if self._waited is None else np.maximum(acquired, self._waited[lanes])
+            )
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
         """Note an access that releases what the last fence covers; with a scope it is a fence itself."""
@@ -222,7 +224,7 @@ class HappensBefore:
         """Return when lanes have last acquired."""
         return np.zeros(len(lanes), np.int64) if self._acquired is None else self._acquired.take(lanes)
 
-    def heard(self, lanes: Array) -> Array:
+    def sync_times(self, lanes: Array) -> Array:
         """Return the last barriers of lanes' blocks, the last ones of their warps, and when they have last acquired."""
         warps = np.zeros(len(lanes), np.int64) if self._warp is None else self._warp[self._warp_of_lane[lanes]]
         return np.stack([self.barrier[self._block_of_lane[lanes]], warps, self.acquired(lanes)])
@@ -231,15 +233,15 @@ class HappensBefore:
         """Return the clocks of lanes' warps, a row for each lane; None without barriers in memory."""
         return None if self._clocks is None else self._clocks.of(lanes)
 
-    def reached(self, lanes: Array, heard: Array, clocks: Array | None, others: Array, when: Array) -> Array:
+    def reached(self, lanes: Array, sync_times: Array, clocks: Array | None, others: Array, when: Array) -> Array:
         """Return which accesses of `others` at `when` happen before what any of `lanes` did.
 
-        `heard` is what `heard` said then, and `clocks` what `clocks` did.
+        `sync_times` and `clocks` are what the methods of these names returned then.
         """
         blocks, warps = self._block_of_lane[lanes], self._warp_of_lane[lanes]
         barrier, acquired = np.zeros((2, len(self.barrier)), np.int64)
         warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
-        for latest, owners, times in zip((barrier, warp, acquired), (blocks, warps, blocks), heard, strict=True):
+        for latest, owners, times in zip((barrier, warp, acquired), (blocks, warps, blocks), sync_times, strict=True):
             np.maximum.at(latest, owners, times)
         mine = self._block_of_lane[others]
         result: Array = (when < barrier[mine]) | (when < warp[self._warp_of_lane[others]])
@@ -270,8 +272,8 @@ class HappensBefore:
             return np.zeros(len(lanes), np.bool_)
         result = kept.released(lanes, when, acquired)
         # A thread of the block that has acquired these releases passes them on by its own fence.
-        heard = kept.heard.covered(lanes, acquired)
-        result |= (heard > 0) & self._scope("cta").released(lanes, when, heard)
+        sync_times = kept.sync_times.covered(lanes, acquired)
+        result |= (sync_times > 0) & self._scope("cta").released(lanes, when, sync_times)
         return result
 
     def _scope(self, name: str) -> _Scope:

@@ -27,10 +27,10 @@ class ProxyFences:
 
     def __init__(self, chunk: Chunk) -> None:
         self._first = chunk.first * chunk.threads
-        # When each lane has executed its last fences, the latest first, and what it had heard of before each: its
+        # When each lane has executed its last fences, the latest first, and what it had learnt before each: its
         # block's barrier, what brought its warp together, and what it had acquired.
         self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
-        self._heard = np.zeros((3, _KEPT, chunk.lanes), np.int64)
+        self._sync_times = np.zeros((3, _KEPT, chunk.lanes), np.int64)
         # The clock that each lane's warp had at the lane's last fence; an earlier fence is taken to have had it too.
         self._clocks: Array | None = None
 
@@ -38,9 +38,9 @@ class ProxyFences:
         """Note a fence."""
         lanes = group.lane_numbers
         self._times[1:, lanes] = self._times[:-1, lanes]
-        self._heard[:, 1:, lanes] = self._heard[:, :-1, lanes]
+        self._sync_times[:, 1:, lanes] = self._sync_times[:, :-1, lanes]
         self._times[0, lanes] = now
-        self._heard[:, 0, lanes] = order.heard(lanes)
+        self._sync_times[:, 0, lanes] = order.sync_times(lanes)
         clocks = order.clocks(lanes)
         if clocks is not None:
             if self._clocks is None:
@@ -61,6 +61,6 @@ class ProxyFences:
             )
             numbers, lanes = numbers[before], lanes[before]
             clocks = None if self._clocks is None else self._clocks[lanes]
-            fenced = order.reached(lanes, self._heard[:, numbers, lanes], clocks, writers[some], when[some])
+            fenced = order.reached(lanes, self._sync_times[:, numbers, lanes], clocks, writers[some], when[some])
             found.append(some[~fenced])
         return np.sort(np.concatenate(found))

@@ -26,7 +26,7 @@ class Program:
         # The kernel in machine code, for each size of local memory, each way of being watched and each processor, None
         # where it can't be, and why.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
-        self.native_lack = ""
+        self.unsupported_reason = ""
         # For which of these the cache of machine code had nothing.
         self.not_cached: set[Any] = set()
         # How long its launches have taken with NumPy, and what machine code would cost.

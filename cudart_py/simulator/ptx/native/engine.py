@@ -6,7 +6,7 @@ import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from .errors import NotNative
+from .errors import UnsupportedInstruction
 from .launching.launch import run_blocks, run_checked
 from .launching.threads import ThreadContext, run_in_threads
 from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
@@ -63,13 +63,13 @@ def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], 
         return None
     try:
         found = compile_kernel(program, state.local_size, store, watch, only_cached=not compiles)
-    except NotNative as lack:
-        program.native_lack = str(lack)
+    except UnsupportedInstruction as lack:
+        program.unsupported_reason = str(lack)
         known[key] = None
         return None
     except (OSError, MemoryError) as error:
         # There may be memory for it at another launch.
-        program.native_lack = f"memory or a library for LLVM: {error}"
+        program.unsupported_reason = f"memory or a library for LLVM: {error}"
         return None
     if found is None:
         program.not_cached.add(key)

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class NotNative(Exception):  # noqa: N818  # because it is no error: the other engine runs the kernel
+class UnsupportedInstruction(Exception):  # noqa: N818  # because it is no error: the other engine runs the kernel
     """Say that the native engine lacks an instruction or a feature of a kernel; the text names it."""

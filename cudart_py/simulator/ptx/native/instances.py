@@ -15,7 +15,7 @@ from ..compiling.control_flow import Block, Code
 from ..compiling.program import Program
 from ..compiling.sides import has_meetings
 from ..syntax.instructions import Call, Instruction, Symbol
-from .errors import NotNative
+from .errors import UnsupportedInstruction
 from .layout import Head
 from .vectors import I1, I32, Builder, vector
 
@@ -107,7 +107,7 @@ def lay_out(program: Program, local_size: int) -> Layout:
     _add(program, layout, Instance(program.main, 0, None, None), frozenset(), local_size)
     for code in {instance.code.name: instance.code for instance in layout.instances}.values():
         if has_meetings(code, lambda block: called(program, block)):
-            raise NotNative("copies of an instruction with a member mask on both sides of a branch")
+            raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
     layout.ready_at = 4 * Head.WORDS + 4 * 4 * len(layout.places)
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
     end = layout.registers_at
@@ -126,9 +126,9 @@ def lay_out(program: Program, local_size: int) -> Layout:
 def _add(program: Program, layout: Layout, instance: Instance, active: frozenset[str], local_size: int) -> None:
     code = instance.code
     if code.name in active:
-        raise NotNative("a function that calls itself")
+        raise UnsupportedInstruction("a function that calls itself")
     if len(active) > _MOST_NESTED_CALLS:
-        raise NotNative(f"calls that are nested more than {_MOST_NESTED_CALLS} deep")
+        raise UnsupportedInstruction(f"calls that are nested more than {_MOST_NESTED_CALLS} deep")
     index = len(layout.instances)
     layout.instances.append(instance)
     around = _live_in_callers(layout, instance)
@@ -137,14 +137,14 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
         layout.places.append(Place(instance, block, around | {(index, slot) for slot in block.live_slots}))
         layout.instructions += len(block.instructions) + 1
         if len(layout.places) > _MOST_BLOCKS:
-            raise NotNative(f"more than {_MOST_BLOCKS} basic blocks")
+            raise UnsupportedInstruction(f"more than {_MOST_BLOCKS} basic blocks")
         if layout.instructions > _MOST_INSTRUCTIONS:
-            raise NotNative(f"more than {_MOST_INSTRUCTIONS} instructions")
+            raise UnsupportedInstruction(f"more than {_MOST_INSTRUCTIONS} instructions")
         if block.terminator.kind == "call":
             callee = called(program, block)
             stack = instance.stack + -(-code.local_bytes // 16) * 16 + (_FRAME_BYTES if instance.caller else 0)
             if stack + callee.local_bytes > local_size:
-                raise NotNative("a stack that overflows")
+                raise UnsupportedInstruction("a stack that overflows")
             inner = Instance(callee, stack, instance, block)
             _add(program, layout, inner, active | {code.name}, local_size)
             instance.callees[block.index] = inner
@@ -170,10 +170,10 @@ def called(program: Program, block: Block) -> Code:
     call = instruction.operands[0]
     assert isinstance(call, Call)
     if not isinstance(call.target, Symbol):
-        raise NotNative("a call through a pointer")
+        raise UnsupportedInstruction("a call through a pointer")
     code = program.code(call.target.name)
     if code is None:
-        raise NotNative(f"function {call.target.name}, which has no body")
+        raise UnsupportedInstruction(f"function {call.target.name}, which has no body")
     return code
 
 

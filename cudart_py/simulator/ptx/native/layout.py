@@ -63,7 +63,7 @@ class Context(IntEnum):
     SMS = 33
     # What answers machine code, and what it asks.
     PYTHON = 19
-    QUESTION = 34
+    HOST_CALL = 34
     # How often the warps of the block at hand may yet yield in turn before machine code returns to Python.
     PATIENCE = 35
     YIELDS = 36
@@ -96,7 +96,7 @@ class Context(IntEnum):
     # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
     COPY_WORDS = 59
     COPY_ROWS = 60
-    # The addresses of a strong access, which addresses may be places of releases, and what `Question.ORDERED` is about
+    # The addresses of a strong access, which addresses may be places of releases, and what `HostCall.ORDERED` is about
     # and its answer.
     STRONG_ADDRESSES = 61
     RELEASED = 62
@@ -264,7 +264,7 @@ class Doubt(IntEnum):
     SHARED = 3
 
 
-class Question(IntEnum):
+class HostCall(IntEnum):
     """What machine code asks Python; a number goes with it."""
 
     # A function of the system: the number of the call's site, and the lanes in the upper half.
@@ -275,6 +275,6 @@ class Question(IntEnum):
     # Lanes execute a fence or a strong access, come together behind that, or do what another access must precede.
     FENCE = 4
     STRONG = 5
-    TOGETHER = 6
+    CONVERGE = 6
     BARRIER = 7
     ORDERED = 8

@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from ..compiling.program import Program
 from .defects import may_be_wrong, with_hidden_shifts
-from .errors import NotNative
+from .errors import UnsupportedInstruction
 from .instances import Layout, lay_out
 from .launching.barriers import barrier_of
 from .launching.buffers import BufferPool
@@ -128,7 +128,7 @@ def _target(optimisation: int | None = None) -> Any:
 
 
 def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset()) -> tuple[ir.Module, Sites, Flow]:
-    """Return a kernel's module, before it is compiled; raise NotNative for one that only the NumPy engine runs."""
+    """Return a kernel's module before it is compiled; UnsupportedInstruction for what only the NumPy engine runs."""
     module = _new_module()
     sites = Sites()
     flow = Flow(module, program, layout, sites, watch)
@@ -145,7 +145,7 @@ def compile_kernel(
     *,
     only_cached: bool = False,
 ) -> Kernel | None:
-    """Return a kernel in machine code; raise NotNative for one that only the NumPy engine runs.
+    """Return a kernel in machine code; raise UnsupportedInstruction for one that only the NumPy engine runs.
 
     `watch` names what the code records for an observer: the counters, for instance. None is returned for a kernel that
     the cache doesn't have if it is `only_cached` ones that are asked for.
@@ -254,13 +254,13 @@ def _compiled(module: ir.Module) -> bytes:
     """Return a module's machine code as an object file.
 
     Code that LLVM may have got wrong is compiled again without optimisation, which never folds a load into such an
-    instruction. Raise NotNative if that does not help.
+    instruction. Raise UnsupportedInstruction if that does not help.
     """
     for optimisation in (processor().optimisation, 0):
         code = _object(module, optimisation)
         if platform.machine() != "x86_64" or not may_be_wrong(code):
             return code
-    raise NotNative("an instruction that LLVM gets wrong")
+    raise UnsupportedInstruction("an instruction that LLVM gets wrong")
 
 
 def _object(module: ir.Module, optimisation: int) -> bytes:

@@ -132,7 +132,7 @@ def test_code_that_stays_wrong_is_not_used(monkeypatch):
     kernels.launch("k", 1, 32, kernels.zeros(64), kernels.zeros(64))
     program = program_of(kernels.module.entries["k"])
     assert not any(program.native.values())
-    assert "LLVM" in program.native_lack
+    assert "LLVM" in program.unsupported_reason
 
 
 def test_a_chosen_sign_has_the_same_bits_at_each_level(processor_level):

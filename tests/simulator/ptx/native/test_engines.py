@@ -217,7 +217,7 @@ def launched(kernels: Kernels) -> tuple[Any, str]:
     """Return what a launch stores, and what machine code lacks for it."""
     out = kernels.zeros(LANES)
     kernels.launch("k", 1, LANES, out)
-    return kernels.get(out, LANES, np.uint32), program_of(kernels.module.entries["k"]).native_lack
+    return kernels.get(out, LANES, np.uint32), program_of(kernels.module.entries["k"]).unsupported_reason
 
 
 # Each returns instructions, and what they make of x.

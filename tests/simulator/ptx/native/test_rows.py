@@ -18,7 +18,7 @@ from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-from cudart_py.simulator.ptx.native.errors import NotNative
+from cudart_py.simulator.ptx.native.errors import UnsupportedInstruction
 from cudart_py.simulator.ptx.native.instances import lay_out
 from cudart_py.simulator.ptx.native.lowering.table import lowering
 from cudart_py.simulator.ptx.native.machine import build
@@ -116,7 +116,7 @@ def text_of(opcodes: Iterable[str]) -> str:
 def works(function: Callable[..., object], *arguments: Any) -> bool:
     try:
         function(*arguments)
-    except NotNative:
+    except UnsupportedInstruction:
         return False
     return True
 

@@ -398,7 +398,7 @@ def run(cases: list[str], engine: str, seed: int = 7) -> Iterator[tuple[str, lis
     for row, address, values in zip(addresses, out, operands, strict=True):
         row[: 1 + len(values)] = address, *map(kernels.put, values)
     kernels.launch("k", 1, LANES, addresses.tobytes())
-    assert engine == "numpy" or not program_of(kernels.module.entries["k"]).native_lack
+    assert engine == "numpy" or not program_of(kernels.module.entries["k"]).unsupported_reason
     for text, values, address, size, dtype in zip(cases, operands, out, sizes, types, strict=True):
         yield text, values, kernels.get(address, size, dtype).reshape(-1, LANES)
 

@@ -10,12 +10,12 @@ import numpy as np
 from ...compiling.opcodes import form_of
 from ...faults import Fault
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..instances import HELD, PARKED, Instance, Place
 from ..layout import LANES, Context, Head
 from ..writing.checking import whole
 from .reports import group_of
-from .speculation import DoubtError
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
@@ -44,7 +44,7 @@ class Barrier:
 
 
 def barrier_of(place: Place) -> Barrier:
-    """Return the barrier that ends a block; raise NotNative for one that only the NumPy engine has."""
+    """Return the barrier that ends a block; raise UnsupportedInstruction for one that only the NumPy engine has."""
     instruction = place.block.terminator.instruction
     assert instruction is not None
     words = form_of(instruction).words
@@ -53,21 +53,21 @@ def barrier_of(place: Place) -> Barrier:
     result = operands.pop(0) if operation else None
     predicate = operands.pop() if operation else None
     if "arrive" in words or "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
-        raise NotNative("a barrier of another kind")
+        raise UnsupportedInstruction("a barrier of another kind")
     numbers = [operand.value for operand in operands if isinstance(operand, Immediate)]
     expected = numbers[1] if len(numbers) > 1 else None
     resume = place.instance.numbers[place.block.terminator.targets[0]]
     return Barrier(instruction, place.instance, resume, numbers[0], expected, operation, result, predicate)
 
 
-def let_go_on(launch: NativeLaunch) -> None:
+def release(launch: NativeLaunch) -> None:
     """Let the lanes of full barriers go on, else those whose partners never come; raise Fault at a deadlock."""
     barriers = launch.kernel.layout.barriers
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
     checked = launch.speculation is not None
     if checked and not any(released):
         # Members of a mask never come, or a deadlock: there is something to report.
-        raise DoubtError
+        raise SpeculationFailed
     if any(released) or _force(launch) or (launch.ready_words() != 0).any():
         return
     parked = launch.words(PARKED)

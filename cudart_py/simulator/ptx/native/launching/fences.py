@@ -37,7 +37,7 @@ _NUMBERS = np.arange(LANES)
 _ALL = 2 * EVENT - 1
 
 
-class _Heard(NamedTuple):
+class _SyncTimes(NamedTuple):
     """Until when accesses of each thread of a warp or block had been fenced before these came together.
 
     `warps` are the least of these times in each warp, and `least` the least of all.
@@ -48,7 +48,7 @@ class _Heard(NamedTuple):
     least: int
 
     @classmethod
-    def of(cls, each: Array) -> _Heard:
+    def of(cls, each: Array) -> _SyncTimes:
         """Return what a number for each thread tells; the threads of each 32 are a warp."""
         warps = np.minimum.reduceat(each, np.arange(0, len(each), LANES))
         return cls(each, warps, int(warps.min()))
@@ -59,14 +59,14 @@ class _Release(NamedTuple):
 
     event: int
     until: int
-    heard: _Heard | None
+    sync_times: _SyncTimes | None
 
     def covers(self, when: int, thread: int | None) -> bool:
         """Return whether an access of a thread, or of all threads if it is None, is among them."""
         if when < self.until:
             return True
-        heard = self.heard
-        return heard is not None and when < (heard.least if thread is None else int(heard.each[thread]))
+        sync_times = self.sync_times
+        return sync_times is not None and when < (sync_times.least if thread is None else int(sync_times.each[thread]))
 
 
 Releases = defaultdict[int, deque[_Release]]
@@ -87,7 +87,7 @@ class _Place:
         found = 0
         for release in self.blocks.get(block, ()):
             if release.event <= event:
-                found = max(found, release.until, int(release.heard.warps[warp]) if release.heard else 0)
+                found = max(found, release.until, int(release.sync_times.warps[warp]) if release.sync_times else 0)
         return found
 
 
@@ -99,8 +99,8 @@ class BlockFences:
         # For each thread the time of its last fence, and of the last barrier, and of its warp's coming together, then.
         self.fenced, self.block_until, self.warp_until = (np.zeros(warps * LANES, np.uint64) for _ in range(3))
         # What others had fenced of the threads of the block, and of each warp, before these came together.
-        self.heard: _Heard | None = None
-        self.heard_of_warps: dict[int, _Heard] = {}
+        self.sync_times: _SyncTimes | None = None
+        self.sync_times_of_warps: dict[int, _SyncTimes] = {}
         self.acquired: dict[int, Acquired] = {}
         self.acquired_by_warps: dict[int, Acquired] = {}
         self.acquired_by_all: Acquired = {}
@@ -162,22 +162,22 @@ class Fences:
         place = self._places.setdefault(address, _Place())
         self._released[address >> 2 & HASHES - 1] = 1
         number = here.number * self._threads + thread
-        for releases, owner, until, heard in (
+        for releases, owner, until, sync_times in (
             (place.threads, number, here.fenced, None),
-            (place.warps, number // LANES, here.warp_until, here.heard_of_warps.get(thread // LANES)),
-            (place.blocks, here.number, here.block_until, here.heard),
+            (place.warps, number // LANES, here.warp_until, here.sync_times_of_warps.get(thread // LANES)),
+            (place.blocks, here.number, here.block_until, here.sync_times),
         ):
-            if until[thread] > begin or heard is not None:
-                releases[owner].append(_Release(self._event, int(until[thread]), heard))
+            if until[thread] > begin or sync_times is not None:
+                releases[owner].append(_Release(self._event, int(until[thread]), sync_times))
 
-    def together(self, warp: int) -> None:
+    def converge(self, warp: int) -> None:
         """Note that a warp has come together, so that its lanes share what each has fenced and acquired."""
         here, words, _ = self._here()
         threads = range(warp * LANES, min((warp + 1) * LANES, self._launch.state.threads))
         _join(here.acquired_by_warps.setdefault(warp, {}), [here.acquired.pop(thread, {}) for thread in threads])
         part = slice(threads.start, threads.stop)
         if here.fenced[part].any():
-            here.heard_of_warps[warp] = _Heard.of(np.maximum(here.fenced[part], here.warp_until[part].max()))
+            here.sync_times_of_warps[warp] = _SyncTimes.of(np.maximum(here.fenced[part], here.warp_until[part].max()))
             words[BlockCheck.FENCED + warp] = EVENT - 1
         words[BlockCheck.FENCED + warp] &= np.uint64(EVENT - 1)
 
@@ -190,8 +190,8 @@ class Fences:
         words[BlockCheck.EVENTS] = 0
         if here.fenced.any():
             by_warp = np.repeat(here.warp_until.reshape(-1, LANES).max(axis=1), LANES)
-            heard = np.maximum(np.maximum(here.fenced, by_warp), here.block_until.max())
-            here.heard = _Heard.of(heard[: self._launch.state.threads])
+            sync_times = np.maximum(np.maximum(here.fenced, by_warp), here.block_until.max())
+            here.sync_times = _SyncTimes.of(sync_times[: self._launch.state.threads])
             words[BlockCheck.FENCED : BlockCheck.FENCED + self._launch.warps] = EVENT - 1
 
     # --- what it means

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from ...faults import TOO_LONG, TOO_MANY_STEPS, Fault
 from ..instances import WAITING, Instance, word_of
-from ..layout import LANES, Context, Head, Question, Status
+from ..layout import LANES, Context, Head, HostCall, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
-from ..writing.counting import hand_over
-from .barriers import let_go_on
+from ..writing.counting import report_counts
+from .barriers import release
 from .buffers import Resident
-from .questions import answering
+from .host_calls import answering
 from .reports import fault_of, timeout_of
-from .speculation import CheckTables, DoubtError, Speculation
+from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
 from .turns import run_in_turns
 
@@ -124,7 +124,7 @@ class NativeLaunch:
                     return False
             self._check_limits()
             if status == Status.STUCK:
-                let_go_on(self)
+                release(self)
             elif status == Status.YIELDED:
                 return False
 
@@ -137,17 +137,17 @@ class NativeLaunch:
         return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted()
 
     def answer(self, number: int) -> None:
-        """Answer a question of machine code, with which a number goes."""
-        question = Question(int(self.context[Context.QUESTION]))
-        if question != Question.SYSTEM:
+        """Answer a call of machine code, with which a number goes."""
+        call = HostCall(int(self.context[Context.HOST_CALL]))
+        if call != HostCall.SYSTEM:
             assert self.speculation is not None
-            self.speculation.answer(question, number)
+            self.speculation.answer(call, number)
         elif not self.context[Context.FAULT]:
             call_system(self, number & _WORD, number >> LANES & _WORD)
 
     def fail(self, error: BaseException) -> None:
         """Let the launch end by an exception: the first one, but any other rather than a doubt."""
-        if self.raised is None or isinstance(self.raised, DoubtError):
+        if self.raised is None or isinstance(self.raised, SpeculationFailed):
             self.raised = error
         self.context[Context.FAULT] = Kind.RAISED
 
@@ -182,7 +182,7 @@ class NativeLaunch:
         state = self.state
         state.poll()
         if self.speculation is not None and self.speculation.overflows():
-            raise DoubtError
+            raise SpeculationFailed
         if self.stops:
             raise InterruptedError("another thread has broken the launch off")
         if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
@@ -223,7 +223,7 @@ class NativeLaunch:
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
         if "counters" in self.kernel.watch:
-            hand_over(self)
+            report_counts(self)
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
             self.state.printed.add(text, size)
 
@@ -258,7 +258,7 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             break
         try:
             launch.run()
-        except DoubtError as doubted:
+        except SpeculationFailed as doubted:
             speculation.undo()
             again = doubted.again
             kernel.recorded.doubts += doubted.counts and not again

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, Question, SiteCheck
+from ..layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, HostCall, SiteCheck
 from ..library.fences import HASHES
 from ..library.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
@@ -35,7 +35,7 @@ _spare: list[Array] = []
 _MOST_SPARE = 512
 
 
-class DoubtError(Exception):
+class SpeculationFailed(Exception):  # noqa: N818  # it is no error: the launch runs again
     """A launch can't go on in machine code; `again` tells whether it can when more of its loads are recorded.
 
     `counts` says that the kernel's other launches probably can't either.
@@ -101,7 +101,7 @@ class BlockRecords:
         waits = int(words[BlockCheck.WAITS]) - 1
         passed = words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
         if int(passed[waits // 64]) >> waits % 64 & 1:
-            raise DoubtError
+            raise SpeculationFailed
         words[BlockCheck.WAITS] = passed[:] = 0
         context[Context.NOW] += np.uint64(TICK)
         words[BlockCheck.BARRIER] = context[Context.NOW]
@@ -181,22 +181,22 @@ class Speculation:
 
     # --- what machine code asks for
 
-    def answer(self, what: Question, value: int) -> None:
+    def answer(self, what: HostCall, value: int) -> None:
         """Save a granule of memory, prepare the records of an allocation, or follow what fences put in order."""
         fences = self.fences
-        if what in (Question.SAVE, Question.PREPARE):
+        if what in (HostCall.SAVE, HostCall.PREPARE):
             try:
-                (self._save if what == Question.SAVE else self._prepare)(value)
+                (self._save if what == HostCall.SAVE else self._prepare)(value)
             except MemoryError:
                 # The NumPy engine does with less.
-                raise DoubtError(counts=False) from None
-        elif what == Question.FENCE:
+                raise SpeculationFailed(counts=False) from None
+        elif what == HostCall.FENCE:
             fences.fence(value)
-        elif what == Question.STRONG:
+        elif what == HostCall.STRONG:
             fences.strong(value & 0xFFFFFFFF, value >> _LANES & 0xFFFFFFFF)
-        elif what == Question.TOGETHER:
-            fences.together(value)
-        elif what == Question.BARRIER:
+        elif what == HostCall.CONVERGE:
+            fences.converge(value)
+        elif what == HostCall.BARRIER:
             fences.barrier()
         else:
             context = self._launch.context
@@ -220,7 +220,7 @@ class Speculation:
     def _prepare(self, index: int) -> None:
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
-            raise DoubtError(counts=False)
+            raise SpeculationFailed(counts=False)
         self._kept.append(records)
         row = self._tables.extents[index]
         row[ExtentCheck.WRITES] = records.writes.ctypes.data
@@ -232,22 +232,22 @@ class Speculation:
 
     # --- the end
 
-    def doubted(self) -> DoubtError:
+    def doubted(self) -> SpeculationFailed:
         """Return what ends the attempt at a fault or doubt in machine code, after it has learnt from it."""
         context = self._launch.context
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
-            return DoubtError()
+            return SpeculationFailed()
         recorded = self._recorded.sites
         if recorded.all():
             # More can't be recorded.
-            return DoubtError()
+            return SpeculationFailed()
         before = int(recorded.sum())
         if doubt == Doubt.GLOBAL:
             recorded[int(context[Context.FAULT_SITE])] = True
         if doubt == Doubt.SHARED or int(recorded.sum()) == before:
             recorded[:] = True
-        return DoubtError(again=True)
+        return SpeculationFailed(again=True)
 
     def overflows(self) -> bool:
         """Return whether the launch has taken more time than records have room for."""

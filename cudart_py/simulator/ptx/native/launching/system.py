@@ -8,7 +8,7 @@ from ...running.memory.spaces import Space, shared_space
 from ...syntax.instructions import Call, Symbol
 from ..layout import Context
 from .reports import group_of
-from .speculation import DoubtError
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
@@ -28,7 +28,7 @@ def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
     assert isinstance(call.target, Symbol)
     if launch.speculation is not None and call.target.name != "vprintf":
         # What it changes can't be taken back.
-        raise DoubtError
+        raise SpeculationFailed
     passed = site.instance.code.call_sites[id(site.instruction)]
     arguments: list[Any] = []
     for pieces in passed.arguments:

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import BlockCheck, Context, Doubt, Question, SiteCheck
+from ..layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
 from ..vectors import I1, I8, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .hosts import address_type
@@ -151,5 +151,5 @@ class Comparison:
         number = b.lshr(b.sub(address, b.word(self.context, Context.SAVED_BASE)), I64(GRANULE_BITS))
         flag = b.at(b.pointer(self.context, Context.SAVED), number)
         with when(b, b.icmp_unsigned("==", b.load(flag, typ=I8), I8(0)), likely=False):
-            ask_python(b, self.context, Question.SAVE, number)
+            ask_python(b, self.context, HostCall.SAVE, number)
         return b.icmp_unsigned("!=", b.load(flag, typ=I8), I8(0))

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, BlockCheck, Context, Question
+from ..layout import LANES, BlockCheck, Context, HostCall
 from ..vectors import I8, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .records import block_word
@@ -49,5 +49,5 @@ def build_strong(module: ir.Module, name: str) -> None:
         readers = b.zext(b.and_(b.bits(b.compare("!=", found, 0)), mask), I64)
     with when(b, b.icmp_unsigned("!=", b.or_(writers, readers), I64(0)), likely=False):
         b.store(addresses, b.pointer(context, Context.STRONG_ADDRESSES), align=8)
-        ask_python(b, context, Question.STRONG, b.or_(writers, b.shl(readers, I64(LANES))))
+        ask_python(b, context, HostCall.STRONG, b.or_(writers, b.shl(readers, I64(LANES))))
     b.ret_void()

@@ -8,14 +8,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, Context, Fault, Question
+from ..layout import LANES, Context, Fault, HostCall
 from ..vectors import I32, I64, Builder
 
 Value = Any
 
 
 class _Answering(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
-    """The type of a pointer to the function that answers questions."""
+    """The type of a pointer to the function that answers calls."""
 
     pointee = ir.FunctionType(ir.VoidType(), [I64])
 
@@ -78,9 +78,9 @@ def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
     return b.gep(base, [index], source_etype=kind)
 
 
-def ask_python(b: Builder, context: Value, question: Question, number: Value) -> None:
-    """Let Python answer a question before the code goes on (see `questions`)."""
-    b.set_word(context, Context.QUESTION, I64(question))
+def ask_python(b: Builder, context: Value, call: HostCall, number: Value) -> None:
+    """Make a call to Python before the code goes on (see `host_calls`)."""
+    b.set_word(context, Context.HOST_CALL, I64(call))
     function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
     b.call(function, [number])
 

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import RESERVED_SHARED
-from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, Question, SiteCheck
+from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, HostCall, SiteCheck
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import ask_python, begin, element, when
 from .hosts import search
@@ -101,7 +101,7 @@ def build_ordered(module: ir.Module, name: str) -> None:
         b.ret(I1(1))
     b.set_word(context, Context.RECORD, record)
     b.set_word(context, Context.ANSWER, I64(0))
-    ask_python(b, context, Question.ORDERED, thread)
+    ask_python(b, context, HostCall.ORDERED, thread)
     b.ret(b.icmp_unsigned("!=", b.word(context, Context.ANSWER), I64(0)))
 
 
@@ -120,7 +120,7 @@ def build_find(module: ir.Module, name: str) -> None:
         return b.load(b.at(extent, 8 * word), typ=I64)
 
     with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0)), likely=False):
-        ask_python(b, context, Question.PREPARE, place)
+        ask_python(b, context, HostCall.PREPARE, place)
         with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0))):
             b.ret(I1(0))
     kept = site_row(b, context, site)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...compiling.forms import Form
 from ...syntax.instructions import Access, Instruction, Operand, Register, Symbol, Vector
 from ...syntax.types import type_size
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..layout import Context
 from ..library.accesses import loaded_type
 from ..vectors import I32, I64, lane_type, vector
@@ -47,7 +47,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
     items = _items(destination)
     kind, size = form.type, type_size(form.type)
     if size > 8:
-        raise NotNative("accesses of 128 bits")
+        raise UnsupportedInstruction("accesses of 128 bits")
     if form.space == "param":
         if e.code.is_parameter(access):
             for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
@@ -86,13 +86,13 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     items = _items(source)
     kind, size = form.type, type_size(form.type)
     if size > 8:
-        raise NotNative("accesses of 128 bits")
+        raise UnsupportedInstruction("accesses of 128 bits")
     if form.space == "param" and e.code.is_parameter(access):
         for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
             e.write_slot(slot, e.value(item, kind), kind)
         return
     if form.space == "param":
-        raise NotNative("a store to a parameter")
+        raise UnsupportedInstruction("a store to a parameter")
     values = [b.as_integer(e.value(item, kind)) for item in items]
     space, address = located(e, access, form.space)
     site = e.sites.add(i, e.instance)
@@ -110,7 +110,9 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     assert isinstance(access, Access)
     kind = form.type
     if form.vector > 1 or type_size(kind) not in (4, 8) or kind in ("f16x2", "bf16x2"):
-        raise NotNative(f"atomics of {kind}" + (f" in vectors of {form.vector}" if form.vector > 1 else ""))
+        raise UnsupportedInstruction(
+            f"atomics of {kind}" + (f" in vectors of {form.vector}" if form.vector > 1 else "")
+        )
     space, address = located(e, access, form.space)
     operands = sources[:2] if form.operation == "cas" else sources[:1]
     values = [b.as_integer(e.value(operand, kind)) for operand in operands]

@@ -8,8 +8,8 @@ from llvmlite import ir
 
 from ...compiling.forms import Form
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
-from ..errors import NotNative
-from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Question
+from ..errors import UnsupportedInstruction
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.accesses import loaded_type
 from ..library.frame import ask_python, when
 from ..vectors import I32, I64, Builder
@@ -30,12 +30,12 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     exchange = b.pointer(e.context, Context.EXCHANGE)
     for index, pieces in enumerate(passed.arguments):
         if len(pieces) != 1 or index >= _RESULT:
-            raise NotNative("a call of the system with a structure")
+            raise UnsupportedInstruction("a call of the system with a structure")
         ((_, slot),) = pieces.items()
         b.store(b.as_integer(e.register(slot)), b.at(exchange, index * SLOT_BYTES), align=64)
     site = e.sites.add(i, e.instance)
     e.accessed = e.sites.calls = True
-    ask_python(b, e.context, Question.SYSTEM, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
+    ask_python(b, e.context, HostCall.SYSTEM, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
     if passed.results and passed.results[0]:
         (((_, size), slot),) = passed.results[0].items()
         value = b.load(b.at(exchange, _RESULT * SLOT_BYTES), typ=ir.VectorType(ir.IntType(8 * size), 32), align=64)
@@ -45,14 +45,14 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``cp.async``: a copy at once; groups of copies and waits for them matter to checks alone."""
     if "bulk" in form.words:
-        raise NotNative("cp.async.bulk")
+        raise UnsupportedInstruction("cp.async.bulk")
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         if e.checking is not None:
             e.checking.group(form.words[1].removesuffix("_group"), allowed, e.mask)
         return
     if "mbarrier" in form.words:
-        raise NotNative("cp.async.mbarrier")
+        raise UnsupportedInstruction("cp.async.mbarrier")
     operands = i.operands[:-1] if "L2::cache_hint" in form.words else i.operands
     to, source, size = operands[:3]
     assert isinstance(to, Access)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from . import memory, movement, system, warps
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ _LOWERINGS: dict[str, Any] = {
 
 
 def lowering(form: Form) -> Callable[..., None]:
-    """Return the function that writes instructions of a form; raise NotNative where there is none."""
+    """Return the function that writes instructions of a form; raise UnsupportedInstruction where there is none."""
     if "mbarrier::complete_tx::bytes" in form.words:
-        raise NotNative("barriers in memory")
+        raise UnsupportedInstruction("barriers in memory")
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)
     found = _LOWERINGS.get(form.row.name)
     if found is None:
-        raise NotNative(form.opcode)
+        raise UnsupportedInstruction(form.opcode)
     return found  # type: ignore[no-any-return]  # because the tables hold any
 
 

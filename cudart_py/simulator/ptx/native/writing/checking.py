@@ -14,9 +14,9 @@ from ...compiling.opcodes import form_of
 from ...compiling.reachability import reachable
 from ...syntax.instructions import Immediate, Instruction, Operand, Register
 from ...syntax.types import type_size
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
-from ..layout import BlockCheck, Context, Doubt, Head, Question, Status
+from ..layout import BlockCheck, Context, Doubt, Head, HostCall, Status
 from ..library.comparing import LOADS
 from ..library.copies import GROUPS
 from ..library.fences import EVENT
@@ -48,7 +48,7 @@ class Checking:
         self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
     ) -> None:
         if layout.places[0].live:
-            raise NotNative("registers that may be read before they are written")
+            raise UnsupportedInstruction("registers that may be read before they are written")
         self._b = b
         self._layout = layout
         self._sites = sites
@@ -69,7 +69,7 @@ class Checking:
             if place.block.terminator.kind == "barrier" and whole(_end_of(place))
         ]
         if len(self._barriers) > _MOST_BARRIERS:
-            raise NotNative("so many barriers")
+            raise UnsupportedInstruction("so many barriers")
         reach = {id(place.instance.code): place.instance.code for place in layout.places}
         self._guessed = GuessedLoads()
         self._reach = {key: reachable(code) for key, code in reach.items()}
@@ -124,7 +124,7 @@ class Checking:
             self._fence(mask)
 
     def _fence(self, mask: Value) -> None:
-        ask_python(self._b, self._context, Question.FENCE, self._b.zext(mask, I64))
+        ask_python(self._b, self._context, HostCall.FENCE, self._b.zext(mask, I64))
 
     def _call(self, name: str, *arguments: Value) -> None:
         """Call a function of the library that returns nothing."""
@@ -180,7 +180,7 @@ class Checking:
         if self.fences:
             fenced = b.load(element(b, block_word(b, self._context, BlockCheck.FENCED), warp, I64), typ=I64)
             with when(b, b.icmp_unsigned(">=", fenced, I64(EVENT)), likely=False):
-                ask_python(b, self._context, Question.TOGETHER, warp)
+                ask_python(b, self._context, HostCall.CONVERGE, warp)
 
     def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
         b = self._b
@@ -256,7 +256,7 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     if checking.fences:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
         with when(b, some, likely=False):
-            ask_python(b, context, Question.BARRIER, I64(0))
+            ask_python(b, context, HostCall.BARRIER, I64(0))
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -82,7 +82,7 @@ def _sees_others(place: Place) -> bool:
     return place.block.spins
 
 
-def hand_over(launch: NativeLaunch) -> None:
+def report_counts(launch: NativeLaunch) -> None:
     """Hand what a launch has counted to its observer."""
     observer, kernel = launch.state.observer, launch.kernel
     assert observer is not None

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ...windows import RESERVED_SHARED
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..layout import LANES, Context, Head
 from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
@@ -75,7 +75,7 @@ class Emitter:
         """Return the type of one lane of a register."""
         kind = self.code.types[slot]
         if kind == "b128":
-            raise NotNative("registers of 128 bits")
+            raise UnsupportedInstruction("registers of 128 bits")
         return lane_type(kind)
 
     def register(self, slot: int, loose: bool = False) -> Value:
@@ -112,7 +112,7 @@ class Emitter:
             return b.const(element, operand.bits_as(_NAMES.get(element) or f"b{element.width}"))
         if isinstance(operand, Symbol):
             return self._symbol(operand, element)
-        raise NotNative("an operand of another form")
+        raise UnsupportedInstruction("an operand of another form")
 
     def viewed(self, found: Value, element: ir.Type) -> Value:
         """Return a register's value as elements of another type, cut where it is wider."""
@@ -120,10 +120,10 @@ class Emitter:
         if have == element:
             return found
         if I1 in (have, element):
-            raise NotNative("a predicate read as a number")
+            raise UnsupportedInstruction("a predicate read as a number")
         bits, wanted = self.b.as_integer(found), integer_like(element)
         if bits.type.element.width < wanted.width:
-            raise NotNative("a register that is narrower than what is read from it")
+            raise UnsupportedInstruction("a register that is narrower than what is read from it")
         return self.b.as_type(self.b.resized(bits, wanted, False), element)
 
     def _symbol(self, symbol: Symbol, element: ir.Type) -> Value:
@@ -146,7 +146,7 @@ class Emitter:
         if place is not None:
             return b.const(element, place & (1 << element.width) - 1)
         if name not in self._module.variables:
-            raise NotNative(f"symbol {name}")
+            raise UnsupportedInstruction(f"symbol {name}")
         table = b.pointer(self.context, Context.SYMBOLS)
         address = b.load(b.at(table, 8 * self.sites.symbol(name)), typ=I64)
         return b.resized(b.splat(b.add(address, I64(symbol.offset))), element, False)
@@ -154,7 +154,7 @@ class Emitter:
     def special(self, name: str, element: ir.Type) -> Value:
         """Return a special register."""
         if special_names.is_clock(name):
-            raise NotNative("a clock")
+            raise UnsupportedInstruction("a clock")
         if name not in self._specials:
             self._specials[name] = self._look(name)
         found = self._specials[name]
@@ -197,7 +197,7 @@ class Emitter:
         if isinstance(operand, Symbol) and operand.name == "_":
             return
         if not isinstance(operand, Register):
-            raise NotNative("a destination of another form")
+            raise UnsupportedInstruction("a destination of another form")
         slot = self.code.slot(operand.name)
         self.write_slot(slot, value, ptx_type, loose)
 
@@ -206,7 +206,7 @@ class Emitter:
         kept = self.storage(slot)
         if value.type.element != kept:
             if I1 in (kept, value.type.element):
-                raise NotNative("a predicate written as a number")
+                raise UnsupportedInstruction("a predicate written as a number")
             if loose:
                 value = self.b.canonical(value)
                 loose = False

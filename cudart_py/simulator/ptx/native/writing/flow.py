@@ -10,7 +10,7 @@ from ...compiling.codegen import exit_slots
 from ...compiling.opcodes import form_of
 from ...compiling.program import Program
 from ...syntax.instructions import Immediate, Register
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place
 from ..layout import Context, Fault, Head, Status
 from ..library.frame import record_fault, when
@@ -54,7 +54,7 @@ class Flow:
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
-            raise NotNative("counts of a loop in which lanes may wait for others")
+            raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
 
@@ -213,7 +213,7 @@ class Flow:
                 slot = place.instance.code.slot(operand.name)
                 members = place.instance.load(b, self._state, slot, I32)
             else:
-                raise NotNative("a member mask of another form")
+                raise UnsupportedInstruction("a member mask of another form")
             missing = b.and_(members, b.splat(b.and_(alive, b.not_(here))))
             waits = b.and_(b.bits(b.compare("!=", missing, 0)), here)
             forced = b.load(schedule.head(Head.FORCED), typ=I32)

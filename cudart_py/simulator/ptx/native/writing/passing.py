@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...compiling.control_flow import CallSite
-from ..errors import NotNative
+from ..errors import UnsupportedInstruction
 from ..instances import Instance
 from ..vectors import I64, integer_like, lane_type
 from .emitter import Emitter
@@ -49,7 +49,7 @@ def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int],
     b = e.b
     offset, size = key
     if size > I64.width // 8 or any(length > I64.width // 8 for _, length in pieces):
-        raise NotNative("a parameter of 16 bytes that is read in other pieces than it is written")
+        raise UnsupportedInstruction("a parameter of 16 bytes that is read in other pieces than it is written")
     total = b.const(I64, 0)
     for (start, length), slot in pieces.items():
         if start + length <= offset or start >= offset + size:

@@ -33,7 +33,7 @@ _PARTS = 4
 _MOST_COPIED = 1 << 60
 
 
-class Worth(Enum):
+class CompilePolicy(Enum):
     """What a launch is worth: nothing, machine code that the cache has, or compiling."""
 
     NOTHING = 0
@@ -107,7 +107,7 @@ def _depends_on_order(body: Function) -> bool:
     return False
 
 
-def worth(state: LaunchState, store: CodeCache | None) -> Worth:
+def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
     """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
 
     `store` has what they cost in earlier processes. Where the order of lanes shows, the size alone decides, so that
@@ -123,11 +123,15 @@ def worth(state: LaunchState, store: CodeCache | None) -> Worth:
     expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
     cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
-        return Worth.COMPILING if expected >= cost else Worth.NOTHING
+        return CompilePolicy.COMPILING if expected >= cost else CompilePolicy.NOTHING
     taken = max(expected, program.seconds)
     if taken >= cost:
-        return Worth.COMPILING
-    return Worth.LOADING if max(taken, _PREPARE_SECONDS * estimate.instructions) >= _LOAD_SECONDS else Worth.NOTHING
+        return CompilePolicy.COMPILING
+    return (
+        CompilePolicy.LOADING
+        if max(taken, _PREPARE_SECONDS * estimate.instructions) >= _LOAD_SECONDS
+        else CompilePolicy.NOTHING
+    )
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:

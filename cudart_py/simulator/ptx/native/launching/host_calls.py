@@ -1,4 +1,4 @@
-"""Answer what machine code asks Python while it runs: calls of the system, and what the checks need."""
+"""Answer the calls that machine code makes to Python while it runs: those of the system, and what the checks need."""
 
 from __future__ import annotations
 

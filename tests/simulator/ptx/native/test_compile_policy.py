@@ -9,7 +9,7 @@ import pytest
 from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import Module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
-from cudart_py.simulator.ptx.native import machine, worth
+from cudart_py.simulator.ptx.native import compile_policy, machine
 from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, Store, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -90,8 +90,8 @@ def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch)
 
 def test_what_a_kernel_has_cost_in_earlier_processes_counts(monkeypatch):
     # So high a price that the real time of the launches does not count.
-    monkeypatch.setattr(worth, "_COMPILE_SECONDS", 100.0)
-    store, price = Store(), 100.0 * worth.Estimate(program_of(fresh().module.entries["twice"])).instructions
+    monkeypatch.setattr(compile_policy, "_COMPILE_SECONDS", 100.0)
+    store, price = Store(), 100.0 * compile_policy.Estimate(program_of(fresh().module.entries["twice"])).instructions
     natively = []
     for part in (0.6, 0.3, 0.3):
         kernels = fresh(store)
@@ -111,12 +111,12 @@ def chain(count: int, calls: str) -> Program:
 def test_a_function_costs_as_often_as_it_is_copied():
     """Where each calls the next one twice, machine code has 63 copies of six functions."""
     twice = "call {0}, (); call {0}, ();"
-    estimate = worth.Estimate(chain(5, twice))
+    estimate = compile_policy.Estimate(chain(5, twice))
     assert (estimate.instructions, estimate.copied) == (2 + 5 * 3 + 1, 2 + 31 * 3 + 32)
-    assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
-    assert worth.Estimate(chain(600, twice)).copied == 1 << 60
+    assert compile_policy.Estimate(chain(600, "call {0}, ();")).copied == 1203
+    assert compile_policy.Estimate(chain(600, twice)).copied == 1 << 60
     again = Module(f"{HEAD}.func f() {{ call f, (); ret; }} .visible .entry k() {{ call f, (); ret; }}").entries["k"]
-    assert worth.Estimate(program_of(again)).copied == 4
+    assert compile_policy.Estimate(program_of(again)).copied == 4
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])
@@ -126,7 +126,7 @@ def test_a_long_chain_of_calls_runs_with_numpy(engine, monkeypatch):
     kernels = Kernels(program.entry.module)
     kernels.engine = engine
     kernels.launch("k", 1, 1)
-    assert "more than 100 deep" in program.native_lack or engine == "auto"
+    assert "more than 100 deep" in program.unsupported_reason or engine == "auto"
     assert not runs_natively(program)
 
 
