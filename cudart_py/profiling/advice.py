@@ -26,7 +26,7 @@ Metrics = Mapping[str, float]
 # Lines with a smaller share of the weight are not worth the work.
 _LEAST_SHARE = 0.01
 _HALF_USED, _NEARLY_ALL_USED = 0.5, 0.95
-_MOST_PASSES = 1.5
+_MOST_WAVEFRONTS = 1.5
 _FEW_LANES, _MOST_LANES = 20, 31
 _MOST_ATOMIC_SECTORS = 8
 _VERBS = {"ld": "loads", "st": "stores"}
@@ -61,8 +61,8 @@ def _scattered(metrics: Metrics) -> Iterator[tuple[str, str]]:
         used, each = _use(metrics, kind)
         if used < _HALF_USED and each > 1:
             yield (
-                f"The {verb} use {100 * used:.1f} % of the bytes that they move, {each:.1f} sectors each: let "
-                "neighbouring threads take neighbouring elements, or exchange the order in shared memory.",
+                f"The {verb} use {100 * used:.1f} % of the bytes that they move, with {each:.1f} sectors each: let "
+                "neighbouring threads access neighbouring elements, or change the order in shared memory.",
                 f"{verb} of more than 1 sector of global memory that use less than {100 * _HALF_USED:.0f} % of the "
                 "bytes moved",
             )
@@ -87,32 +87,32 @@ def _shifted(metrics: Metrics) -> Iterator[tuple[str, str]]:
         used, each = _use(metrics, kind)
         if _HALF_USED <= used < _NEARLY_ALL_USED:
             yield (
-                f"The {verb} use {100 * used:.1f} % of the bytes that they move, {each:.1f} sectors each, although "
-                "all lanes take part: begin rows at multiples of 32 bytes (cuda.empty_pitched), and leave no gaps "
-                "between elements.",
+                f"The {verb} use {100 * used:.1f} % of the bytes that they move, with {each:.1f} sectors each, "
+                "although all lanes take part: begin rows at multiples of 32 bytes (cuda.empty_pitched), and leave no "
+                "gaps between elements.",
                 f"{verb} by whole warps that use {100 * _HALF_USED:.0f} to {100 * _NEARLY_ALL_USED:.0f} % of the bytes "
                 "moved",
             )
 
 
 def _conflicting(metrics: Metrics) -> Iterator[tuple[str, str]]:
-    passes = _passes(metrics, ("ld", "st"))
-    if passes >= _MOST_PASSES:
+    ratio = _wavefront_ratio(metrics, ("ld", "st"))
+    if ratio >= _MOST_WAVEFRONTS:
         yield (
-            f"Shared memory makes {passes:.1f} passes where one is enough: pad the rows by an element "
-            "(such as tile[32][33]), so that the lanes of a warp are in different banks.",
-            f"accesses of shared memory that take {_MOST_PASSES} times the passes without bank conflicts, or more",
+            f"Accesses to shared memory take {ratio:.1f} times as many wavefronts as without bank conflicts: pad each "
+            "row by one element (such as tile[32][33]), so that the lanes of a warp use different banks.",
+            f"accesses to shared memory with at least {_MOST_WAVEFRONTS} times the wavefronts without bank conflicts",
         )
 
 
 def _colliding(metrics: Metrics) -> Iterator[tuple[str, str]]:
-    passes = _passes(metrics, ("atom",))
-    if passes >= _MOST_PASSES:
+    ratio = _wavefront_ratio(metrics, ("atom",))
+    if ratio >= _MOST_WAVEFRONTS:
         yield (
-            f"An atomic of shared memory makes {passes:.1f} passes where one is enough, since lanes add to the same "
-            "word or to words of one bank, and take turns: combine equal values in the warp first, or let each warp, "
-            "or each group of its lanes, have a histogram of its own.",
-            f"atomics of shared memory that take {_MOST_PASSES} times the passes without bank conflicts, or more",
+            f"Atomics in shared memory take {ratio:.1f} times as many wavefronts as without conflicts, because lanes "
+            "that add to the same word, or to words of one bank, take turns: combine equal values within the warp "
+            "first, or give each warp, or each group of its lanes, its own histogram.",
+            f"atomics in shared memory with at least {_MOST_WAVEFRONTS} times the wavefronts without bank conflicts",
         )
 
 
@@ -120,8 +120,8 @@ def _idle(metrics: Metrics) -> Iterator[tuple[str, str]]:
     warps, lanes = metrics.get(WARPS, 0), metrics.get(LANES, 0)
     if warps and lanes < _FEW_LANES * warps:
         yield (
-            f"{lanes / warps:.1f} of 32 lanes are active: let all threads of a warp take the same way, and let the "
-            "threads that stop early be those of whole warps.",
+            f"{lanes / warps:.1f} of 32 lanes are active: let all threads of a warp take the same path, and let whole "
+            "warps stop early rather than some of their threads.",
             f"instructions with fewer than {_FEW_LANES} active lanes on average",
         )
 
@@ -141,14 +141,14 @@ def _in_local_memory(metrics: Metrics) -> Iterator[tuple[str, str]]:
     requests = total(metrics, names(LOCAL_REQUESTS, LOCAL))
     if requests:
         yield (
-            f"{requests:,.0f} requests go to local memory: index arrays by constants, with loops that are unrolled, so "
-            "that they stay in registers.",
+            f"{requests:,.0f} requests go to local memory: index arrays with constants, in unrolled loops, so that "
+            "they stay in registers.",
             "requests to local memory",
         )
 
 
-def _passes(metrics: Metrics, kinds: tuple[str, ...]) -> float:
-    """Return the passes through shared memory for each that accesses of some kinds need; 1 without any."""
+def _wavefront_ratio(metrics: Metrics, kinds: tuple[str, ...]) -> float:
+    """Return the wavefronts of accesses of some kinds, divided by those that they need; 1 without any."""
     wavefronts, conflicts = total(metrics, names(WAVEFRONTS, kinds)), total(metrics, names(CONFLICTS, kinds))
     needed = wavefronts - conflicts
     return wavefronts / needed if needed > 0 else 1.0

@@ -61,7 +61,7 @@ def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports, pr
     assert "No cache is modelled" in " ".join(program.profile("--help").stdout.split())
     assert "Bulk copies (cp.async.bulk) count as instructions alone" in words
     assert "- slow.cu:4: The stores use 12.5 %" in text
-    assert "- slow.cu:13: Shared memory makes 32.0 passes" in text
+    assert "- slow.cu:13: Accesses to shared memory take 32.0 times" in text
     assert max(map(len, text.split("Advice")[1].splitlines())) <= 80
 
 

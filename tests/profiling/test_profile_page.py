@@ -72,7 +72,7 @@ def test_hot_lines_are_ranked_and_lead_to_the_source(html):
 
 def test_advice_has_its_rule_and_the_limits_are_said(html):
     assert re.search(
-        r'<ul class="advice">.*Shared memory makes 32.0 passes.*Rule: stores of more than 1', html, re.DOTALL
+        r'<ul class="advice">.*shared memory take 32.0 times.*Rule: stores of more than 1', html, re.DOTALL
     )
     assert texts(html, "div", "row advised")
     assert "No cache is modelled" in html
@@ -181,8 +181,8 @@ def advice(launch, dtype=np.float32):
         ("gathered", "loads of more than 1 sector", "12.5 %"),
         ("broadcast", "loads of one sector", "12.5 %"),
         ("shifted", "loads by whole warps that use 50 to 95 %", "80.0 %"),
-        ("conflicts", "accesses of shared memory", "pad the rows"),
-        ("histogram", "atomics of shared memory", "a histogram of its own"),
+        ("conflicts", "accesses to shared memory", "pad each row"),
+        ("histogram", "atomics in shared memory", "its own histogram"),
         ("idle", "fewer than 20 active lanes", "of 32 lanes"),
         ("contended", "atomics of global memory", "16.0 sectors"),
         ("local", "requests to local memory", "requests go to local memory"),
@@ -201,7 +201,7 @@ def test_a_rule_finds_its_mistake_and_code_without_one_gets_no_advice_on_its_mem
     else:
         (sentence,) = [sentence for name, sentence in found.items() if rule in name]
         assert figure in sentence
-    assert kernel != "histogram" or not any("pad the rows" in sentence for sentence in found.values())
+    assert kernel != "histogram" or not any("pad each row" in sentence for sentence in found.values())
 
 
 def test_lines_that_hardly_count_get_no_advice(device, kernels):
