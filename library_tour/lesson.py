@@ -27,7 +27,7 @@ LEARN = "By the end of this lesson you will be able to"
 IDEA = "The idea"
 STEPS = "The code, step by step"
 LOOK_AT = "What to look at"
-COURSE = "Where the lectures' figures are from"
+COURSE = "Where the lectures' figures come from"
 
 
 class MissingLessonError(LookupError):

@@ -36,7 +36,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console.quiet = quiet = bool(together and together.rank)
     console.print(report.headline(name, stops.load(name).TITLE))
     console.print(Text(listing.about(path.position(name)), "dim"))
-    console.print(Text("Is a term new to you? Ask for it: library-tour glossary TERM", "dim"))
+    console.print(Text("Is a term new to you? Look it up: library-tour glossary TERM", "dim"))
     if of:
         _print(console, _code(name, of, diagrams_of(name) if draw and not quiet else ()))
     console.print(_heading("On this machine"))
@@ -142,7 +142,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
     yield _heading(IDEA)
     yield Markdown(of.idea)
     yield _heading(STEPS)
-    yield Text("The mark ❱ is at lines that differ from the step before.", "dim")
+    yield Text("The mark ❱ shows lines that differ from the previous step.", "dim")
     for at, step in enumerate(of.steps, 1):
         yield Text(f"\n{at}. {step.name}", "bold")
         yield Markdown(step.text)
@@ -162,7 +162,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
 def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield _heading(LOOK_AT)
     yield _list(of.look_at)
-    yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
+    yield Text(f"\nTo see this as a page with pictures: library-tour run {name} --html pages", "dim")
     yield _heading("Exercise")
     yield Markdown(of.exercise.task)
     yield Text(f"\nTo begin: library-tour exercise {name}")

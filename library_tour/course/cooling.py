@@ -31,18 +31,19 @@ On the simulator, which checks and counts but does not time:
     once, a counting_iterator returns its own index, and a transform_output_iterator
     applies a function to what is written. The compiler inlines all of this into the
     loop of the algorithm.
-    With a temporary array, the differences are written and read again, so memory
-    moves twice as many bytes as in one pass. The rate counts only the two arrays. A
-    warp that loads single elements takes 128 bytes per load. Loads of four elements
-    need a quarter of the instructions for the same bytes, which saves no time where
-    memory is the limit.
-    An algorithm that gets its step as a function object makes the same loads and
+    With a temporary array, the differences are written and read again, so twice as
+    many bytes move through memory as in one pass. The rate counts only the two
+    arrays. A warp that loads single elements takes 128 bytes per load. Loads of
+    four elements need a quarter of the instructions for the same bytes, which saves
+    no time where memory is the limit.
+    An algorithm that gets its step as a function object performs the same loads and
     stores as a kernel written for the step. span adds the length of an array, and
-    mdspan its rows and columns. They make the same loads and stores too, except at
-    the ends of mdspan's rows. The loops around them take an H200 a fifth more time.
+    mdspan its rows and columns. They perform the same loads and stores too, except
+    at the ends of mdspan's rows. Because of the loops around them, the step takes a
+    fifth longer on an H200.
     The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot
     compile Thrust's algorithms and vectors, because they are host functions. The
-    program scripts/thrust_cooling.cu uses them and is built by nvcc.
+    program scripts/thrust_cooling.cu uses them and is built with nvcc.
 """
 
 from __future__ import annotations
@@ -245,14 +246,15 @@ def notes() -> list[str]:
         "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns its own index, and a "
         "transform_output_iterator applies a function to what is written. The compiler inlines all of this into the "
         "loop of the algorithm.",
-        "With a temporary array, the differences are written and read again, so memory moves twice as many bytes as "
-        "in one pass. The rate counts only the two arrays. A warp that loads single elements takes 128 bytes per "
-        "load. Loads of four elements need a quarter of the instructions for the same bytes, which saves no time "
+        "With a temporary array, the differences are written and read again, so twice as many bytes move through "
+        "memory as in one pass. The rate counts only the two arrays. A warp that loads single elements takes 128 bytes "
+        "per load. Loads of four elements need a quarter of the instructions for the same bytes, which saves no time "
         "where memory is the limit.",
-        "An algorithm that gets its step as a function object makes the same loads and stores as a kernel written for "
-        "the step. span adds the length of an array, and mdspan its rows and columns. They make the same loads and "
-        "stores too, except at the ends of mdspan's rows. The loops around them take an H200 a fifth more time.",
-        "The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot compile Thrust's algorithms "
-        "and vectors, because they are host functions. The program scripts/thrust_cooling.cu uses them and is built "
-        "by nvcc.",
+        "An algorithm that gets its step as a function object performs the same loads and stores as a kernel written "
+        "for the step. span adds the length of an array, and mdspan its rows and columns. They perform the same loads "
+        "and stores too, except at the ends of mdspan's rows. Because of the loops around them, the step takes a fifth "
+        "longer on an H200.",
+        "The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot compile Thrust's algorithms and "
+        "vectors, because they are host functions. The program scripts/thrust_cooling.cu uses them and is built with "
+        "nvcc.",
     ]

@@ -101,15 +101,15 @@ On the simulator, which checks and does not time:
     ───────────────────
     4,096 bytes   right
     32,760 bytes  right
-    Every call of this package raises an exception if its status is not success, so
+    Every call in this package raises an exception if its status is not success, so
     no error is overlooked. A C program must compare the status of every call, and
     call cudaGetLastError() after every launch. cuda.check turns the status of a raw
     call into an exception.
     A launch returns before its kernel runs. If the kernel fails, the next call that
     waits raises the error, and the context is lost: a GPU then needs a new process,
-    and the simulator a call of cuda.reset(). The simulator names the kernel and its
-    line. A GPU names neither, so its first error lists the launches since the last
-    synchronisation, as the next call's error does here. cuda.debug() and
+    and the simulator needs a call to cuda.reset(). The simulator names the kernel
+    and its line. A GPU names neither, so its first error lists the launches since
+    the last synchronisation, as the next call's error does here. cuda.debug() and
     CUDART_PY_DEBUG=1 wait after each launch, and so find the kernel and the line of
     the host program that launched it.
     Mistakes that end a context, or that only the simulator detects, are made in
@@ -153,13 +153,13 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = [judged(name, each, reports[name] if each.apart else each.program()) for name, each in MISTAKES.items()]
     sound = compare("the device still works after refused calls", filled(COUNT), np.full(COUNT, 3, np.float32))
     notes = [
-        "Every call of this package raises an exception if its status is not success, so no error is overlooked. A C "
+        "Every call in this package raises an exception if its status is not success, so no error is overlooked. A C "
         "program must compare the status of every call, and call cudaGetLastError() after every launch. cuda.check "
         "turns the status of a raw call into an exception.",
         "A launch returns before its kernel runs. If the kernel fails, the next call that waits raises the error, and "
-        "the context is lost: a GPU then needs a new process, and the simulator a call of cuda.reset(). The simulator "
-        "names the kernel and its line. A GPU names neither, so its first error lists the launches since the last "
-        "synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after each "
+        "the context is lost: a GPU then needs a new process, and the simulator needs a call to cuda.reset(). The "
+        "simulator names the kernel and its line. A GPU names neither, so its first error lists the launches since the "
+        "last synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after each "
         "launch, and so find the kernel and the line of the host program that launched it.",
         "Mistakes that end a context, or that only the simulator detects, are made in other processes, which run on "
         "the simulator. A GPU that can access the host's pageable memory, as in Grace Hopper, accepts a host pointer.",

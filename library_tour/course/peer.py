@@ -33,10 +33,11 @@ On the simulator, which checks and counts but does not time, with two devices:
     A copy between two devices does not need peer access. Without it, the driver
     moves the data through host memory; with it, the data crosses the link between
     the devices. Between H200s the link is NVLink: 18 links of 25 GB/s each, 450
-    GB/s in each direction, some of which carries packet headers. Peer access has
-    one direction: a device that may access another's memory does not open its own.
+    GB/s in each direction, some of which carries packet headers. Peer access works
+    in one direction: a device that may access another's memory does not open its
+    own.
     Addresses are unified: the driver knows the device of each address, and kernels
-    use the same loads and stores for a peer's memory. Latency is longer there.
+    use the same loads and stores for a peer's memory. Their latency is longer.
     The streams of two devices run at the same time, and a copy in a stream waits
     for that stream only. An event makes a stream wait for a stream of another
     device. A copy without a stream waits for the default streams of both devices.
@@ -75,10 +76,10 @@ EXPLAINED_BY = ("loads", "load efficiency")
 NOTES = (
     "A copy between two devices does not need peer access. Without it, the driver moves the data through host memory; "
     "with it, the data crosses the link between the devices. Between H200s the link is NVLink: 18 links of 25 GB/s "
-    "each, 450 GB/s in each direction, some of which carries packet headers. Peer access has one direction: a device "
-    "that may access another's memory does not open its own.",
+    "each, 450 GB/s in each direction, some of which carries packet headers. Peer access works in one direction: a "
+    "device that may access another's memory does not open its own.",
     "Addresses are unified: the driver knows the device of each address, and kernels use the same loads and stores for "
-    "a peer's memory. Latency is longer there.",
+    "a peer's memory. Their latency is longer.",
     "The streams of two devices run at the same time, and a copy in a stream waits for that stream only. An event "
     "makes a stream wait for a stream of another device. A copy without a stream waits for the default streams of both "
     "devices. Device.synchronize() waits for one device.",

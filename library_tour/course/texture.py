@@ -17,22 +17,23 @@ On the simulator, which checks and counts but does not time:
     filter: texture           12,699       15,015       17,325        47,424  right
     The columns are the sectors of memory that loads or texture fetches touch at
     each angle, and the instructions at 30°.
-    A warp whose pixels lie in a row reads a slanted line of the source, at 90° from
-    32 different rows. A warp with 8 x 4 pixels reads a patch, which lies in few
-    sectors at any angle. So 2-D locality comes from the order of the pixels, for
-    plain loads as for textures: both touch the same sectors and go through the same
-    L1 cache. __ldg is a plain load too, with the promise that nobody writes the
-    data during the kernel. On an H200 a texture is faster than plain loads only for
-    rows of pixels at 90°. With patches, plain loads are faster at every angle.
+    A warp whose pixels lie in a row reads a slanted line of the source: at 90°, it
+    reads from 32 different rows. A warp with 8 x 4 pixels reads a patch, which lies
+    in few sectors at any angle. So 2-D locality comes from the order of the pixels,
+    for plain loads as for textures: both touch the same sectors and go through the
+    same L1 cache. __ldg is a plain load too, with the promise that nothing writes
+    the data while the kernel runs. On an H200 a texture is faster than plain loads
+    only for rows of pixels at 90°. With patches, plain loads are faster at every
+    angle.
     A block that copies its part of the source to shared memory reads parts of rows
     at any angle. But it reads more texels than it has pixels and executes three
     times as many instructions: on an H200 it is the slowest variant.
-    A texture object also has a unit that computes: it tests for positions outside
-    of the image, and it returns the mean of four texels in one fetch, which is
-    faster than four plain loads with the arithmetic. Its weights have 8 bits, so
-    the mean of values up to 1 is exact to 1/256.
-    These textures lie over ordinary rows of memory. A CUDA array would keep its
-    texels in an order of its own, in which neighbours of several rows lie together.
+    A texture fetch also goes through a unit that does arithmetic: it tests for
+    positions outside of the image, and it returns the mean of four texels in one
+    fetch, which is faster than four plain loads with the arithmetic. Its weights
+    have 8 bits, so the mean of values up to 1 is exact to 1/256.
+    These textures read ordinary rows of memory. A CUDA array would keep its texels
+    in an order of its own, in which neighbours from several rows lie together.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         bars = {row.name: {angle: float(rate) for angle, rate in row.values.items()} for row in rows}
         pictures = [Bars("angles", limit.unit, bars, limit)]
         rows = [of_slowest(row, limit) for row in rows]
-        columns = f"The columns are {limit.unit} at each angle, and 'of limit' is that of the slowest."
+        columns = f"The columns are {limit.unit} at each angle, and 'of limit' refers to the slowest of them."
     else:
         rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors read")
         rows = [
@@ -218,20 +219,20 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         )
     notes = [
         columns,
-        "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp "
-        "with 8 x 4 pixels reads a patch, which lies in few sectors at any angle. So 2-D locality comes from the order "
-        "of the pixels, for plain loads as for textures: both touch the same sectors and go through the same L1 cache. "
-        "__ldg is a plain load too, with the promise that nobody writes the data during the kernel. On an H200 a "
-        "texture is faster than plain loads only for rows of pixels at 90°. With patches, plain loads are faster at "
-        "every angle.",
+        "A warp whose pixels lie in a row reads a slanted line of the source: at 90°, it reads from 32 different rows. "
+        "A warp with 8 x 4 pixels reads a patch, which lies in few sectors at any angle. So 2-D locality comes from "
+        "the order of the pixels, for plain loads as for textures: both touch the same sectors and go through the same "
+        "L1 cache. __ldg is a plain load too, with the promise that nothing writes the data while the kernel runs. On "
+        "an H200 a texture is faster than plain loads only for rows of pixels at 90°. With patches, plain loads are "
+        "faster at every angle.",
         "A block that copies its part of the source to shared memory reads parts of rows at any angle. But it reads "
         "more texels than it has pixels and executes three times as many instructions: on an H200 it is the slowest "
         "variant.",
-        "A texture object also has a unit that computes: it tests for positions outside of the image, and it returns "
-        "the mean of four texels in one fetch, which is faster than four plain loads with the arithmetic. Its weights "
-        "have 8 bits, so the mean of values up to 1 is exact to 1/256.",
-        "These textures lie over ordinary rows of memory. A CUDA array would keep its texels in an order of its own, "
-        "in which neighbours of several rows lie together.",
+        "A texture fetch also goes through a unit that does arithmetic: it tests for positions outside of the image, "
+        "and it returns the mean of four texels in one fetch, which is faster than four plain loads with the "
+        "arithmetic. Its weights have 8 bits, so the mean of values up to 1 is exact to 1/256.",
+        "These textures read ordinary rows of memory. A CUDA array would keep its texels in an order of its own, in "
+        "which neighbours from several rows lie together.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 

@@ -38,7 +38,7 @@ LESSON = Lesson(
     learn=[
         "write an algorithm once, as a template over its input and its function.",
         "say what an iterator is: an object that is indexed like a pointer and computes what it returns.",
-        "replace a temporary array by an iterator, and say how many bytes that saves.",
+        "replace a temporary array with an iterator, and say how many bytes that saves.",
         "check that a generic algorithm costs no more than a kernel written by hand.",
     ],
     idea="A kernel that is limited by memory is as fast as the number of bytes it moves allows. A temporary array "
@@ -81,8 +81,8 @@ LESSON = Lesson(
         Step(
             name="zip and transform",
             shows=["Difference", "maximum_zipped"],
-            text="A `zip_iterator` returns the pair of `a[i]` and `b[i]`. The function no longer needs to know the "
-            "arrays or the index, and works for pairs from anywhere.",
+            text="A `zip_iterator` returns the pair of `a[i]` and `b[i]`. The function no longer needs to know about "
+            "the arrays or the index, and works for pairs from anywhere.",
         ),
         Step(
             name="by hand, four at a time",
@@ -93,14 +93,14 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "On the simulator, the column 'stores' is zero for every row but the one with the temporary array. "
-        "That row also makes 1.5 times as many loads, because it reads the differences too.",
-        "With the temporary array, memory moves twice as many bytes: two arrays are read, and one is written "
-        "and read again. An H200 takes 2.5 ms for it and 0.97 ms with iterators.",
+        "On the simulator, the column 'stores' is zero for every row but the one with the temporary array. That row "
+        "also has 1.5 times as many loads, because it reads the differences too.",
+        "With the temporary array, twice as many bytes move through memory: two arrays are read, and one is written "
+        "and read again. On an H200, that takes 2.5 ms, compared with 0.97 ms with iterators.",
         "Loading four elements at a time takes a quarter of the load instructions and touches the same bytes. "
         "On an H200 it takes 0.96 ms, hardly less than an iterator, because memory is the limit.",
-        "In the second table, the step by hand and by `transform` have the same loads and stores, and both "
-        "take 1.7 ms on an H200. `span` and `mdspan` take 2.0 ms because of the loops around them.",
+        "In the second table, the step written by hand and the one with `transform` have the same loads and stores, "
+        "and both take 1.7 ms on an H200. `span` and `mdspan` take 2.0 ms because of the loops around them.",
         "The third table gives each iterator a few elements and shows what it returns.",
     ],
     exercise=Exercise(

@@ -65,7 +65,7 @@ LESSON = Lesson(
     "Others happen while a kernel runs: a store to a wrong address, a failed assertion. They are reported by the next "
     "call that **synchronises**, which means that it waits for the device. They also end the **context**, the "
     "process's whole state on the device: its memory, modules and streams. Every later call then returns the same "
-    "error (it is *sticky*), and only a new process helps.\n\n"
+    "error (it is *sticky*), and the only remedy is a new process.\n\n"
     "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(
@@ -117,8 +117,8 @@ LESSON = Lesson(
         "Mistakes that end a context are made in processes of their own, and always on the simulator.",
     ],
     exercise=Exercise(
-        task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It makes the launches one "
-        "after another, and returns the index of the first one that fails, or None if all succeed.",
+        task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It performs the launches "
+        "one after another, and returns the index of the first one that fails, or None if all succeed.",
         hints=[
             "When has a kernel finished? Which call raises the error of a kernel that failed?",
             "You can be certain that an error belongs to a launch if the host waits after that launch and before the "

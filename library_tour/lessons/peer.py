@@ -55,9 +55,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two H200s sit in the same machine. A copy from one to the other takes 28 ms for 1.07 GB, or 2.7 ms, ten times "
-    "less. The copy is the same in both cases; the difference is one call that was made before. It lets one device use "
-    "the other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
+    why="Two H200s sit in the same machine. Copying 1.07 GB from one to the other takes either 28 ms or a tenth of that, "
+    "2.7 ms. The copy is the same in both cases; the difference is a single earlier call. It lets one device use the "
+    "other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
     "With that permission, a kernel can even read the other device's memory directly, at 376 GB/s.",
     learn=[
         "enable **peer access**, and say what it changes for copies and kernels.",
@@ -88,7 +88,8 @@ LESSON = Lesson(
         Step(
             name="copy, peer access",
             shows=["access", "by_copy"],
-            text="The same copy, in a block with peer access. The data now crosses the link between the devices.",
+            text="The same copy, inside a `with` statement that enables peer access. The data now crosses the link "
+            "between the devices.",
         ),
         Step(
             name="copy, without a stream",
@@ -104,8 +105,8 @@ LESSON = Lesson(
         Step(
             name="kernel reads",
             shows=["copy_words", "by_kernel"],
-            text="A kernel of one device gets an array of the other as an argument, and loads from it like from any "
-            "other. Nothing in its code says where the array is.",
+            text="A kernel of one device gets an array of the other as an argument, and loads from it as from any "
+            "array. Nothing in its code says where the array is.",
         ),
         Step(
             name="kernel reads 16 bytes",
@@ -132,8 +133,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. One "
-        "device alone shows the copy within itself and the two mistakes.",
+        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. A "
+        "single device shows only the copy within one device and the two mistakes.",
         "In the row 'access has one direction', the launch is refused before it runs. The message names the call that "
         "would give access.",
         "Between H200s, NVLink has 450 GB/s in each direction, some of which carries packet headers. A copy reaches "

@@ -48,16 +48,16 @@ LESSON = Lesson(
     learn=[
         "choose the shape of a block so that each warp reads a compact patch of an image.",
         "read an image through a texture object, with its own rules for texels outside of the image.",
-        "say when the filter of a texture pays off, and how exact it is.",
+        "say when a texture's filter pays off, and how accurate it is.",
     ],
     idea="Memory is fetched in **sectors** of 32 bytes, which hold 8 neighbouring texels of a row (a texel is an "
     "element of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, the pixels "
-    "of one output row come from a slanted line of the source, at 90° from 32 different rows. A patch of 8 x 4 pixels "
+    "of one output row come from a slanted line of the source: at 90°, from 32 different rows. A patch of 8 x 4 pixels "
     "comes from a patch of the source, whatever the angle, and a patch lies in few sectors. This is 2-D locality, and "
     "it helps plain loads as much as textures: both go through the same L1 cache.\n\n"
-    "A **texture object** adds a unit that computes. It handles positions outside of the image, and it can return the "
-    "weighted mean of the four nearest texels in one fetch. Its weights have 8 bits, enough for pictures but not for "
-    "every computation.\n\n"
+    "A fetch through a **texture object** also goes through a unit that does arithmetic. It handles positions outside "
+    "of the image, and it can return the weighted mean of the four nearest texels in one fetch. Its weights have 8 "
+    "bits, enough for pictures but not for every computation.\n\n"
     "The rule of thumb: give each warp a patch, and use a texture for its arithmetic, not for its cache.",
     steps=[
         Step(
@@ -70,14 +70,15 @@ LESSON = Lesson(
         Step(
             name="__ldg",
             shows=["for_each_pixel", "rotate_ldg"],
-            text="Only the load changes. `__ldg` promises that nobody writes the data during the kernel. It reads "
+            text="Only the load changes. `__ldg` promises that nothing writes the data while the kernel runs. It reads "
             "through the same L1 cache as a plain load.",
         ),
         Step(
             name="texture",
             shows=["for_each_pixel", "rotate_texture"],
             text="`tex2D` replaces the test and the load. The texture object returns 0 outside of the image, because "
-            "it was made with the address mode 'border'. The centre of a texel is at a half, so 0.5 is added.",
+            "it was made with the address mode 'border'. The centre of a texel lies halfway between two integer "
+            "coordinates, so 0.5 is added.",
         ),
         Step(
             name="plain, 8 x 4 warps",
@@ -95,14 +96,14 @@ LESSON = Lesson(
         Step(
             name="shared memory",
             shows=["BOX", "rotate_shared"],
-            text="The block first copies the part of the source that its pixels need to shared memory, row by row, and "
-            "reads the texels from there. This box has more texels than the block has pixels.",
+            text="The block first copies to shared memory, row by row, the part of the source that its pixels need, "
+            "and reads the texels from there. This box has more texels than the block has pixels.",
         ),
         Step(
             name="filter: plain loads",
             shows=["rounded", "filter_plain"],
-            text="Another result: each pixel is the mean of the four nearest texels, weighted by their distances. That "
-            "takes four tests, four loads and three interpolations.",
+            text="A different result: each pixel is the mean of the four nearest texels, weighted by their distances. "
+            "That takes four tests, four loads and three interpolations.",
         ),
         Step(
             name="filter: texture",
