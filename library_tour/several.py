@@ -14,8 +14,8 @@ from .stop import Row
 # Workers of a process that has one device only.
 WORKERS = 4
 NEEDS = (
-    "This process has one device. Several need a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the "
-    "simulator, or several processes: `mpiexec -n 4 library-tour run {}`."
+    "This process has one device. For several devices, use a machine with several GPUs, "
+    "`CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or several processes: `mpiexec -n 4 library-tour run {}`."
 )
 # What a time of several devices is the mean of: runs that together take so long, but no more than so many.
 SECONDS, MOST_RUNS = 0.2, 1000

@@ -33,7 +33,7 @@ On the simulator, which checks and counts but does not time:
     stores a sum to memory in each pass of a loop. It also may not begin the load of
     the next pass before that store, which waits for the load of this pass. Each
     thread then has one load in flight, which halves the rate on an H200. The
-    repeated loads of a[i] and b[i] hardly matter there, since a cache answers them.
+    repeated loads of a[i] and b[i] hardly matter there, since a cache serves them.
     __restrict__ promises that what is stored through one pointer is not reached
     through another. A local variable needs no promise, since no pointer knows its
     address. `const` promises nothing here: it says that this pointer does not
@@ -88,7 +88,7 @@ NOTES = (
     "after each store, 8 loads instead of 2, and stores a sum to memory in each pass of a loop. It also may not begin "
     "the load of the next pass before that store, which waits for the load of this pass. Each thread then has one load "
     "in flight, which halves the rate on an H200. The repeated loads of a[i] and b[i] hardly matter there, since a "
-    "cache answers them.",
+    "cache serves them.",
     "__restrict__ promises that what is stored through one pointer is not reached through another. A local variable "
     "needs no promise, since no pointer knows its address. `const` promises nothing here: it says that this pointer "
     "does not write, not that no other does.",

@@ -22,8 +22,9 @@ On the simulator with one device, which checks and counts but does not time:
     GB/s is what NCCL's tests call the bus bandwidth: that minimum of bytes divided
     by the time, for every way. As a graph, NCCL's work in all streams is captured
     once, and a launch saves the host its calls.
-    All 4 workers are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    All 4 workers are on one device. This process has one device. For several
+    devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
+    simulator, or
     several processes: `mpiexec -n 4 library-tour run all_reduce`.
 """
 

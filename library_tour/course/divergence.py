@@ -41,7 +41,7 @@ On the simulator, which checks and counts but does not time:
     are short, most of the time goes into memory accesses, which all threads make
     together. The lectures' 256 launches took 8.61 s with 8 functions by threadIdx.x
     % 8, and 4.61 s with one: a factor of 1.87, on a T1000.
-    The compiler replaces a short branch by a selection, or it predicates the
+    The compiler replaces a short branch with a selection, or it predicates the
     instructions of both sides: every thread executes all of them, those of the
     other side without effect, and no warp diverges.
 """
@@ -85,7 +85,7 @@ NOTES = (
     "Eight functions cost 8 times as much only if nothing else takes time. If they are short, most of the time goes "
     "into memory accesses, which all threads make together. The lectures' 256 launches took 8.61 s with 8 functions "
     "by threadIdx.x % 8, and 4.61 s with one: a factor of 1.87, on a T1000.",
-    "The compiler replaces a short branch by a selection, or it predicates the instructions of both sides: every "
+    "The compiler replaces a short branch with a selection, or it predicates the instructions of both sides: every "
     "thread executes all of them, those of the other side without effect, and no warp diverges.",
 )
 

@@ -20,8 +20,8 @@ On the simulator with one device, which checks and counts but does not time:
     one wait for the other; block (0, 6, 0), thread (0, 0, 0), instruction
     'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
-    Each strip keeps a copy of its neighbours' nearest rows, its halo. In turn, a
-    device computes its strip, sends its edges, and waits for the halo of the next
+    Each strip keeps a copy of its neighbours' nearest rows, its halo. Sequentially,
+    a device computes its strip, sends its edges, and waits for the halo of the next
     step. Overlapped, it computes the edges first. Another stream sends them while
     the device computes the inside, which needs no halo. Events order the streams,
     and the result equals that of one strip bit for bit.
@@ -29,8 +29,9 @@ On the simulator with one device, which checks and counts but does not time:
     'efficiency' is the time of one strip divided by that of N devices and by N: 1
     if N devices are N times as fast. The larger plate has as many rows in each
     strip as the one strip has.
-    All 4 strips are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    All 4 strips are on one device. This process has one device. For several
+    devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
+    simulator, or
     several processes: `mpiexec -n 4 library-tour run halo`.
 """
 
@@ -67,10 +68,10 @@ SEQUENTIAL, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
 WAYS, ONE = {"sequential": SEQUENTIAL, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
-    "Each strip keeps a copy of its neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
-    "its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. Another stream sends "
-    "them while the device computes the inside, which needs no halo. Events order the streams, and the result equals "
-    "that of one strip bit for bit.",
+    "Each strip keeps a copy of its neighbours' nearest rows, its halo. Sequentially, a device computes its strip, "
+    "sends its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. Another stream "
+    "sends them while the device computes the inside, which needs no halo. Events order the streams, and the result "
+    "equals that of one strip bit for bit.",
     "'hidden' is the fraction of the exchange that does not make a step longer. 'efficiency' is the time of one strip "
     "divided by that of N devices and by N: 1 if N devices are N times as fast. The larger plate has as many rows in "
     "each strip as the one strip has.",

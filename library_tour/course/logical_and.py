@@ -46,7 +46,7 @@ On the simulator, which checks and counts but does not time:
     With early exit every thread also reads the result so far in each round, and
     ends when it is false. An array without zeros is still read to its end. The
     reads of the result add a quarter to the loads, but all go to one address, which
-    the cache answers. Threads that have begun a round finish it.
+    the cache serves. Threads that have begun a round finish it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ NOTES = (
     "and a zero may go unnoticed. The shuffle belongs in a statement of its own, or after & instead of &&.",
     "With early exit every thread also reads the result so far in each round, and ends when it is false. An array "
     "without zeros is still read to its end. The reads of the result add a quarter to the loads, but all go to one "
-    "address, which the cache answers. Threads that have begun a round finish it.",
+    "address, which the cache serves. Threads that have begun a round finish it.",
 )
 
 Integers = NDArray[np.int32]

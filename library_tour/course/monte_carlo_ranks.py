@@ -17,8 +17,9 @@ On the simulator with one device, which checks and counts but does not time:
     their squares. Strong scaling divides the same paths among the devices, and weak
     scaling gives each as many paths as one had. 'efficiency' is 1 if N devices do N
     times as much per second. Here instructions stand for the time.
-    All 4 workers are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    All 4 workers are on one device. This process has one device. For several
+    devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
+    simulator, or
     several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
 """
 

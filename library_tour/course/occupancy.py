@@ -64,14 +64,14 @@ On the simulator, which checks and counts but does not time:
     block, so 5 blocks fit, not 6. 60 such blocks on 16 multiprocessors are 4 on
     each of 12 and 3 on each of the others; of 495 blocks on this device's 132, 99
     hold 4, 33 hold 3.
-    If every warp waits 200 cycles after 4 instructions of 4 cycles each, every
-    other warp fills 16 of these 200 cycles: 13 other warps hide the wait.
-    Few threads copy slowly because few loads are in flight. A bandwidth requires
-    bandwidth x latency bytes in flight (Little's law). The column 'KiB in flight'
-    is for one load of 4 bytes per resident thread. The lectures advise 128 to 256
-    threads per block, some hundred blocks and at least 10,000 threads. Today's
-    large GPUs need more: as many threads as fit, and more than 4 bytes from each.
-    The lectures' cycles are those of an unnamed card.
+    If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of
+    the others fills 16 of these 200 cycles: 13 other warps hide the wait.
+    Few threads copy slowly because few loads are in flight. Reaching a given
+    bandwidth requires bandwidth x latency bytes in flight (Little's law). The
+    column 'KiB in flight' is for one load of 4 bytes per resident thread. The
+    lectures advise 128 to 256 threads per block, a few hundred blocks and at least
+    10,000 threads. Today's large GPUs need more: as many threads as fit, and more
+    than 4 bytes from each. The lectures' cycles are those of an unnamed card.
 """
 
 from __future__ import annotations
@@ -432,7 +432,8 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "each of four schedulers issues one instruction per cycle. For the memories, each lane of a warp has one load "
         "of 4 bytes in flight, at the memory's full rate; for the L2 cache, that is the rate of 'L2 cache, all "
         "threads'. If a multiprocessor cannot hold so many warps, each warp needs more loads, or wider ones. The "
-        "host's chains are walked in Python, less the time of a step within 16 KiB, which fit into the L1 cache."
+        "host's chains are walked in Python; the time of a step within 16 KiB, which fit into the L1 cache, is "
+        "subtracted."
     )
     return [
         "A multiprocessor accepts blocks until it runs out of warps (or threads), blocks, registers or shared memory. "
@@ -446,12 +447,12 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         f"hardware allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. {ALL_BLOCKS} such "
         f"blocks on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the others; of {share} "
         f"blocks on this device's {device.sm_count}, {spread}.",
-        "If every warp waits 200 cycles after 4 instructions of 4 cycles each, every other warp fills 16 of these 200 "
-        "cycles: 13 other warps hide the wait.",
-        "Few threads copy slowly because few loads are in flight. A bandwidth requires bandwidth x latency bytes in "
-        "flight (Little's law). The column 'KiB in flight' is for one load of 4 bytes per resident thread. The "
-        "lectures advise 128 to 256 threads per block, some hundred blocks and at least 10,000 threads. Today's large "
-        "GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' cycles are those of "
-        "an unnamed card.",
+        "If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of the others fills 16 of these "
+        "200 cycles: 13 other warps hide the wait.",
+        "Few threads copy slowly because few loads are in flight. Reaching a given bandwidth requires bandwidth x "
+        "latency bytes in flight (Little's law). The column 'KiB in flight' is for one load of 4 bytes per resident "
+        "thread. The lectures advise 128 to 256 threads per block, a few hundred blocks and at least 10,000 threads. "
+        "Today's large GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' cycles "
+        "are those of an unnamed card.",
         *([timed] if timing.available() else []),
     ]

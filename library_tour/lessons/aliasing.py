@@ -36,20 +36,20 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Adding the keyword `__restrict__` to three pointers takes a kernel from 2,266 to 4,331 GB/s on an H200. No "
-    "statement of the kernel changes.\n\n"
-    "Without it the compiler must assume the worst: a store through one pointer may change what another one points "
-    "to. So it loads values that it already has, and waits for stores that have nothing to do with the next load.",
+    "statement in the kernel changes.\n\n"
+    "Without it the compiler must assume the worst: a store through one pointer may change what another one points to. "
+    "So it loads values that it already has, and waits for stores that have nothing to do with the next load.",
     learn=[
         "say which loads and stores the compiler repeats because pointers may alias.",
         "remove them with `__restrict__` or, without a promise, with a local variable.",
         "say what happens if the promise of `__restrict__` is broken.",
     ],
-    idea="Two pointers **alias** if they point to the same memory. After a store through one, the compiler must "
-    "reload whatever the other one may point to, and it may not move a later load ahead of the store. A GPU hides the "
-    "time for memory by keeping several loads in flight, so a load that must wait for a store is expensive.\n\n"
+    idea="Two pointers **alias** if they point to the same memory. After a store through one, the compiler must reload "
+    "whatever the other one may point to, and it may not move a later load ahead of the store. A GPU hides the latency "
+    "of memory by keeping several loads in flight, so a load that must wait for a store is expensive.\n\n"
     "`__restrict__` promises that what is stored through this pointer is not reached through another one. Nobody "
-    "checks the promise. A local variable without an address gives the same freedom and needs no promise, since no "
-    "pointer reaches it.\n\n"
+    "checks the promise. A local variable whose address is never taken gives the same freedom and needs no promise, "
+    "since no pointer reaches it.\n\n"
     "The rule of thumb: accumulate in local variables and store once. Add `__restrict__` to pointers that are sure to "
     "be distinct.",
     steps=[
@@ -105,7 +105,7 @@ LESSON = Lesson(
         "to 2.",
         "The weighted sum has 32 loads in every row. The difference is when they may begin, so only times on a GPU "
         "show it.",
-        "The four results hardly gain from fewer loads: 3,661 and 3,691 GB/s on the H200. A cache answers the repeated "
+        "The four results hardly gain from fewer loads: 3,661 and 3,691 GB/s on the H200. A cache serves the repeated "
         "loads of an element.",
         "In the last table the int stays 1 only where a host compiler applies strict aliasing to a `float*`. A `char*` "
         "may point into any object, and `-fno-strict-aliasing` switches the rule off.",

@@ -33,7 +33,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two kernels of this lesson sum the rows of the same matrix. They read the same elements, do the same "
+    why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, do the same "
     "additions and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\n"
     "They differ only in which thread reads which element. That choice decides the speed of almost every kernel whose "
     "limit is memory.",
@@ -101,7 +101,7 @@ LESSON = Lesson(
             name="one warp per row",
             shows=["sum_rows_by_warps"],
             text="This is the fast one. The 32 lanes of a warp walk along one row side by side. At the end they add "
-            "their 32 partial sums, by shuffles, which pass values between the lanes of a warp.",
+            "their 32 partial sums with shuffles, which pass values between the lanes of a warp.",
         ),
     ],
     look_at=[

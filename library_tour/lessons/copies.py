@@ -120,8 +120,8 @@ LESSON = Lesson(
         "pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
         "device and 44 GB/s from it, because every byte is also copied within the host.",
-        "The column 'call ms', which only a GPU can fill, is the time until the call of a copy in a stream returns. "
-        "For pageable memory it is nearly the whole duration of the copy.",
+        "The column 'call ms', which only a GPU can fill, is the time until the call that queues a copy in a stream "
+        "returns. For pageable memory it is nearly the whole duration of the copy.",
         "A copy within the device of an H200 reads and writes 4,092 GB/s.",
     ],
     exercise=Exercise(

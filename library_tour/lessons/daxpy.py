@@ -45,8 +45,9 @@ LESSON = Lesson(
     idea="A kernel can be no faster than its slower half: moving the data or doing the arithmetic. For each element, "
     "*daxpy* reads 8 bytes of `x` and 8 of `y`, and writes 8 of `y`. For these 24 bytes it does two operations, a "
     "multiplication and an addition.\n\n"
-    "In the time in which an H200 moves 24 bytes, at 4.8 TB/s, it could do some 170 operations in double precision, at "
-    "33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the **limit**.\n\n"
+    "In the time that an H200 takes to move 24 bytes, at 4.8 TB/s, it could do some 170 operations in double "
+    "precision, at 33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the "
+    "**limit**.\n\n"
     "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with a copy. If it is as fast "
     "as a copy, only moving fewer bytes can make it faster.",
     steps=[
@@ -56,8 +57,8 @@ LESSON = Lesson(
             text="Each thread computes one element. `blocks_for` rounds the number of blocks up, and `if (i < n)` "
             "stops the surplus threads, as in `vector_add`. The compiler turns the line into one fused multiply-add, "
             "which rounds once, where NumPy rounds both the product and the sum. That is why the check allows a small "
-            "tolerance. `bind` keeps a launch with its arguments, and `measure` makes it, checks it, and times it on "
-            "a GPU.",
+            "tolerance. `bind` keeps a launch with its arguments, and `measure` performs it, checks its result, and "
+            "times it on a GPU.",
         ),
     ],
     look_at=[
@@ -76,8 +77,8 @@ LESSON = Lesson(
             "After its first element, which one should a thread take next, if its neighbour takes the element beside "
             "it?",
             "The grid has `gridDim.x * blockDim.x` threads. In one pass, they cover as many consecutive elements.",
-            "Replace the test by a loop that starts at the thread's index, runs while `i < n`, and steps by the number "
-            "of threads in the grid.",
+            "Replace the test with a loop that starts at the thread's index, runs while `i < n`, and steps by the "
+            "number of threads in the grid.",
         ],
         answer="In each pass of the loop the whole grid covers one contiguous piece of the arrays, and neighbouring "
         "lanes read neighbouring elements. If instead each thread took a contiguous piece of its own, one load of a "

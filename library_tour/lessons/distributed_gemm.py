@@ -76,7 +76,7 @@ LESSON = Lesson(
         Step(
             name="one device",
             shows=["reference", "alone_ms"],
-            text="The baseline: one call of cuBLAS on one device.",
+            text="The baseline: one call to cuBLAS on one device.",
         ),
         Step(
             name="the plan",

@@ -101,7 +101,7 @@ LESSON = Lesson(
         ],
         answer="The first 128 threads take the elements with an even index, the others those with an odd index. The "
         "condition is now the same within each warp. The price is a stride of two in memory: each load uses half of "
-        "the bytes that it fetches. When the rules take long, as here, that is the smaller price.",
+        "the bytes that it fetches. When the rules take a long time, as here, that is the smaller price.",
         check=check,
     ),
     course="The lectures measured 4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`. These "

@@ -35,7 +35,7 @@ LESSON = Lesson(
     "hang a GPU: a barrier that not all threads reach.",
     learn=[
         "add up a block in a tree in shared memory, with a barrier per step.",
-        "replace most of that tree by shuffles, and say what they save.",
+        "replace most of that tree with shuffles, and say what they save.",
         "tell whether a barrier in a branch or a loop is allowed.",
     ],
     idea="A block can add its products in a tree: in each step half of the threads add the sums of the other half, "

@@ -123,7 +123,7 @@ LESSON = Lesson(
             "When has a kernel finished? Which call raises the error of a kernel that failed?",
             "You can be certain that an error belongs to a launch if the host waits after that launch and before the "
             "next one.",
-            "`with cuda.debug():` waits after each launch. So does a call of `cuda.current_device().synchronize()`.",
+            "`with cuda.debug():` waits after each launch. So does a call to `cuda.current_device().synchronize()`.",
         ],
         answer="Inside `cuda.debug()` every launch waits for its kernel, so the launch that caused an error also "
         "raises it. Calling `cuda.current_device().synchronize()` after each launch works as well. Either way costs "

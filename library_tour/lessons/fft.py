@@ -107,5 +107,5 @@ LESSON = Lesson(
         "zero.",
         check=check,
     ),
-    course="The lectures show these libraries without figures for them.",
+    course="The lectures show these libraries but give no figures for them.",
 )

@@ -122,5 +122,5 @@ LESSON = Lesson(
         "matrices while it is read.",
         check=check,
     ),
-    course="The lectures show these libraries without figures for them.",
+    course="The lectures show these libraries but give no figures for them.",
 )

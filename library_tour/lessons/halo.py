@@ -116,7 +116,8 @@ LESSON = Lesson(
         "neighbours, the halo.",
         "overlap the exchange of edges with the computation of the inside by computing the edges first.",
         "order the streams of several devices with events, while the host only queues the work.",
-        "estimate up to how many devices the exchange can be hidden, and why larger plates scale further.",
+        "estimate the number of devices beyond which the exchange can no longer be hidden, and say why larger plates "
+        "scale further.",
     ],
     idea="A cell needs its neighbours, and at the cut between two strips the neighbour is on another device. So "
     "each strip keeps a copy of the neighbour's nearest row, its **halo**, which must be renewed after every "
@@ -130,8 +131,9 @@ LESSON = Lesson(
         Step(
             name="one strip",
             shows=["heated", "heat_down", "heat_between", "heat_strip", "cuts"],
-            text="A step of the heat plate on one device. The new value of a cell needs the four cells around it. A "
-            "thread goes down two rows of four columns. `cuts` divides the rows among several devices.",
+            text="A step of the heat plate on one device. The new value of a cell needs the four cells around it. Each "
+            "thread computes four columns of two rows, from top to bottom. `cuts` divides the rows among several "
+            "devices.",
         ),
         Step(
             name="sequential",
@@ -162,9 +164,8 @@ LESSON = Lesson(
         "edge.",
         "Each cut sends two rows per step, however high the strips are. So the exchange takes the same time "
         "for thin strips as for thick ones, while the computation gets shorter with more devices.",
-        "Two H200s with NVLink have, for a plate of 16,384 rows and columns, an efficiency of 0.93 sequentially and "
-        "of 0.97 overlapped. 99 % of the exchange is hidden. A plate with twice as many rows has an efficiency of "
-        "0.99.",
+        "For a plate of 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 sequentially and "
+        "0.97 overlapped. 99 % of the exchange is hidden. A plate with twice as many rows has an efficiency of 0.99.",
         "The row 'halo not waited for' names the kernel that read and the copy that wrote, and says that "
         "nothing puts one before the other. On a GPU such a program may give the right result by chance.",
     ],

@@ -60,7 +60,7 @@ LESSON = Lesson(
         "compute the **occupancy** of a kernel: its resident warps as a fraction of those that a multiprocessor can "
         "hold.",
         "say which resource limits it: warps, blocks, registers or shared memory.",
-        "compute the bytes that must be in flight for a bandwidth, with Little's law.",
+        "compute how many bytes must be in flight to reach a given bandwidth, with Little's law.",
         "explain why full occupancy is neither always necessary nor always enough.",
     ],
     idea="A block is **resident** from its start until its last thread has ended. All that time it occupies threads, "
@@ -83,12 +83,12 @@ LESSON = Lesson(
         Step(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
-            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every "
-            "block of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at "
-            "once. A **cooperative launch** guarantees that, and refuses a grid with one block more. The `asm` "
-            "statement reads the number of the multiprocessor. In other versions of the kernel each thread keeps "
-            "`Live` values, so that registers are the limit. `#pragma unroll` makes every index of `kept` a constant, "
-            "as registers require.",
+            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every block "
+            "of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at once. A "
+            "**cooperative launch** guarantees that, and refuses a grid with one more block. The `asm` statement reads "
+            "the number of the multiprocessor. In other versions of the kernel each thread keeps `Live` values, so "
+            "that registers are the limit. `#pragma unroll` makes every index of `kept` a constant, as registers "
+            "require.",
         ),
         Step(
             name="256 threads",

@@ -106,5 +106,5 @@ LESSON = Lesson(
         "counter. A generator such as XORWOW would have to compute its way to each sequence.",
         check=check,
     ),
-    course="The lectures show these libraries without figures for them.",
+    course="The lectures show these libraries but give no figures for them.",
 )

@@ -27,10 +27,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two questions decide how to solve a dense system: what does it cost, and how many digits of the "
-    "result can you trust? On an H200, a Cholesky factorization of 2,048 rows in double precision takes 1.0 ms, "
-    "and solving by LU takes 6.4 ms. A decomposition into singular values takes 124 ms for a matrix of half as "
-    "many rows.\n\n"
+    why="Two questions decide how to solve a dense system: what does it cost, and how many digits of the result can "
+    "you trust? On an H200, a Cholesky factorization of 2,048 rows in double precision takes 1.0 ms, and solving by LU "
+    "takes 6.4 ms. A singular value decomposition takes 124 ms for a matrix with half as many rows.\n\n"
     "The second question matters more. This stop solves a system whose residual is as small as it can be and whose "
     "solution is wrong in the first digit.",
     learn=[
@@ -39,15 +38,15 @@ LESSON = Lesson(
         "estimate from the condition number how many digits of a solution are right.",
         "handle the errors for singular and indefinite matrices.",
     ],
-    idea="A **factorization** writes a matrix as a product of matrices that are easy to solve with. Cholesky "
-    "needs a symmetric positive definite matrix and half the operations of LU, which works for any square matrix. "
-    "QR solves least squares problems. Singular values and eigenvalues tell the most and cost the most.\n\n"
-    "The **residual** is what remains when you put the solution back into its equation. A good solver keeps it "
-    "near the rounding error. The **condition number** says how much a change of the input can change the "
-    "solution. With 16 digits and a condition number of 10^k, about 16 - k digits of the solution are right, "
-    "however small the residual is.\n\n"
-    "The rule of thumb: use the cheapest factorization that the matrix allows, check the residual to judge the "
-    "solver, and look at the condition number to judge the answer.",
+    idea="A **factorization** writes a matrix as a product of matrices that are easy to solve with. Cholesky needs a "
+    "symmetric positive definite matrix and half the operations of LU, which works for any square matrix. QR solves "
+    "least squares problems. Singular values and eigenvalues tell the most and cost the most.\n\n"
+    "The **residual** is what remains when you put the solution back into its equation. A good solver keeps it near "
+    "the rounding error. The **condition number** says how much a change in the input can change the solution. With 16 "
+    "digits and a condition number of 10^k, about 16 - k digits of the solution are right, however small the residual "
+    "is.\n\n"
+    "The rule of thumb: use the cheapest factorization that the matrix allows, check the residual to judge the solver, "
+    "and look at the condition number to judge the answer.",
     steps=[
         Step(
             name="LU float64",
@@ -102,5 +101,5 @@ LESSON = Lesson(
         "and `lstsq` does both. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
         check=check,
     ),
-    course="The lectures show these libraries without figures for them.",
+    course="The lectures show these libraries but give no figures for them.",
 )

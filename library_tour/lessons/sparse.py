@@ -117,5 +117,5 @@ LESSON = Lesson(
         "lanes of the warp reach the shuffles, even for a short row, and lane 0 has the sum.",
         check=check,
     ),
-    course="The lectures show these libraries without figures for them.",
+    course="The lectures show these libraries but give no figures for them.",
 )
