@@ -83,7 +83,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "chain": (4, 96, ZEROS, ZEROS, ZEROS),
     "locks": (4, 96, ZEROS, ZEROS),
     "steps": (4, 96, ZEROS, ZEROS, ZEROS, 3),
-    "report_counts": (4, 96, ZEROS, ZEROS, ZEROS),
+    "hand_over": (4, 96, ZEROS, ZEROS, ZEROS),
     "many_blocks": (100, 96, ZEROS, np.zeros(9600, np.int32), ZEROS),
 }
 
