@@ -24,8 +24,7 @@ On the simulator with one device, which checks and counts but does not time:
     once, and a launch saves the host its calls.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
-    simulator, or
-    several processes: `mpiexec -n 4 library-tour run all_reduce`.
+    simulator, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
 """
 
 from __future__ import annotations

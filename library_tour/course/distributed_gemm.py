@@ -24,8 +24,8 @@ On the simulator with one device, which checks and counts but does not time:
     'efficiency' is the time of one device divided by that of N devices and by N.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
-    simulator, or
-    several processes: `mpiexec -n 4 library-tour run distributed_gemm`.
+    simulator, or several processes: `mpiexec -n 4 library-tour run
+    distributed_gemm`.
 """
 
 from __future__ import annotations

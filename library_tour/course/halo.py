@@ -31,8 +31,7 @@ On the simulator with one device, which checks and counts but does not time:
     strip as the one strip has.
     All 4 strips are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
-    simulator, or
-    several processes: `mpiexec -n 4 library-tour run halo`.
+    simulator, or several processes: `mpiexec -n 4 library-tour run halo`.
 """
 
 from __future__ import annotations

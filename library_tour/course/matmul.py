@@ -26,7 +26,7 @@ On the simulator, which checks and counts but does not time:
     each multiply-add reads two elements there. Tiles of 8 x 8 are no faster than
     none on an H200, whose L1 cache serves the loads of one thread per element. A
     thread that computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The
-    last kernel also copies the next tiles while it multiplies, by asynchronous
+    last kernel also copies the next tiles while it multiplies, with asynchronous
     copies, which need no registers.
     A block has at most 1,024 threads, so one block multiplies matrices of at most
     32 x 32 (on the lectures' first cards 512 threads and 16 x 16). More blocks that
@@ -131,7 +131,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "tile. Then shared memory is the limit, since each multiply-add reads two elements there. Tiles of 8 x 8 are "
         "no faster than none on an H200, whose L1 cache serves the loads of one thread per element. A thread that "
         "computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The last kernel also copies the next tiles "
-        "while it multiplies, by asynchronous copies, which need no registers.",
+        "while it multiplies, with asynchronous copies, which need no registers.",
         "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32 (on the lectures' "
         "first cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. "
         "A grid has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",

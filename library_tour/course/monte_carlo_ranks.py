@@ -19,8 +19,8 @@ On the simulator with one device, which checks and counts but does not time:
     times as much per second. Here instructions stand for the time.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
-    simulator, or
-    several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
+    simulator, or several processes: `mpiexec -n 4 library-tour run
+    monte_carlo_ranks`.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ LESSON = Lesson(
         "so 2 x 4 bytes x n^2. In strips each element of B would go to all 3 others.",
         "Two H200s with NVLink reach 71, 84 and 94 TFLOP/s with SUMMA in one process at 8,192, 16,384 and "
         "32,768 rows: an efficiency of 0.69, 0.80 and 0.88.",
-        "The same two as ranks, with panels through the host by MPI, reach 11, 20 and 44 TFLOP/s. cuBLASMp "
-        "with strips reaches 101, 106 and 108 TFLOP/s, an efficiency of 0.98 to 1.00.",
+        "The same two as ranks, with panels sent through the host by MPI, reach 11, 20 and 44 TFLOP/s. cuBLASMp with "
+        "strips reaches 101, 106 and 108 TFLOP/s, an efficiency of 0.98 to 1.00.",
         "The products of whole numbers are compared exactly. With other elements the order of the additions, "
         "which the panels decide, changes the last bits.",
     ],
@@ -125,7 +125,7 @@ LESSON = Lesson(
         "Write `multiply(workers)`, which adds the product of A and B to C. `worker.add_product(a, b)` adds a product "
         "to `worker.c`. Both matrices must lie in the memory of this worker: `worker.a`, `worker.b`, `worker.room` or "
         "slices of them. `cuda.memcpy_peer(target, source)` copies from one worker to another. Strips may differ in "
-        "height; the room is as high as the highest strip of B.",
+        "height; the room is as tall as the tallest strip of B.",
         hints=[
             "The strip of B with the rows `begin` to `end` is a panel. Which columns of its strip of A does "
             "every worker need for it?",

@@ -35,8 +35,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A matrix product of 4,096 rows takes 137 billion operations. On an H200 the obvious kernel computes 5.3 "
-    "TFLOP/s, and the last kernel of this lesson 49.6 TFLOP/s. cuBLAS, NVIDIA's own library, computes 51.4.\n\n"
+    why="A matrix product of 4,096 rows takes 137 billion operations. On an H200 the obvious kernel reaches 5.3 "
+    "TFLOP/s, and the last kernel of this lesson 49.6 TFLOP/s. cuBLAS, NVIDIA's own library, reaches 51.4.\n\n"
     "All of them execute the same multiply-adds. They differ in where the operands come from. The same steps, from "
     "global memory to shared memory to registers, speed up every kernel that uses its data more than once.",
     learn=[
@@ -49,10 +49,10 @@ LESSON = Lesson(
     "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\n"
     "A **tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and "
     "each of its threads uses a whole row of one and a whole column of the other. With tiles of 16 x 16, every loaded "
-    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier "
-    "before and after each multiplication.\n\n"
+    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before "
+    "and after each multiplication.\n\n"
     "Then shared memory is the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements reads 16 "
-    "values into registers and makes 64 multiply-adds with them.\n\n"
+    "values into registers and performs 64 multiply-adds with them.\n\n"
     "The rule of thumb: count operations per element loaded, at each level of memory, and raise that number where it "
     "is lowest.",
     steps=[

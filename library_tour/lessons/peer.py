@@ -56,8 +56,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two H200s sit in the same machine. Copying 1.07 GB from one to the other takes either 28 ms or a tenth of "
-    "that, 2.7 ms. The copy is the same in both cases; the difference is a single earlier call. It lets one device use the "
-    "other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
+    "that, 2.7 ms. The copy is the same in both cases; the difference is a single earlier call. It lets one device use "
+    "the other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
     "With that permission, a kernel can even read the other device's memory directly, at 376 GB/s.",
     learn=[
         "enable **peer access**, and say what it changes for copies and kernels.",
