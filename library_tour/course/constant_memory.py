@@ -30,8 +30,8 @@ On the simulator, which checks and counts but does not time:
     limit is reading and writing the elements.
     If the lanes of a warp read different words of constant memory, its cache serves
     them one after another: 32 words take 32 times as long as one. Even one word
-    takes a load there, since its index is known only at run time. A table of which
-    each lane reads another word belongs in shared memory, or in global memory,
+    takes a load there, since its index is known only at run time. A table in which
+    each lane reads a different word belongs in shared memory, or in global memory,
     where the L1 cache holds it.
 """
 
@@ -109,8 +109,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "the elements.",
         "If the lanes of a warp read different words of constant memory, its cache serves them one after another: 32 "
         "words take 32 times as long as one. Even one word takes a load there, since its index is known only at run "
-        "time. A table of which each lane reads another word belongs in shared memory, or in global memory, where the "
-        "L1 cache holds it.",
+        "time. A table in which each lane reads a different word belongs in shared memory, or in global memory, where "
+        "the L1 cache holds it.",
     ]
     pictures = [tables.curve(limit)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=notes)

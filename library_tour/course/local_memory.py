@@ -104,7 +104,7 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures = [Bars("cases", limit.unit, bars, limit)]
         columns = (
             f"The columns are {limit.unit} for random values and for values that are the same for all lanes of a warp. "
-            "'of limit' is that of the slower one."
+            "'of limit' refers to the slower one."
         )
     else:
         sectors = side_by_side({f"sectors, {case}": counted for case, counted in cases.items()}, "sectors/local")

@@ -18,8 +18,8 @@ On the simulator, which checks and counts but does not time:
     With one thread or one warp each, most of the device is idle where there are few
     start values. With several blocks each, lanes are idle where there are fewer
     paths than lanes. With one launch each, only the paths of one start value can
-    fill the device. All ways simulate the same paths, because the random numbers
-    follow from the index of a path.
+    fill the device. All variants simulate the same paths, because the random
+    numbers follow from the index of a path.
     With 1,024 paths each, 30 of 30 intervals cover the exact price.
 """
 
@@ -110,8 +110,8 @@ WHY = (
     "The outer stage takes the start values, and the inner stage simulates paths from each. A start value has a "
     "launch, a thread, a warp or several blocks of its own. With one thread or one warp each, most of the device is "
     "idle where there are few start values. With several blocks each, lanes are idle where there are fewer paths than "
-    "lanes. With one launch each, only the paths of one start value can fill the device. All ways simulate the same "
-    "paths, because the random numbers follow from the index of a path."
+    "lanes. With one launch each, only the paths of one start value can fill the device. All variants simulate the "
+    "same paths, because the random numbers follow from the index of a path."
 )
 
 

@@ -72,7 +72,7 @@ On the simulator, which checks and does not time:
     other stream, and the per-thread default stream waits for the legacy one alone.
     nvcc --default-stream=per-thread gives launches without a stream to the
     per-thread one.
-    Blocks of a kernel in a stream of higher priority start first when running
+    Blocks of a kernel in a stream with a higher priority start first when running
     blocks end. No block is interrupted.
     Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems
     shows the ranges above the copies and kernels: nsys profile -t cuda,nvtx -o
@@ -409,7 +409,7 @@ def notes() -> list[str]:
         "the other. So do work in the per-thread default stream and work in the legacy one. Work in a non-blocking "
         "stream waits for no other stream, and the per-thread default stream waits for the legacy one alone. nvcc "
         "--default-stream=per-thread gives launches without a stream to the per-thread one.",
-        "Blocks of a kernel in a stream of higher priority start first when running blocks end. No block is "
+        "Blocks of a kernel in a stream with a higher priority start first when running blocks end. No block is "
         "interrupted.",
         "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows the ranges above the "
         "copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui "

@@ -70,8 +70,8 @@ LESSON = Lesson(
         Step(
             name="shared memory",
             shows=["horner", "polynomial_shared"],
-            text="Each block copies the coefficients to shared memory once. The loads are nearer, but there is still "
-            "one per term.",
+            text="Each block copies the coefficients to shared memory once. The data is nearer, but there is still one "
+            "load per term.",
         ),
         Step(
             name="constant memory",
@@ -108,7 +108,7 @@ LESSON = Lesson(
     ],
     look_at=[
         "The column 'loads': with constant memory a warp loads only its elements of the input. With global memory it "
-        "makes 256 more loads, one per term.",
+        "performs 256 more loads, one per term.",
         "The column 'constants' counts reads of constant memory at addresses that are known only at run time. It is 32 "
         "times as large when a warp reads 32 words of the table as when it reads one.",
         "On the H200 the table with 32 words takes 33 ms in constant memory, 0.6 ms in shared memory and 0.9 ms in "

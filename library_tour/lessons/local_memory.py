@@ -41,19 +41,19 @@ LESSON = Lesson(
     learn=[
         "say from its indices whether a local array is kept in registers or in local memory.",
         "unroll a loop so that the indices become constants.",
-        "find spills in the report of the compiler, and say what causes them.",
+        "find spills in the compiler's report, and say what causes them.",
         "choose shared memory for an array that is indexed by data.",
     ],
     idea="Local variables live in **registers**, which belong to one thread and are the fastest memory. But registers "
     "have no addresses. So an array can be in registers only if the compiler knows every index. Otherwise it is in "
     "**local memory**: a part of the device's memory that belongs to the thread, reached through the caches. The name "
     "says whose it is, not where.\n\n"
-    "A thread has a limited number of registers. Variables that do not fit are **spilled**: stored to local memory "
-    "and loaded again. The compiler reports spills.\n\n"
-    "In local memory, the words with index `k` of the 32 threads of a warp lie side by side. Threads that use the "
-    "same index share 4 sectors of 32 bytes. Threads that use different ones touch up to 32.\n\n"
-    "The rule of thumb: index a local array only by constants and unrolled loops. For an array that is indexed by "
-    "data, use shared memory.",
+    "A thread has a limited number of registers. Variables that do not fit are **spilled**: stored to local memory and "
+    "loaded again. The compiler reports spills.\n\n"
+    "In local memory, the words with index `k` of the 32 threads of a warp lie side by side. Threads that use the same "
+    "index share 4 sectors of 32 bytes. Threads that use different ones touch up to 32.\n\n"
+    "The rule of thumb: index a local array only with constants and the indices of unrolled loops. For an array that "
+    "is indexed by data, use shared memory.",
     steps=[
         Step(
             name="loop, not unrolled",

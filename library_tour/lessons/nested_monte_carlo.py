@@ -89,7 +89,7 @@ LESSON = Lesson(
         Step(
             name="one launch each",
             shows=["WAYS"],
-            text="The kernel of the previous step, launched for one start value after another. This is the way "
+            text="The kernel of the previous step, launched for one start value after another. This is the approach "
             "without nesting: each launch has only the paths of its own start value to fill the device with.",
         ),
     ],
@@ -97,18 +97,18 @@ LESSON = Lesson(
         "On the simulator, compare the columns of active lanes. 'one thread each' has 5 active lanes of 32 for "
         "5 start values, and 20 for 40, because the second warp has only 8. 'one warp each' has most lanes active for "
         "140 paths per start value, but few for 7.",
-        "On an H200 with 64 start values and 2^22 paths in all, one thread each makes 2 billion steps per "
-        "second, one warp each 64 billion, one launch each 678 billion, and several blocks each 1,111 billion.",
-        "On an H200 with 16,384 start values and as many paths in all, one thread each makes 517 billion steps "
-        "per second, one warp each 1,076 billion and several blocks each 1,111 billion.",
-        "All ways simulate the same paths, because the random numbers follow from the index of the path, "
-        "`outer * inner + i`.",
+        "On an H200 with 64 start values and 2^22 paths in all, one thread each performs 2 billion steps per second, "
+        "one warp each 64 billion, one launch each 678 billion, and several blocks each 1,111 billion.",
+        "On an H200 with 16,384 start values and as many paths in all, one thread each performs 517 billion steps per "
+        "second, one warp each 1,076 billion and several blocks each 1,111 billion.",
+        "All variants simulate the same paths, because the random numbers follow from the index of the path, `outer * "
+        "inner + i`.",
     ],
     exercise=Exercise(
-        task="Sum the payoffs of random walks: `inner` walks from each of `outer` start values. In the given kernel "
-        "a thread has a whole start value. Distribute the work so that at least 28 lanes of a warp are active on "
+        task="Sum the payoffs of random walks: `inner` walks from each of `outer` start values. In the given kernel a "
+        "thread handles a whole start value. Distribute the work so that at least 28 lanes of a warp are active on "
         "average, both for 5 start values with 400 walks each and for 700 start values with 3 walks each. The number "
-        "of threads is fixed. A walk follows from its index, so any thread may compute any walk.",
+        "of threads is fixed. A walk is determined by its index, so any thread may compute any walk.",
         hints=[
             "One thread per start value suits one of the shapes, and one warp per start value suits the other. "
             "Forget the two levels for a moment: how many walks are there in all?",

@@ -47,13 +47,13 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Many loops need a temporary array in each step. On an H200, allocating and freeing 256 MiB takes 165 "
-    "microseconds with ordinary calls, and 6 from a pool of memory. Eight steps of such a loop take 5.8 ms with "
-    "ordinary calls and 3.5 ms with a pool, which is as fast as using one array for all steps.\n\n"
+    "microseconds with ordinary calls, and 6 from a memory pool. Eight steps of such a loop take 5.8 ms with ordinary "
+    "calls and 3.5 ms with a pool, which is as fast as using one array for all steps.\n\n"
     "Two costs disappear. The pool keeps memory that it once got from the device. And the host no longer waits: "
     "`cudaFree` must be sure that no kernel uses the memory any more, so it waits until the device has finished, and "
     "no new work is queued meanwhile.",
     learn=[
-        "allocate and free memory as work of a stream, without waiting.",
+        "allocate and free memory as work in a stream, without waiting.",
         "explain why an array may be freed before the kernel that uses it has run.",
         "say what a memory pool keeps, what it returns to the device, and what that costs.",
         "share an array between two streams, and free it in the right one.",
@@ -82,7 +82,7 @@ LESSON = Lesson(
         Step(
             name="pool, kept, no waits",
             shows=["make_variants"],
-            text="The same loop, but `allocate` takes the array from a pool. Allocation and free are now work of the "
+            text="The same loop, but `allocate` takes the array from a pool. Allocation and free are now work in the "
             "stream, between the kernels. The host queues all steps without waiting, and each step gets the same "
             "memory as the one before.",
         ),

@@ -119,14 +119,14 @@ LESSON = Lesson(
         Step(
             name="8 kernels, 8 streams",
             shows=["spin", "side_by_side"],
-            text="Kernels of few blocks leave most of the device free. In one stream they still run one after "
+            text="Kernels with few blocks leave most of the device free. In one stream they still run one after "
             "another; in eight streams they run side by side.",
         ),
         Step(
             name="highest priority",
             shows=["priority_rows"],
-            text="A kernel fills the device, and a short one is queued after it in another stream. When blocks of "
-            "the long kernel end, blocks from the stream of higher priority start first. A running block is never "
+            text="A kernel fills the device, and a short one is queued after it in another stream. When blocks of the "
+            "long kernel end, blocks from the stream with the higher priority start first. A running block is never "
             "interrupted.",
         ),
     ],
