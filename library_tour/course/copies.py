@@ -50,7 +50,7 @@ On the simulator, which checks and does not time:
     (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source
     must not change until the copy has run. From a pageable source, the call reads
     all bytes before it returns; for a pageable target, it waits.
-    In C the argument 'kind' states the direction, by the names in the column
+    In C the argument 'kind' states the direction, with the names in the column
     'kind'; cudaMemcpyDefault lets the driver infer it from the addresses. In
     cudart-py it follows from the arrays. It can be wrong only if a host address is
     declared to be a device address, and the driver refuses that.
@@ -159,9 +159,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "copy in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not "
         "change until the copy has run. From a pageable source, the call reads all bytes before it returns; for a "
         "pageable target, it waits.",
-        "In C the argument 'kind' states the direction, by the names in the column 'kind'; cudaMemcpyDefault lets the "
-        "driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a host "
-        "address is declared to be a device address, and the driver refuses that.",
+        "In C the argument 'kind' states the direction, with the names in the column 'kind'; cudaMemcpyDefault lets "
+        "the driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a "
+        "host address is declared to be a device address, and the driver refuses that.",
         "By the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times as fast as "
         "the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within "
         "one memory reads and writes, so its bytes count twice. One thread does not reach the bandwidth of host "

@@ -16,7 +16,7 @@ On the simulator with one device, which checks and counts but does not time:
     the others'. It sends two numbers at the end: the sum of its payoffs and that of
     their squares. Strong scaling divides the same paths among the devices, and weak
     scaling gives each as many paths as one had. 'efficiency' is 1 if N devices do N
-    times as much per second. Here instructions stand for the time.
+    times as much per second. Here instructions stand in for the time.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run
@@ -119,7 +119,7 @@ def run(device: cuda.Device, size: int) -> Result:
                 row = replace(row, values={**row.values, "efficiency": efficiency})
                 lines[name].append((number, efficiency))
             rows.append(row)
-    notes = [NOTE.format("" if timing.available() else " Here instructions stand for the time.")]
+    notes = [NOTE.format("" if timing.available() else " Here instructions stand in for the time.")]
     notes += on_one_device(team.devices, together, "monte_carlo_ranks", "workers")
     pictures = [Curve("efficiency", "devices", "efficiency", lines, logarithmic="x")] if cost else []
     return Result(rows, limit, pictures=pictures, notes=notes)

@@ -92,9 +92,9 @@ LESSON = Lesson(
         Step(
             name="done or queued",
             shows=["returned"],
-            text="Each copy is made without a stream and in one. `stream.done`, right after the call, says whether the "
-            "copy has run. Without a stream the call waits, except between two device arrays. In a stream it waits "
-            "only if the target is pageable.",
+            text="Each copy is made once without a stream and once in one. `stream.done`, right after the call, says "
+            "whether the copy has run. Without a stream the call waits, except between two device arrays. In a stream "
+            "it waits only if the target is pageable.",
         ),
         Step(
             name="pageable, changed at once",
@@ -122,7 +122,7 @@ LESSON = Lesson(
         "device and 44 GB/s from it, because every byte is also copied within the host.",
         "The column 'call ms', which only a GPU can fill, is the time until the call that queues a copy in a stream "
         "returns. For pageable memory it is nearly the whole duration of the copy.",
-        "A copy within the device of an H200 reads and writes 4,092 GB/s.",
+        "A copy within an H200's device memory reads and writes 4,092 GB/s.",
     ],
     exercise=Exercise(
         task="Write `upload(target, source, buffers, stream)`. It copies the pageable array `source` to the device in "

@@ -97,7 +97,7 @@ LESSON = Lesson(
             name="updated",
             shows=["facts"],
             text="The address of the array and the value of `part` belong to the graph. `update` takes over the "
-            "addresses and values of another graph of the same shape, without preparing everything again. A wait of "
+            "addresses and values of another graph of the same shape, without preparing everything again. A wait on "
             "the host cannot be captured, and neither can a copy of pageable memory. Both calls raise an error.",
         ),
         Step(

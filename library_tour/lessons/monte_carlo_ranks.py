@@ -70,14 +70,13 @@ LESSON = Lesson(
         "tell strong scaling from weak scaling, and say why weak scaling is easier.",
         "read from the efficiency what several devices cost beyond the work itself.",
     ],
-    idea="**Strong scaling** asks how much sooner N devices finish the same work. **Weak scaling** asks how "
-    "much more work they do in the same time. The **efficiency** is the speed of N devices divided by N times the "
-    "speed of one. What does not shrink with the work, such as launches and the final sum, limits strong scaling "
-    "first.\n\n"
-    "Random numbers must differ between devices. A counter-based generator makes that easy: the index of a path "
-    "is the counter, and the seed is the key. A different key gives a different sequence, and no device needs to "
-    "know what another has drawn.\n\n"
-    "The rule of thumb: give each device a share that takes much longer than its launch, and one key of its own.",
+    idea="**Strong scaling** asks how much sooner N devices finish the same work. **Weak scaling** asks how much more "
+    "work they do in the same time. The **efficiency** is the speed of N devices divided by N times the speed of one. "
+    "What does not shrink with the work, such as launches and the final sum, limits strong scaling first.\n\n"
+    "Random numbers must differ between devices. A counter-based generator makes that easy: the index of a path is the "
+    "counter, and the seed is the key. A different key gives a different sequence, and no device needs to know what "
+    "another has drawn.\n\n"
+    "The rule of thumb: give each device a share that takes much longer than its launch, and a key of its own.",
     steps=[
         Step(
             name="one device",
@@ -103,8 +102,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "On the simulator the column 'instructions' stands for the time. It is divided by the number of "
-        "workers, and the efficiency is 1: all of the work can be divided.",
+        "On the simulator the column 'instructions' stands in for the time. It is divided by the number of workers, "
+        "and the efficiency is 1: all of the work can be divided.",
         "Where several workers share one GPU, they take turns: two have an efficiency of about 0.5 and four of "
         "about 0.25, while the rate of all together stays the same.",
         "On two H200s strong scaling has an efficiency of 0.94 to 0.96, and weak scaling one of 0.97 to 1.01. "
