@@ -23,7 +23,7 @@ On the simulator, which checks and counts but does not time:
     no longer grows by such numbers once it has reached 2^24.
     One addition joins two values, so a sum of 65,539 elements takes at least 17
     steps (log2 N), however many threads there are. A tree of shuffles comes close
-    to that. Atomic additions to one total are made one after another.
+    to that. Atomic additions to one total are performed one after another.
     The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
     row uses 2 threads, each with parts of the array.
     In the lectures, 256 sums took 32.0 s on the host of its T1000. Its sums were
