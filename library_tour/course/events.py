@@ -23,7 +23,7 @@ On the simulator, which checks and does not time:
     host, wait after each  yes   right
     An asynchronous call returns when its work is queued. A host clock that is read
     without a wait therefore shows the time of the calls. The lectures read 0.043 ms
-    for 10 steps of CUB's transform that way, on a card that it does not name. That
+    for 10 steps of CUB's transform that way, on a card that they do not name. That
     is less than one kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
     wait before they return, unless their execution policy is
