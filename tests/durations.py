@@ -1,5 +1,7 @@
 """Keep the default level quick: a long test fails, and `--durations` also lists the files that take longest."""
 
+from __future__ import annotations  # the oldest pytest has not all of these names
+
 import collections
 import resource
 from collections.abc import Generator
