@@ -14,28 +14,18 @@ import pytest
 import cudart_py as cuda
 from cudart_py.profiling import profiles
 from cudart_py.profiling.report.annotated_source import annotated_sources
+from cudart_py.profiling.report.launch_table import launch_table
 from cudart_py.simulator.counters.metrics import MODELLED
 from tests.simulator.counters import patterns
 
 pytestmark = pytest.mark.needs("profile")
 
 SOURCE = r"""
-extern "C" __global__ void transpose(float* out, const float* in, int width, int height) {
-    __shared__ float tile[32][32];
-    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-    for (int j = 0; j < 32; j += 8)
-        tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * width + x];
-    __syncthreads();
-    x = blockIdx.y * 32 + threadIdx.x;
-    y = blockIdx.x * 32 + threadIdx.y;
-    for (int j = 0; j < 32; j += 8)
-        out[(y + j) * height + x] = tile[threadIdx.x][threadIdx.y + j];
-}
 extern "C" __global__ void strided(float* out, const float* in, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = in[i * stride];
 }
-extern "C" __global__ void some(float* out, int lanes) {
+template <class T> __global__ void some(T* out, int lanes) {
     if ((threadIdx.x & 31) < lanes) out[threadIdx.x] = 1;
 }
 extern "C" __global__ void generic(float* out, float* in, int n) {
@@ -59,7 +49,6 @@ extern "C" __global__ void copied(float4* out, const float4* in, int lanes) {
                  :: "r"(place), "l"(in + threadIdx.x), "r"(bytes) : "memory");
     out[threadIdx.x] = tile[threadIdx.x];
 }
-template <class T> __global__ void fill(T* out) { out[threadIdx.x] = 1; }
 extern "C" __global__ void arithmetic(float* x, double* y) {
     int i = threadIdx.x;
     x[i] = fmaf(x[i], 2.5f, 1.5f);
@@ -83,9 +72,8 @@ extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObje
     out[threadIdx.x] = tex2D<float>(threadIdx.x < 8 ? one : other, threadIdx.x, 0);
 }
 """
-LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+LD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
-CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
 TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
 
@@ -93,7 +81,7 @@ TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
 @pytest.fixture(scope="module")
 def module():
     with cuda.Device(0):
-        return cuda.compile(SOURCE, names=["fill<float>"])
+        return cuda.compile(SOURCE, names=["some<float>"])
 
 
 @pytest.fixture
@@ -110,46 +98,13 @@ def zeros(count, dtype=np.float32):
     return cuda.zeros(count, dtype)
 
 
-@pytest.fixture(scope="module")
-def transposed(module):
-    """The profile of a transposed matrix of 128 x 128 numbers, and of two launches of an instance of a template."""
-    with cuda.Device(0), cuda.profile() as p:
-        module["transpose"][(4, 4), (32, 8)](zeros((128, 128)), zeros((128, 128)), 128, 128)
-        for _ in range(2):
-            module["fill<float>"][1, 64](zeros(64))
-    return p
-
-
-def test_lines_have_their_own_numbers_and_add_up(transposed):
-    launch = transposed.launches[0]
-    by_line = {line.line: line.metrics for line in launch.lines}
-    assert by_line[6][LD.format("requests")] == 512
-    assert by_line[6][ST.format("requests")] == 0
-    assert by_line[11][CONFLICTS.format("ld")] == 31 * 512
-    for name, value in launch.metrics.items():
-        if name.endswith(".sum"):
-            assert sum(line.metrics[name] for line in launch.lines) == value, name
-
-
-def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(transposed):
-    assert len(transposed.launches) == 3
-    assert [" ".join(line.split()) for line in str(transposed).splitlines()] == [
-        "sectors per sectors per bank active",
-        "kernel grid block load store conflicts lanes",
-        "transpose 4x4 32x8 4.0 4.0 15,872 32.0",
-        "2 x fill<float> 1 64 - 4.0 0 32.0",
-    ]
-    long = cuda.profiling.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), transposed.launches[0].metrics, ())
-    assert max(map(len, str(long).splitlines())) == 80
-
-
 def test_lanes_use_a_part_of_the_sectors_that_they_touch(counted):
     for stride, used in ((0, 4), (1, 32), (2, 16), (4, 8), (8, 4), (33, 4)):
         metrics = counted("strided", (1, 64), zeros(64), zeros(64 * 33), stride).metrics
         assert (metrics[USED.format("ld")], metrics[USED.format("st")]) == (used, 32)
         assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
     for lanes, used in ((1, 4), (8, 32), (9, 18), (32, 32)):
-        assert counted("some", (1, 32), zeros(48), lanes).metrics[USED.format("st")] == used
+        assert counted("some<float>", (1, 32), zeros(48), lanes).metrics[USED.format("st")] == used
 
 
 def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_instructions_for_all(counted):
@@ -244,7 +199,7 @@ def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, mod
 def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_raises(device, module):
     out, stream = zeros(32), cuda.Stream()
     with stream.capture() as graph:
-        module["some"][1, 32, 0, stream](out, 4)
+        module["some<float>"][1, 32, 0, stream](out, 4)
     executable = graph.instantiate()
     executable.launch(stream)
     with cuda.profile() as empty:
@@ -263,7 +218,7 @@ def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_rai
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert [launch.kernel for launch in outer.launches] == ["some", "some"]
+    assert [launch.kernel for launch in outer.launches] == ["some<float>"] * 2
 
 
 def test_a_driver_without_counters_says_which_capability_lacks(device, monkeypatch):
@@ -311,7 +266,22 @@ def test_all_patterns_count_as_on_the_hardware(recorded, launches):
         exact = [metric for metric in recorded[name] if metric in launch.metrics and metric not in MODELLED]
         assert len(exact) >= 8
         wrong += [(name, metric) for metric in exact if launch.metrics[metric] != recorded[name][metric]]
+        sums = {metric: value for metric, value in launch.metrics.items() if metric.endswith(".sum")}
+        assert {metric: sum(line.metrics[metric] for line in launch.lines) for metric in sums} == sums
     assert wrong == []
+
+
+def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(launches):
+    table = launch_table([launches["transpose_plain"], *[launches["atomic_unit"]] * 2])
+    assert [" ".join(line.split()) for line in table.splitlines()] == [
+        "sectors per sectors per bank active",
+        "kernel grid block load store conflicts lanes",
+        "transpose_plain 4x4 32x8 4.0 4.0 15,872 32.0",
+        "2 x atomic_unit 16 256 4.0 - 0 32.0",
+    ]
+    metrics = launches["transpose_plain"].metrics
+    long = cuda.profiling.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), metrics, ())
+    assert max(map(len, launch_table([long]).splitlines())) == 80
 
 
 def test_active_lanes_are_within_a_tenth_in_the_median(recorded, launches):

@@ -12,7 +12,8 @@ def test_as_many_wavefronts_are_assigned_as_are_counted(size, words):
     random = np.random.default_rng(words)
     for atomic in (False, True) if size == 4 else (False,):
         for _ in range(40):
-            row = random.integers(0, words, 32) * size
+            # Of some rows each lane has the address of its neighbour, at distance 1 or 2.
+            row = random.integers(0, words, 32)[np.arange(32) & ~random.choice([0, 1, 2])] * size
             present = random.random(32) < random.choice([0.3, 1.0])
             present[0] = True
             assigned = assign_wavefronts(row, present, size, atomic=atomic)
@@ -24,10 +25,3 @@ def test_as_many_wavefronts_are_assigned_as_are_counted(size, words):
                     word = row[lane] // 4 + part
                     key = (wavefront, word % 32)
                     assert served.setdefault(key, (word, lane if atomic else 0)) == (word, lane if atomic else 0)
-
-
-def test_lanes_at_their_neighbours_addresses_join_two_passes():
-    row = np.arange(32) // 2 * 8
-    present = np.ones(32, bool)
-    assert assign_wavefronts(row, present, 8).max() == 0
-    assert assign_wavefronts(np.arange(32) * 8, present, 8).max() == 1
