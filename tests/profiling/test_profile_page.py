@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.profiling import LaunchProfile
+from cudart_py.profiling import LaunchProfile, LineProfile
 from cudart_py.profiling.advice import advise_on
 from cudart_py.profiling.columns import GROUPS, choose
 from cudart_py.profiling.report.page import profile_page
@@ -21,17 +21,25 @@ WIDTHS = (320, 760, 1400)
 
 
 @pytest.fixture(scope="module")
-def launches(tmp_path_factory):
-    """Two kernels with a mistake each, in a file with a long name, markup and a long line."""
+def profiles(tmp_path_factory):
+    """Two kernels with a mistake each, in a file with a long name, markup and a long line.
+
+    The second profile of their launches has the record of a warp each.
+    """
     folder = tmp_path_factory.mktemp("a-folder-with-a-name-that-is-as-long-as-names-of-folders-are")
     path = folder / "slow.cu"
     path.write_text(KERNELS + "// " + "x" * 300 + "\n")
     module = cuda.compile(path)
     data, out = cuda.to_device(np.ones((64, 64), np.float32)), cuda.empty((64, 64), np.float32)
-    with cuda.profile() as p:
+    with cuda.profile() as plain, cuda.profile(record_warp=0) as drawn:
         for name in ("transpose", "tiled"):
             module[name][(2, 2), (32, 32)](out, data, 64)
-    return p.launches
+    return plain, drawn
+
+
+@pytest.fixture(scope="module")
+def launches(profiles):
+    return profiles[0].launches
 
 
 @pytest.fixture(scope="module")
@@ -83,22 +91,9 @@ def test_a_heading_that_is_divided_in_text_is_whole_on_the_page():
     assert heading(GROUPS["lanes"][0]) == "active lanes"
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """The launches with the record of a warp each."""
-    path = tmp_path_factory.mktemp("drawn") / "slow.cu"
-    path.write_text(KERNELS)
-    module = cuda.compile(path)
-    data, out = cuda.to_device(np.ones((64, 64), np.float32)), cuda.empty((64, 64), np.float32)
-    with cuda.profile(record_warp=0) as p:
-        for name in ("transpose", "tiled"):
-            module[name][(2, 2), (32, 32)](out, data, 64)
-    return p
-
-
-def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(drawn, html):
+def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(profiles, html):
     pattern = r'id="source-1-(\d+)">(?:(?!id=").)*?</div><div class="row drawn">(.*?</details>)</div></div>'
-    rows = dict(re.findall(pattern, profile_page(drawn.launches, "drawn"), re.DOTALL))
+    rows = dict(re.findall(pattern, profile_page(profiles[1].launches, "drawn"), re.DOTALL))
     captions = {int(number): re.findall(r"<summary>(.*?)</summary>", row) for number, row in rows.items()}
     assert set(captions) == {4, 9, 13}
     assert captions[4] == [
@@ -109,22 +104,22 @@ def test_each_access_is_drawn_below_its_line_where_a_warp_was_recorded(drawn, ht
     assert "row drawn" not in html
 
 
-def test_a_notebook_has_the_diagrams_of_the_lines_with_advice(drawn, launches):
+def test_a_notebook_has_the_diagrams_of_the_lines_with_advice(profiles):
+    plain, drawn = profiles
     assert "32 sectors, 128 of 1,024 bytes written" in drawn._repr_html_()
-    assert "<svg" not in LaunchProfile._repr_html_(launches[0])
+    assert "<svg" not in plain.launches[0]._repr_html_()
 
 
 def test_a_source_without_its_text_has_the_figures_by_line():
-    line = cuda.profiling.LineProfile(
-        "gone.cu", 7, {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}
-    )
-    page = profile_page([cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (line,))], "gone")
+    metrics = {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}
+    line = LineProfile("gone.cu", 7, metrics)
+    page = profile_page([LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (line,))], "gone")
     assert "The text of this source is not at hand." in page
     assert '<span class="number">7</span>' in page
 
 
-def test_the_page_does_not_scroll_sideways_also_with_open_diagrams_or_all_metrics(html, drawn, launches, chromium):
-    opened = profile_page(drawn.launches, "drawn").replace('class="drawn"', 'class="drawn" open')
+def test_the_page_does_not_scroll_sideways_also_with_open_diagrams_or_all_metrics(html, profiles, launches, chromium):
+    opened = profile_page(profiles[1].launches, "drawn").replace('class="drawn"', 'class="drawn" open')
     assert opened.count(" open>") > 3
     columns = choose(["*__*"], launches[0].metrics)
     assert len(columns) > 40

@@ -34,24 +34,35 @@ class Late(Exception):
 
 
 @pytest.fixture
-def interrupted() -> Iterator[Interrupt]:
+def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
+    """Let a function be called at a signal, until the end of the test."""
+    before: dict[int, Any] = {}
+
+    def handle(which: int, function: Callable[[], object]) -> None:
+        before.setdefault(which, signal.signal(which, lambda number, frame: function()))
+
+    yield handle
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for which, handler in before.items():
+        signal.signal(which, handler)
+
+
+@pytest.fixture
+def interrupted(handled: Callable[[int, Callable[[], object]], None]) -> Interrupt:
     """Call something that a signal's handler breaks off soon, and see what the handler raises arrive."""
 
     def interrupt(kind: type[BaseException], call: Callable[[], Any]) -> None:
-        def handler(number: int, frame: Any) -> None:
+        def stop() -> None:
             raise kind("too late")
 
-        signal.signal(signal.SIGALRM, handler)
+        handled(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(kind, match="too late"):
             call()
 
     # What is raised in a finalizer of an earlier test's garbage, which may run the kernel too, reaches no caller.
     gc.collect()
-    before = signal.getsignal(signal.SIGALRM)
-    yield interrupt
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    return interrupt
 
 
 @pytest.mark.needs("in_process")  # a kernel on a GPU cannot be broken off: these never end there
@@ -92,20 +103,6 @@ def test_nothing_behind_it_happens_and_the_context_can_be_used_again(module, int
     module["add"][1, 1, 0, stream](behind, 1)
     stream.synchronize()
     assert behind.to_host()[0] == 1
-
-
-@pytest.fixture
-def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
-    """Let a function be called at a signal, until the end of the test."""
-    before = {}
-
-    def handle(which: int, function: Callable[[], object]) -> None:
-        before[which] = signal.signal(which, lambda number, frame: function())
-
-    yield handle
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    for which, handler in before.items():
-        signal.signal(which, handler)
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
