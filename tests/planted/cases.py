@@ -59,8 +59,8 @@ def marked(file: str, word: str = "BUG") -> dict[str, set[int]]:
 
 
 @cache
-def compiled(file: str) -> cuda.Module:
-    """Compile and load a file, once in a process."""
+def compiled(file: str | Path) -> cuda.Module:
+    """Compile and load a file of this folder, or one with its whole path, once in a process."""
     return cuda.compile(FOLDER / file)
 
 
@@ -242,9 +242,7 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
 BETWEEN_STREAMS = ("race between streams", "races.cu", "race")
 CASES = (
     *(_case(heading, *row) for heading, rows in PLANTED.items() for row in rows),
-    Case(
-        "consumed_too_early", "consume", _two_streams("produce", "consume"), "race between streams", "races.cu", "race"
-    ),
+    Case("consumed_too_early", "consume", _two_streams("produce", "consume"), *BETWEEN_STREAMS),
     Case("overwritten", "produce", _two_streams("consume", "produce"), *BETWEEN_STREAMS),
     Case("leaked_array", "", _leaked_array, "leaked device memory", "cases.py", "leaked", "memcheck"),
     Case("leaked_rows", "", _leaked_rows, "leaked device memory", "cases.py", "leaked", "memcheck"),

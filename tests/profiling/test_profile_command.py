@@ -46,7 +46,7 @@ def test_a_module_runs_as_python_runs_it(program):
     assert "the package ran" in program.profile("-m", "package").stdout
 
 
-def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports, program):
+def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports):
     text, _ = reports
     lines = text.splitlines()
     at = lines.index("slow.cu")
@@ -56,10 +56,7 @@ def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports, pr
     ]
     line = next(line for line in lines if "in[y * n + x];" in line)
     assert re.findall(r"[\d.]+", line)[:6] == ["4.0", "32.0", "100.0", "12.5", "32.0", "4"]
-    words = " ".join(text.split())
-    assert "No cache is modelled" in words
-    assert "No cache is modelled" in " ".join(program.profile("--help").stdout.split())
-    assert "Bulk copies (cp.async.bulk) count as instructions alone" in words
+    assert "No cache is modelled" in " ".join(text.split())
     assert "- slow.cu:4: The stores use 12.5 %" in text
     assert "- slow.cu:13: Accesses to shared memory take 32.0 times" in text
     assert max(map(len, text.split("Advice")[1].splitlines())) <= 80

@@ -4,7 +4,6 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.support import Status, compile_ptx, download, ok
@@ -23,7 +22,6 @@ extern "C" __global__ void pairs(double *x, Pair pair, char scale) { *x = scale 
 extern "C" __global__ void bump() { *where += 1; }
 extern "C" __global__ void __launch_bounds__(128) bounded(int *x) { x[threadIdx.x] = 1; }
 """
-Attribute = bindings.CUfunction_attribute
 INVALID = Status.CUDA_ERROR_INVALID_VALUE
 
 
@@ -39,10 +37,6 @@ def function(module: Any, name: str) -> Any:
     return ok(driver.cuModuleGetFunction(module, name.encode()))
 
 
-def attribute(kernel: Any, name: str) -> int:
-    return int(ok(driver.cuFuncGetAttribute(getattr(Attribute, f"CU_FUNC_ATTRIBUTE_{name}"), kernel)))
-
-
 def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1, 1, 1)) -> Any:
     """Launch with ctypes objects as parameters; the result's status."""
     pointers = (ctypes.c_void_p * max(len(parameters), 1))(*map(ctypes.addressof, parameters))
@@ -52,8 +46,3 @@ def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1
 
 def value_of(address: int) -> int:
     return int(download(address, 1, np.int32)[0])
-
-
-def with_counts(name: str, registers: int) -> bytes:
-    note = f"// cudart-py: registers {name}={registers} spills=0 stack=24\n"
-    return ptx().rstrip(b"\0") + b"\n" + note.encode() + b"\0"

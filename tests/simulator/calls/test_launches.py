@@ -11,7 +11,7 @@ from cudart_py.simulator import ptx as machine
 from cudart_py.simulator.calls.launches import launches
 from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.ptx.running.observer import Observer
-from tests.simulator.kernels import INVALID, attribute, function, launch, loaded, ptx, value_of, with_counts
+from tests.simulator.kernels import INVALID, function, launch, loaded, ptx, value_of
 from tests.simulator.support import Status, ok, upload
 
 
@@ -43,11 +43,13 @@ def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None
 
 
 def test_launch_bounds_registers_and_the_context_limit_a_launch(two_devices: list[Any], module: Any) -> None:
+    most = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
     kernel = function(module, "bounded")
-    assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 128
+    assert ok(driver.cuFuncGetAttribute(most, kernel)) == 128
     assert launch(kernel, ctypes.c_void_p(upload(np.zeros(256, np.int32))), block=(129, 1, 1)) == INVALID
-    kernel = function(ok(driver.cuModuleLoadData(with_counts("bump", 200))), "bump")
-    assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 320
+    note = b"\n// cudart-py: registers bump=200 spills=0 stack=24\n\0"
+    kernel = function(ok(driver.cuModuleLoadData(ptx().rstrip(b"\0") + note)), "bump")
+    assert ok(driver.cuFuncGetAttribute(most, kernel)) == 320
     assert launch(kernel, block=(321, 1, 1)) == Status.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
     assert not launch(kernel, block=(320, 1, 1))
     ok(driver.cuCtxSetCurrent(two_devices[1]))

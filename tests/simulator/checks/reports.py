@@ -1,7 +1,6 @@
 """Reports of the checks: those that come while a program runs, and those of one launch by the PTX machine alone."""
 
 import contextlib
-import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,11 +23,6 @@ WRONG_ON_PURPOSE = [
     pytest.mark.unsanitized("the kernels are wrong on purpose"),
     pytest.mark.usefixtures("device"),
 ]
-
-
-@functools.cache
-def compiled(file: str) -> cuda.Module:
-    return cuda.compile(FOLDER / file)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.profiling.columns import GROUPS
-from tests.planted.cases import words
-from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found
+from tests.planted.cases import compiled, words
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found
 
 pytestmark = WRONG_ON_PURPOSE
 
@@ -92,7 +92,7 @@ KERNELS = [
 
 @pytest.mark.parametrize(("name", "threads", "arguments", "text"), KERNELS)
 def test_a_mistake_with_a_matrix_is_found(name, threads, arguments, text):
-    reports = found(compiled(SMALL.name)[name][1, threads], *arguments())
+    reports = found(compiled(SMALL)[name][1, threads], *arguments())
     assert bool(reports) == bool(text)
     for report in reports:
         assert text in report
@@ -104,7 +104,7 @@ def test_a_mistake_with_a_matrix_is_found(name, threads, arguments, text):
 def test_eight_rows_are_a_wavefront(pitch, ways):
     """Rows that are 128 bytes apart, 8 times 16, lie in the same banks."""
     with cuda.profile() as p:
-        compiled(SMALL.name)["pitched"][1, 32, 32 * 16 * pitch](words(32), pitch)
+        compiled(SMALL)["pitched"][1, 32, 32 * 16 * pitch](words(32), pitch)
     (launch,) = p.launches
     for mark, kind, counter, wavefronts in (("loaded", "ld", LOADS, 4), ("stored", "st", STORES, 2)):
         [line] = [entry for entry in launch.lines if entry.line in lines_at(mark) and entry.metrics.get(counter)]

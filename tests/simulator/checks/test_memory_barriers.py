@@ -13,11 +13,13 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.ptx import Fault, load_module
-from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found, watched
+from tests.planted.cases import compiled
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, watched
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytestmark = WRONG_ON_PURPOSE
 
+SOURCE = FOLDER / "synchronisation.cu"
 UNWAITED = r"fills by cp.async.bulk at .*, and no wait at the copy's barrier at 0x\w+ \(0 bytes into \w+::bar\)"
 UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 0\)"
 UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async"
@@ -52,7 +54,7 @@ KERNELS = {
 def test_what_is_put_in_order_is_no_mistake_and_all_else_is(name):
     shape, mistakes = KERNELS[name]
     given = cuda.to_device(np.arange(1, 1025, dtype=np.int32))
-    launch = compiled("synchronisation.cu")[name][shape]
+    launch = compiled(SOURCE)[name][shape]
     assert found(launch, cuda.zeros(1024, np.int32), given, 0) == []
     for wrong, text in mistakes.items():
         texts = found(launch, cuda.zeros(1024, np.int32), given, wrong)
@@ -101,17 +103,17 @@ def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("name", WRONG)
 def test_blocks_that_meet_in_a_block_scoped_atomic_race(name: str) -> None:
-    texts = launches(compiled("synchronisation.cu")[name])
+    texts = launches(compiled(SOURCE)[name])
     assert texts
     assert all("race: " in text and "block scope" in text for text in texts), texts
     # One block alone does not race, and launches end in order.
-    assert launches(compiled("synchronisation.cu")[name], blocks=1, times=2) == []
+    assert launches(compiled(SOURCE)[name], blocks=1, times=2) == []
 
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("name", RIGHT)
 def test_wider_scopes_and_words_of_one_block_are_no_race(name: str) -> None:
-    assert launches(compiled("synchronisation.cu")[name]) == []
+    assert launches(compiled(SOURCE)[name]) == []
 
 
 @pytest.mark.usefixtures("engine")
@@ -121,7 +123,7 @@ def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
 
     def launch(ordered: bool) -> None:
         for stream in streams:
-            compiled("synchronisation.cu")["own_words"][1, THREADS, 0, stream](x, y)
+            compiled(SOURCE)["own_words"][1, THREADS, 0, stream](x, y)
             if ordered:
                 streams[1].wait(streams[0])
 

@@ -212,7 +212,7 @@ def test_what_correct_programs_do_is_not_reported(file, row):
 @pytest.mark.parametrize(("name", "more"), [("groups", ()), ("piped", (8,)), ("threads", (8,)), ("barred", ())])
 def test_the_libraries_copies_are_waited_for(name, more):
     host, out = np.arange(8 * 256, dtype=np.float32).reshape(8, 256), floats(256)
-    assert found(reports.compiled("synchronisation.cu")[name][1, 256], out, cuda.to_device(host), *more) == []
+    assert found(compiled(reports.FOLDER / "synchronisation.cu")[name][1, 256], out, cuda.to_device(host), *more) == []
     np.testing.assert_array_equal(out.to_host(), host[: 8 if more else 1].sum(axis=0)[::-1])
 
 

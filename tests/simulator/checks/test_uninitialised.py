@@ -10,7 +10,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS
-from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, reports, watched
+from tests.planted.cases import compiled
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, reports, watched
 from tests.simulator.checks.reports import found as found_of
 from tests.simulator.ptx.machine import Kernels
 
@@ -173,7 +174,8 @@ KERNELS = re.findall(r"KERNEL\((\w+)\) \{", (FOLDER / "copied.cu").read_text())
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_bytes_are_reported_where_they_are_used_and_not_where_they_are_copied(name):
-    texts = found_of(compiled("copied.cu")[name][1, 32], cuda.zeros(4096, np.int32), cuda.empty(4096, np.int32), 7)
+    given = cuda.zeros(4096, np.int32), cuda.empty(4096, np.int32), 7
+    texts = found_of(compiled(FOLDER / "copied.cu")[name][1, 32], *given)
     assert bool(texts) == name.startswith("found")
     assert all("uninitialised value reaches" in text for text in texts), texts
 
