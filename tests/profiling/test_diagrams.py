@@ -201,19 +201,17 @@ def test_a_profile_records_nothing_unless_it_is_asked(device, module, out):
 
 def test_what_cannot_be_drawn_is_refused(device, module, out, record):
     launch = record("copy", (2, 64), out, 1, 0)
-    with pytest.raises(ValueError, match=r"'line'.* 77; warp 0 made: load of global memory at line 4"):
-        access_diagram(launch, 77)
-    with pytest.raises(ValueError, match="'occurrence' must be less than 1"):
-        access_diagram(launch, operation="load", occurrence=1)
-    with pytest.raises(ValueError, match="'operation' must be one of"):
-        access_diagram(launch, operation="read")
-    with pytest.raises(ValueError, match="'line'.* 9; it executed lines 2, 3"):
-        divergence_diagram(launch, 9)
-    with pytest.raises(ValueError, match="have a warp 4, not only 4"):
-        access_diagram(record("copy", (2, 64), out, 1, 0, warp=4))
-    with pytest.raises(ValueError, match=r"cuda\.profile\(record_warp=0\)"):
-        divergence_diagram(LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, ()))
+    unrecorded = LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, ())
+    for call, words in (
+        (lambda: access_diagram(launch, 77), r"'line'.* 77; warp 0 made: load of global memory at line 4"),
+        (lambda: access_diagram(launch, operation="load", occurrence=1), "'occurrence' must be less than 1"),
+        (lambda: access_diagram(launch, operation="read"), "'operation' must be one of"),
+        (lambda: divergence_diagram(launch, 9), "'line'.* 9; it executed lines 2, 3"),
+        (lambda: access_diagram(record("copy", (2, 64), out, 1, 0, warp=4)), "have a warp 4, not only 4"),
+        (lambda: divergence_diagram(unrecorded), r"cuda\.profile\(record_warp=0\)"),
+        (lambda: cuda.profile(record_warp=-1), "'record_warp' must be an int from 0 to"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
     with pytest.raises(TypeError, match="'launch' must be a LaunchProfile"):
         access_diagram(module)
-    with pytest.raises(ValueError, match="'record_warp' must be an int from 0 to"):
-        cuda.profile(record_warp=-1)
