@@ -28,7 +28,7 @@ d.cuInit = lambda f: (ok,); d.cuDriverGetVersion = lambda: (ok, 12080)
 
 def test_importing_and_looking_at_the_raw_calls_chooses_no_driver_and_loads_no_bindings(python):
     program = """
-import sys, cudart_py as c
+import sys, cudart_py as c, cudart_py.libraries
 from cudart_py.driver import backend
 assert not [m for m in sys.modules if m.startswith(('cuda.', 'nvmath', 'cudart_py.simulator'))]
 assert 'bindings' in c.raw.__doc__ and not hasattr(c.raw, '__wrapped__')

@@ -126,8 +126,3 @@ def test_a_second_device_has_handles_of_its_own(device, numbers):
             assert np.allclose(lib.cholesky(matrix).to_host(), np.linalg.cholesky(spd))
             assert np.allclose(lib.solve(matrix, array).to_host(), np.linalg.solve(spd, a))
             assert lib.uniform(10).device is device
-
-
-def test_importing_the_package_loads_no_nvmath(python):
-    program = "import sys, cudart_py.libraries; print([m for m in sys.modules if m.split('.')[0] == 'nvmath'])"
-    assert python(program).stdout.strip() == "[]"

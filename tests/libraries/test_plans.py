@@ -2,8 +2,8 @@
 
 import gc
 import inspect
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -68,10 +68,8 @@ def test_a_plan_keeps_its_operands_and_outlives_what_release_gives_back_in_any_t
     del a, b
     gc.collect()
     libraries.release()
-    thread = threading.Thread(target=plan)
-    thread.start()
-    thread.join()
-    assert np.allclose(plan.result.to_host(), expected)
+    with ThreadPoolExecutor(1) as threads:
+        assert np.allclose(threads.submit(plan).result().to_host(), expected)
 
 
 def test_a_closed_plan_lets_its_memory_go_and_is_refused(device, operands):
