@@ -274,14 +274,6 @@ def test_the_warning_points_at_the_caller(place, device, call):
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_a_process_warns_once(python, place):
-    place.mkdir()
-    place.chmod(0o777)
-    compiles = "\n".join(f"compile_image({SOURCE + end!r})" for end in ("", "//", "// "))
-    done = python(f"from cudart_py.compilation.compiler import compile_image\n{compiles}")
-    assert done.stderr.count("CacheWarning") == 1
-
-
 def forged(content, change):
     """Return an entry with a changed header and a checksum that fits."""
     start = len(cache._MAGIC) + cache._DIGEST_BYTES

@@ -98,11 +98,6 @@ def test_define_gives_macros_values(value, text):
     assert re.search(rf"(?:mov|st)\S* .*, {text};", ptx_of(source, define={"VALUE": value}))
 
 
-def test_define_takes_a_macro_with_arguments():
-    source = 'extern "C" __global__ void k(int* x) { *x = TWICE(21); }'
-    assert "42" in ptx_of(source, define={"TWICE(a)": "((a) * 2)"})
-
-
 @pytest.mark.parametrize("arguments", [{"std": "c++20"}, {"std": 20}, {"options": ["-std=c++20"]}])
 def test_std_chooses_the_language(arguments):
     source = 'static_assert(__cplusplus >= 202002L);\nextern "C" __global__ void k() {}'
@@ -115,15 +110,6 @@ def test_fast_math_uses_approximate_functions():
     source = 'extern "C" __global__ void k(float* x) { x[0] = sinf(x[1]); }'
     assert "sin.approx" in ptx_of(source, fast_math=True)
     assert "sin.approx" not in ptx_of(source)
-
-
-def test_options_are_passed_as_they_are():
-    assert "4321" in ptx_of('extern "C" __global__ void k(int* x) { *x = V; }', options=["-DV=4321"])
-
-
-def test_name_expressions_instantiate_templates():
-    image = compile_image("template <int N> __global__ void f(int* x) { x[0] = N; }", names=["f<3>", "f<4>"])
-    assert set(image.signatures) == {"_Z1fILi3EEvPi", "_Z1fILi4EEvPi"}
 
 
 def test_syntax_error_in_a_header_shows_the_headers_line(tmp_path):

@@ -81,10 +81,6 @@ def test_the_last_device_restores_the_first(device):
     assert (array.to_host() == 0).all()
 
 
-def test_a_thread_without_a_context_gets_device_0(device):
-    assert in_a_thread(cuda.current_device) is cuda.Device(0)
-
-
 def test_a_context_of_another_librarys_that_is_not_the_primary_one_is_refused(device, monkeypatch):
     monkeypatch.setitem(vars(calls.api), "cuCtxGetCurrent", lambda: 0x1234)
     monkeypatch.setitem(vars(calls.api), "cuCtxGetDevice", lambda: 0)

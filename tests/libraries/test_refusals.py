@@ -55,7 +55,6 @@ REFUSED = {
     "gemm(f32(2, 4, 5), f32(3, 5, 3))": "ValueError: gemm: b: 2 matrices ... 'a' ... not 3",
     "gemm((w := f64(8, 8))[:4, :4], w[2:6, :4], w[4:, :4])": "ValueError: gemm: out: not overlap 'b'",
     "gemm.plan(a := f64(4, 4), a, a)": "ValueError: gemm.plan: out: not overlap 'a'",
-    "gemm.plan(a := f64(4, 4), a, alpha=None)": "TypeError: gemm.plan: alpha: not None",
     "gemv(f64(4, 5), f64(4))": "ValueError: gemv: x: (5,) ... 'a' ... (4, 5) ... op='N' ... not (4,)",
     "gemv(f64(4, 5), f64(5), f64(5))": "ValueError: gemv: out: (4,) ... 'a' ... (4, 5) ... op='N' ... not (5,)",
     "gemv(f64(4, 5), f32(5))": "TypeError: gemv: x: float64 ... 'a' ... not float32",
@@ -145,9 +144,7 @@ REFUSED = {
     "host('mt19937').skip_to(3)": "ValueError: Generator.skip_to: offset: 0 with kind='mt19937' ... not the int 3",
     "SparseMatrix.from_host(sparse.eye_array(4, dtype=int))":
         "TypeError: SparseMatrix.from_host: matrix: float32 ... not int64",
-    "gemm(f32(4, 5), f32(5, 3), stream=5)": "TypeError: gemm: stream: Stream or None ... not the int 5",
     "fft.plan(c64(8), c64(9))": "ValueError: fft.plan: out: (8,) ... not (9,)",
-    "gemv(c64(4, 5), c64(4), op='C', alpha='x')": "TypeError: gemv: alpha: a number ... not the str 'x'",
     "normal(4, 'i4')": "TypeError: normal: dtype: float32 or float64 ... not int32",
     "uniform()": "TypeError: uniform: shape: given where 'out' is not ... not None; pass the shape",
     "uniform(4, out=f32(4))": "ValueError: uniform: shape: None where 'out' is given ... not the int 4",
@@ -157,15 +154,12 @@ REFUSED = {
     "host().uniform(empty(4, i32))": "TypeError: Generator.uniform: out: float32 ... float64 ... not int32",
     "host().uniform(empty(8)[::2])":
         "ValueError: Generator.uniform: out: contiguous ... not of shape (4,) with strides (16,)",
-    "host().bits([0])": "TypeError: Generator.bits: out: a NumPy array ... not the list [0]",
     "Generator().normal(4)":
         "TypeError: Generator.normal: out: array to fill ... not the int 4 ... pass cudart_py.empty",
     "Generator().uniform((2, 3))":
         "TypeError: Generator.uniform: out: array to fill ... not the tuple (2, 3) ... pass cudart_py.empty",
     "Generator().uniform(empty(4))":
         "TypeError: Generator.uniform: out: a DeviceArray ... not a NumPy array of float64 ... to_device",
-    "Generator().uniform(f32(4), stream='0')":
-        "TypeError: Generator.uniform: stream: Stream or None ... not the str '0'",
     "host().normal(empty(3))":
         "ValueError: Generator.normal: out: even ... not 3 ... fill an array of 4 and take a slice",
     "normal((3, 5))": "ValueError: normal: shape: even ... not 15 ... ask for 16 and take a slice",
