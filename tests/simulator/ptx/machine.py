@@ -4,7 +4,7 @@ import itertools
 import math
 import mmap
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from cudart_py.compilation import headers
 from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
 from cudart_py.simulator.ptx import Launch, Module, load_module, run
-from cudart_py.simulator.ptx.compiling.forms import Pattern
+from cudart_py.simulator.ptx.compiling.forms import Form, Row
+from cudart_py.simulator.ptx.compiling.opcodes import find_forms
+from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 
 # What a module written by hand begins with.
@@ -76,35 +78,30 @@ class Memory:
         return self.shadows.setdefault(start, ShadowMemory(start, self._live[start], True))
 
     def describe(self, address: int) -> str:
-        """Say where an address lies."""
         for start, size in self._live.items():
             if start <= address < start + size + 256:
                 return f"{address - start} bytes from the start of {size}"
         return "no allocation is near it"
 
 
-class Store:
-    """Machine code that several modules share, as several processes do."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, tuple[Any, list[bytes]]] = {}
-
-    def make_key(self, parts: Iterable[str | bytes]) -> str:
-        return repr(list(parts))
-
-    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
-        return restore(*self.entries[key]) if key in self.entries else None
-
-    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
-        self.entries[key] = description, list(images)
+def spellings(row: Row) -> Iterator[tuple[str, Form | None]]:
+    """Yield opcodes that a row allows, at most 24 of a pattern, spread over all of them, with the forms they have."""
+    for pattern in row.patterns:
+        choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
+        step = max(math.prod(map(len, choices)) // 24, 1) | 1
+        for words in itertools.islice(itertools.product(*choices), 0, None, step):
+            opcode = ".".join([row.name, *filter(None, words)])
+            yield opcode, next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
 
 
-def spellings(name: str, pattern: Pattern) -> list[str]:
-    """Return opcodes that a pattern allows, at most 24, spread over all of them."""
-    choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
-    step = max(math.prod(map(len, choices)) // 24, 1) | 1
-    picked = itertools.islice(itertools.product(*choices), 0, None, step)
-    return [".".join([name, *filter(None, words)]) for words in picked]
+def storing(result: str, body: str, before: str = "") -> Module:
+    """Return a module whose kernel `k` stores a register of each thread, which a body sets, to an array of words."""
+    return load_module(f"""{HEAD}{before}.visible .entry k(.param .u64 words) {{
+        {body}
+        .reg .b64 word; .reg .b32 thread;
+        ld.param.u64 word, [words]; mov.u32 thread, %tid.x; mad.wide.u32 word, thread, 4, word;
+        st.global.b32 [word], {result};
+    }}""")
 
 
 @lru_cache(maxsize=32)
@@ -118,14 +115,14 @@ def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
 class Kernels:
     """Compile a source, place its variables, and launch its kernels; `printed` is what they print.
 
-    `engine` is the one that `CUDART_PY_SIMULATOR_ENGINE` names, so that all tests can run on either.
+    Without an `engine` it is the one that `CUDART_PY_SIMULATOR_ENGINE` names, so that all tests can run on either.
     """
 
-    def __init__(self, source: str | Module, *options: str) -> None:
+    def __init__(self, source: str | Module, *options: str, engine: str = "") -> None:
         self.threads = 1
         # What keeps machine code between modules; usually nothing does.
         self.code_cache: Any = None
-        self.engine = os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
+        self.engine = engine or os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
         self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
         self.printed: list[str] = []
@@ -164,6 +161,12 @@ class Kernels:
             properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
             threads=self.threads, code_cache=self.code_cache,
         )  # fmt: skip  # grouped by meaning
+
+    def program(self, name: str) -> Program:
+        return program_of(self.module.entries[name])
+
+    def ran_natively(self, name: str) -> bool:
+        return any(self.program(name).native.values())
 
     def put(self, array: NDArray[Any]) -> int:
         return self.memory.put(array)

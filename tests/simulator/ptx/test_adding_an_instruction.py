@@ -43,10 +43,8 @@ def test_the_pages_command_fails_with_the_pages_error(python, tmp_path, monkeypa
     assert re.search(rf"^{expected}\Z", done.stderr, re.MULTILINE), done.stderr
 
 
-@pytest.mark.parametrize("engine", test_integers.ENGINES)
 def test_the_pages_instruction_runs(added, engine):
-    kernels = Kernels(KERNEL)
-    kernels.engine = engine
+    kernels = Kernels(KERNEL, engine=engine)
     a, b = np.random.default_rng().integers(0, 256, (2, 33, 4), np.uint8)
     out = kernels.zeros(33)
     kernels.launch("average", 1, 33, out, kernels.put(a), kernels.put(b))
@@ -54,7 +52,6 @@ def test_the_pages_instruction_runs(added, engine):
     assert (kernels.get(out, 132, np.uint8).reshape(33, 4) == expected).all()
 
 
-@pytest.mark.parametrize("engine", test_integers.ENGINES)
 def test_the_pages_case_passes(added, engine, monkeypatch):
     [text] = case = eval(TEST)
     monkeypatch.setattr(test_integers, "CASES", case)

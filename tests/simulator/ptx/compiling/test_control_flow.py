@@ -50,7 +50,7 @@ def test_an_index_beyond_the_table_is_a_fault(kernels: Kernels, count: int) -> N
 @pytest.mark.parametrize("engine", ["numpy", "native", "auto"])
 @pytest.mark.parametrize("body", ["", "at_the_end:", "call nothing, ();"])
 def test_a_kernel_without_instructions_does_nothing(body: str, engine: str) -> None:
-    kernels = Kernels(load_module(f"{HEAD}.func nothing() {{ }}\n.visible .entry e() {{ {body} }}"))
-    kernels.engine = engine
+    module = load_module(f"{HEAD}.func nothing() {{ }}\n.visible .entry e() {{ {body} }}")
+    kernels = Kernels(module, engine=engine)
     for cluster in (1, 2):
         kernels.launch("e", 4, 64, cluster=(cluster, 1, 1))

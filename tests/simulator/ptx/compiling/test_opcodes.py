@@ -6,7 +6,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS, TABLE, find_forms
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
@@ -25,9 +25,6 @@ PROLOGUE = """
     mov.u32 each32_8, %tid.x; mov.u32 same32_8, 3; cvt.u64.u32 each64_8, each32_8; mov.u64 same64_8, 3;
     setp.lt.u32 peach_0, each32_8, 7; setp.lt.u32 psame_0, same32_8, 7;
 """
-
-
-SPACES = {"global": "memory", "shared": "tile"}
 
 
 def _prologue() -> str:
@@ -68,8 +65,8 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
     row = form.row
     if "bulk" in form.words and pattern[0] != "#":
         # A bulk copy of 16 bytes has two places in memory, a size, a barrier, and the ranks of blocks.
-        places = {"u32": "16", "u16": "1"}
-        return places.get(pattern) or ("[barrier]" if place == 3 else f"[{SPACES[form.spaces[place]]}]")
+        memory = {"global": "[memory]", "shared": "[tile]"}
+        return {"u32": "16", "u16": "1"}.get(pattern) or ("[barrier]" if place == 3 else memory[form.spaces[place]])
     if pattern == "M":
         return _memory(form, place)
     if pattern in ("V", "=V"):
@@ -110,9 +107,8 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
     # Of the barrier's operations one ends it.
     ready = "mbarrier.init.shared.b64 [barrier], 1048575;" if name == "mbarrier" else ""
     body = ""
-    for pattern in (pattern for row in ROWS if row.name == name for pattern in row.patterns):
-        for opcode in spellings(name, pattern):
-            form = next(form for form in find_forms(opcode) if form.operands == pattern.operands)
+    for row in TABLE[name]:
+        for opcode, form in spellings(row):
             where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
             generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
             fragments = [place for place, operand in enumerate(form.operands) if operand.lstrip("=+") == "F"]
@@ -128,5 +124,5 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
 
 def test_all_forms_of_an_opcode_have_the_same_facts() -> None:
     """Those who ask about an instruction look at its opcode alone, which several patterns may match."""
-    opcodes = {opcode for row in ROWS for pattern in row.patterns for opcode in spellings(row.name, pattern)}
+    opcodes = {opcode for row in ROWS for opcode, _ in spellings(row)}
     assert [opcode for opcode in opcodes if len({form.row.facts for form in find_forms(opcode)}) > 1] == []

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cudart_py.compilation import cache
 from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import Module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import compile_policy, machine
-from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, Store, ptx_of
+from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -44,17 +45,23 @@ extern "C" __global__ void look(int n, volatile int* flag) {
 LARGE = 1 << 20
 
 
-def fresh(store: Store | None = None) -> Kernels:
-    """Return kernels that have never run, as in another process that shares a store of machine code."""
-    kernels = Kernels(Module(ptx_of(SOURCE)))
-    kernels.engine, kernels.code_cache = "auto", store
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Return an empty cache of machine code."""
+    monkeypatch.setenv("CUDART_PY_CACHE", str(tmp_path))
+    return cache
+
+
+def fresh(store: machine.CodeCache | None = None) -> Kernels:
+    """Return kernels that have never run, as in another process that shares a cache of machine code."""
+    kernels = Kernels(Module(ptx_of(SOURCE)), engine="auto")
+    kernels.code_cache = store
     return kernels
 
 
 def launch(kernels: Kernels, name: str, n: int) -> Program:
-    """Launch a kernel and return its program."""
     kernels.launch(name, -(-n // 256), 256, n, kernels.zeros(n), steps=None)
-    return program_of(kernels.module.entries[name])
+    return kernels.program(name)
 
 
 def runs_natively(program: Program) -> bool:
@@ -72,14 +79,13 @@ def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large():
     assert large.seconds == 0
 
 
-def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch):
+def test_machine_code_from_the_cache_is_taken_before_compiling_pays(store, monkeypatch):
     """The first launch of a longer kernel is enough."""
-    store = Store()
     for name in ("twice", "powers"):
         launch(fresh(store), name, LARGE)
     later, unknown = fresh(store), fresh()
     for kernels in (later, unknown):
-        program_of(kernels.module.entries["twice"]).seconds = 0.004
+        kernels.program("twice").seconds = 0.004
     monkeypatch.setattr(machine, "build", None)
     assert runs_natively(launch(later, "twice", 300))
     assert not launch(unknown, "twice", 300).native
@@ -88,14 +94,14 @@ def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch)
     assert program.seconds == 0
 
 
-def test_what_a_kernel_has_cost_in_earlier_processes_counts(monkeypatch):
+def test_what_a_kernel_has_cost_in_earlier_processes_counts(store, monkeypatch):
     # So high a price that the real time of the launches does not count.
     monkeypatch.setattr(compile_policy, "_COMPILE_SECONDS", 100.0)
-    store, price = Store(), 100.0 * compile_policy.Estimate(program_of(fresh().module.entries["twice"])).instructions
+    price = 100.0 * compile_policy.Estimate(fresh().program("twice")).instructions
     natively = []
     for part in (0.6, 0.3, 0.3):
         kernels = fresh(store)
-        program_of(kernels.module.entries["twice"]).seconds += part * price
+        kernels.program("twice").seconds += part * price
         natively.append(runs_natively(launch(kernels, "twice", 300)))
     assert natively == [False, False, True]
 
@@ -115,17 +121,15 @@ def test_a_function_costs_as_often_as_it_is_copied():
     assert (estimate.instructions, estimate.copied) == (2 + 5 * 3 + 1, 2 + 31 * 3 + 32)
     assert compile_policy.Estimate(chain(600, "call {0}, ();")).copied == 1203
     assert compile_policy.Estimate(chain(600, twice)).copied == 1 << 60
-    again = Module(f"{HEAD}.func f() {{ call f, (); ret; }} .visible .entry k() {{ call f, (); ret; }}").entries["k"]
-    assert compile_policy.Estimate(program_of(again)).copied == 4
+    again = Module(f"{HEAD}.func f() {{ call f, (); ret; }} .visible .entry k() {{ call f, (); ret; }}")
+    assert compile_policy.Estimate(program_of(again.entries["k"])).copied == 4
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])
 def test_a_long_chain_of_calls_runs_with_numpy(engine, monkeypatch):
     monkeypatch.setitem(PROPERTIES, "stack_limit", 1 << 16)
     program = chain(200, "call {0}, ();")
-    kernels = Kernels(program.entry.module)
-    kernels.engine = engine
-    kernels.launch("k", 1, 1)
+    Kernels(program.entry.module, engine=engine).launch("k", 1, 1)
     assert "more than 100 deep" in program.unsupported_reason or engine == "auto"
     assert not runs_natively(program)
 
@@ -147,28 +151,28 @@ def test_sums_of_integers_come_out_the_same_in_any_order():
     launch(kernels, "count", 300).seconds = 0.5
     total = kernels.zeros(300)
     kernels.launch("count", 2, 256, 300, total)
-    assert runs_natively(program_of(kernels.module.entries["count"]))
+    assert kernels.ran_natively("count")
     assert kernels.get(total, 1)[0] == np.arange(300).sum()
 
 
-def added(store: Store) -> bool:
-    """Launch a kernel, and return whether that has added entries to the store, beside those there were."""
-    before = set(store.entries)
+def added(store: machine.CodeCache, folder: Path) -> bool:
+    """Launch a kernel, and return whether that has added entries to the cache, beside those there were."""
+    before = set(folder.iterdir())
     kernels = fresh(store)
     kernels.engine = "native"
     launch(kernels, "twice", 1)
-    return before < set(store.entries)
+    return before < set(folder.iterdir())
 
 
-def test_another_compiler_processor_and_optimisation_have_other_entries(monkeypatch):
-    store, host = Store(), machine.host()
-    assert added(store)
-    assert not added(store)
+def test_another_compiler_processor_and_optimisation_have_other_entries(store, tmp_path, monkeypatch):
+    host = machine.host()
+    assert added(store, tmp_path)
+    assert not added(store, tmp_path)
     for other in (machine.Processor(host.name, ""), host._replace(optimisation=1)):
         with machine.compile_for(other):
-            assert added(store)
+            assert added(store, tmp_path)
     monkeypatch.setattr(machine, "_compiler", lambda: "another one")
-    assert added(store)
+    assert added(store, tmp_path)
 
 
 def test_a_changed_or_renamed_source_is_another_compiler(tmp_path):

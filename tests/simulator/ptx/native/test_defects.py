@@ -127,12 +127,10 @@ def test_a_copied_sign_costs_no_optimisation():
 
 def test_code_that_stays_wrong_is_not_used(monkeypatch):
     monkeypatch.setattr(machine, "may_be_wrong", lambda code: True)
-    kernels = Kernels(Module(TEXT.format(body=BODIES["copysign"])))
-    kernels.engine = "native"
+    kernels = Kernels(Module(TEXT.format(body=BODIES["copysign"])), engine="native")
     kernels.launch("k", 1, 32, kernels.zeros(64), kernels.zeros(64))
-    program = program_of(kernels.module.entries["k"])
-    assert not any(program.native.values())
-    assert "LLVM" in program.unsupported_reason
+    assert not kernels.ran_natively("k")
+    assert "LLVM" in kernels.program("k").unsupported_reason
 
 
 def test_a_chosen_sign_has_the_same_bits_at_each_level(processor_level):
@@ -196,8 +194,7 @@ def test_truncated_upper_bits_of_products_are_right_at_each_level(count, process
         exact = one * (-127 if product == "by a constant" else other)
         if "upper half" in product:
             exact = exact >> 64 if "long" in product else exact >> 32 << 32
-        kernels = Kernels(load_module(product_kernel(product, first, second)))
-        kernels.engine = "native"
+        kernels = Kernels(load_module(product_kernel(product, first, second)), engine="native")
         out = kernels.zeros(32 * len(SHIFTS), np.uint32)
         kernels.launch("k", 1, 32, kernels.put(given), out)
         found = kernels.get(out, 64 * len(SHIFTS), np.uint16).reshape(32, len(SHIFTS), 2)

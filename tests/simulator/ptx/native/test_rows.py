@@ -11,7 +11,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers
 from cudart_py.simulator.ptx.compiling.forms import Form
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
@@ -128,11 +128,9 @@ def build_together(*opcodes: str) -> None:
 
 
 # Forms by their opcodes; a block's end is no matter of an opcode.
-ALL: dict[str, Form] = {}
-for name, pattern in ((row.name, pattern) for row in ROWS for pattern in row.patterns if row.emit is not None):
-    for opcode in spellings(name, pattern):
-        if form := next((form for form in find_forms(opcode) if form.operands == pattern.operands), None):
-            ALL[opcode] = form
+ALL: dict[str, Form] = {
+    opcode: form for row in ROWS if row.emit is not None for opcode, form in spellings(row) if form is not None
+}
 FORMS = {opcode: form for opcode, form in ALL.items() if form.row.name not in WITHOUT and instruction(form, opcode, 0)}
 LISTED = {opcode for opcode in ALL if re.fullmatch("|".join(f"(?:{pattern})" for pattern in NOT_NATIVE), opcode)}
 NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]
@@ -167,7 +165,7 @@ def results(body: str, operands: Any, count: int, *, flushes: bool = False) -> l
     """Return what the instructions of a body store with each engine."""
     kernels = Kernels(module(prologue(), body))
     if flushes:
-        assert processor_flushes(lay_out(program_of(kernels.module.entries["k"]), 0)) == X86
+        assert processor_flushes(lay_out(kernels.program("k"), 0)) == X86
     given, found = kernels.put(operands), []
     for kernels.engine in ("numpy", "native"):
         out = kernels.zeros(count * LANES, np.uint64)
@@ -177,7 +175,6 @@ def results(body: str, operands: Any, count: int, *, flushes: bool = False) -> l
 
 
 def compare(opcodes: list[str], operands: Any, *, flushes: bool = False) -> None:
-    """Run instructions on both engines."""
     both = results(text_of(opcodes), operands, len(opcodes), flushes=flushes)
     for opcode, expected, got in zip(opcodes, *both, strict=True):
         wrong = np.flatnonzero(expected != got)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
-from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 SOURCE = r"""
@@ -50,8 +49,7 @@ def fault(kernels: Kernels, name: str, grid: int, block: int, *arguments: int, *
         with pytest.raises(Fault) as caught:
             kernels.launch(name, grid, block, *arguments, **options)
         faults.append(caught.value)
-        native = any(program_of(kernels.module.entries[name]).native.values())
-        assert native or engine == "numpy" or name in ("recursive", "wild")
+        assert kernels.ran_natively(name) or engine == "numpy" or name in ("recursive", "wild")
     assert faults[0].status_name == faults[-1].status_name
     # How many instructions the limit has let go on isn't the same.
     assert faults[0].report == faults[-1].report or "limit" in faults[0].report

@@ -7,29 +7,16 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, PtxError, load_module
-from tests.simulator.ptx.machine import HEAD, Kernels, ptx_of
+from tests.simulator.ptx.machine import HEAD, Kernels, ptx_of, storing
 
 # The bytes of an address, one by one.
 MASKED_BYTES = ", ".join(f"{0xFF << 8 * i:#x}(x+4)" for i in range(8))
-# A kernel that stores %r0 of each of its 32 threads to its parameter.
-KERNEL = """
-.visible .entry k(.param.u64 out)
-{{
-    .reg .b64 to; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
-    {body}
-    mov.u32 %r8, %tid.x;
-    mul.wide.u32 %d1, %r8, 4;
-    ld.param.u64 to, [out];
-    add.u64 to, to, %d1;
-    st.global.u32 [to], %r0;
-    ret;
-}}
-"""
 
 
-def run(body: str, before: str = "", *, head: str = HEAD) -> list[int]:
+def run(body: str, before: str = "") -> list[int]:
     """Return what 32 threads leave in %r0."""
-    kernels = Kernels(load_module(head + before + KERNEL.format(body=body)))
+    registers = ".reg .b32 %r<4>; .reg .pred %p<3>;"
+    kernels = Kernels(storing("%r0", f"{registers} {body}", before))
     out = kernels.zeros(32)
     kernels.launch("k", 1, 32, out)
     return kernels.get(out, 32, np.uint32).tolist()
@@ -79,7 +66,7 @@ def test_functions_may_pass_registers() -> None:
     """Results and parameters in registers, a literal among the arguments, and a result with a name of its own."""
     before = """
     .func (.reg .u32 sum) plus (.reg .u32 a, .reg .u32 b) { add.u32 sum, a, b; ret; }
-    .func (.param .u32 product) times (.param .u32 a, .reg .u32 b)
+    .func (.param .u32 product) times (.param.u32 a, .reg.u32 b)
     { .reg .u32 x; ld.param.u32 x, [a]; mul.lo.u32 x, x, b; st.param.u32 [product], x; ret; }
     """
     body = """
