@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
+from functools import partial
 from operator import and_, eq, ge, gt, le, lt, ne, or_, xor
 from typing import Any
 
@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import load_module
-from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.operations.references import Array, floats, integers
 
 TYPES = {f"{letter}{width}": np.dtype(f"{kind}{width // 8}").type for letter, kind in ("uu", "si", "bu")
          for width in (16, 32, 64)}  # fmt: skip  # a table
-NEEDS_LLVM = pytest.mark.skipif(find_spec("llvmlite") is None, reason="llvmlite is not installed (the extra native)")
 LANES = 64
 
 
@@ -29,7 +27,6 @@ def wrap(value: int, kind: str) -> int:
 
 
 def clip(value: int, kind: str = "s32") -> int:
-    """Saturate to a type."""
     width = int(kind[1:])
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if kind[0] == "s" else (0, (1 << width) - 1)
     return max(low, min(high, value))
@@ -54,8 +51,8 @@ def halves(function: Callable[..., int], kind: str) -> Callable[..., int]:
     )
 
 
-def low24(value: int, kind: str) -> int:
-    return wrap(value, f"{kind[0]}24")
+def product24(a: int, b: int, sign: str) -> int:
+    return wrap(a, f"{sign}24") * wrap(b, f"{sign}24")
 
 
 def dot(x: int, y: int, z: int, left: str, right: str, width: int, first: int = 0) -> int:
@@ -82,15 +79,12 @@ def insert(a: int, b: int, position: int, length: int, width: int) -> int:
     return b & ~mask | a << min(position, width) & mask
 
 
-def bit_mask(a: int, b: int, mode: str) -> int:
-    if mode == "wrap":
-        a, b = a & 31, b & 31
+def bit_mask(a: int, b: int) -> int:
     return 0 if a > 31 else ((1 << min(b, 32)) - 1) << a
 
 
-def extend(a: int, n: int, mode: str, kind: str) -> int:
-    n = min(n, 32) if mode == "clamp" else n & 31
-    return wrap(a, f"{kind[0]}{n}") if n else 0
+def extend(a: int, n: int, sign: str) -> int:
+    return wrap(a, f"{sign}{n}") if n else 0
 
 
 def highest(a: int) -> int:
@@ -108,7 +102,6 @@ def nth_bit(mask: int, base: int, offset: int) -> int:
 
 
 def differences(x: int, y: int, width: int, kind: str) -> list[int]:
-    """Return the absolute differences of the pieces of two words."""
     return [abs(piece(x, i, width, kind) - piece(y, i, width, kind)) for i in range(32 // width)]
 
 
@@ -124,7 +117,6 @@ def carried(x: Sequence[int], name: str, width: int, reads: bool, writes: bool) 
 
 
 def class_of(pattern: int, kind: str) -> set[str]:
-    """Return the classes of a number."""
     bits = {"f32": 23, "f64": 52}[kind]
     top = (1 << int(kind[1:]) - 1 - bits) - 1
     exponent, fraction = pattern >> bits & top, pattern & (1 << bits) - 1
@@ -165,9 +157,7 @@ CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "add.sat.s32 d, a, b": ("s32", "s32 s32", lambda a, b: clip(a + b)),
     "sub.sat.s32 d, a, b": ("s32", "s32 s32", lambda a, b: clip(a - b)),
     "mad.hi.sat.s32 d, a, b, c": ("s32", "s32 s32 s32", lambda a, b, c: clip((a * b >> 32) + c)),
-    "mad24.hi.sat.s32 d, a, b, c": (
-        "s32", "s32 s32 s32", lambda a, b, c: clip((low24(a, "s") * low24(b, "s") >> 16) + c)
-    ),
+    "mad24.hi.sat.s32 d, a, b, c": ("s32", "s32 s32 s32", lambda a, b, c: clip((product24(a, b, "s") >> 16) + c)),
     "min.relu.s32 d, a, b": ("s32", "s32 s32", lambda a, b: max(0, min(a, b))),
     "max.relu.s32 d, a, b": ("s32", "s32 s32", lambda a, b: max(0, a, b)),
     "add.u16x2 d, a, b": ("b32", "b32 b32", halves(lambda a, b: a + b, "u")),
@@ -177,8 +167,10 @@ CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "shf.l.clamp.b32 d, a, b, c": ("b32", "b32 b32 u32<70", lambda a, b, n: (b << 32 | a) << min(n, 32) >> 32),
     "shf.r.wrap.b32 d, a, b, c": ("b32", "b32 b32 u32<70", lambda a, b, n: (b << 32 | a) >> (n & 31)),
     "shf.r.clamp.b32 d, a, b, c": ("b32", "b32 b32 u32<70", lambda a, b, n: (b << 32 | a) >> min(n, 32)),
+    "bmsk.clamp.b32 d, a, b": ("b32", "u32<40 u32<40", bit_mask),
+    "bmsk.wrap.b32 d, a, b": ("b32", "u32<40 u32<40", lambda a, b: bit_mask(a & 31, b & 31)),
     "prmt.b32 d, a, b, c": ("b32", "b32 b32 b32", permute),
-}  # fmt: skip  # rows of a table
+}
 CASES |= {f"fns.b32 d, a, b, {n}": ("b32", "b32 u32=32", lambda a, b, n=n: nth_bit(a, b, n)) for n in (-9, -1, 0, 1, 5)}
 # Some selectors leave out one of the words.
 CASES |= {
@@ -189,32 +181,24 @@ CASES |= {
     f"prmt.b32.{mode} d, a, b, c": ("b32", "b32 b32 b32", lambda a, b, c, t=table: permute(a, b, t[c & 3]))
     for mode, table in PERMUTATIONS.items()
 }
-for _kind in ("s", "u"):
-    _pair = f"{_kind}32 {_kind}32"
+for _sign in ("s", "u"):
+    _type, _pair, _three = f"{_sign}32", f"{_sign}32 {_sign}32", f"{_sign}32 {_sign}32 {_sign}32"
     CASES |= {
-        f"mul24.lo.{_kind}32 d, a, b": (f"{_kind}32", _pair, lambda a, b, k=_kind: low24(a, k) * low24(b, k)),
-        f"mul24.hi.{_kind}32 d, a, b": (f"{_kind}32", _pair, lambda a, b, k=_kind: low24(a, k) * low24(b, k) >> 16),
-        f"min.{_kind}16x2 d, a, b": ("b32", "b32 b32", halves(min, _kind)),
-        f"max.{_kind}16x2 d, a, b": ("b32", "b32 b32", halves(max, _kind)),
+        f"mul24.lo.{_type} d, a, b": (_type, _pair, lambda a, b, s=_sign: product24(a, b, s)),
+        f"mul24.hi.{_type} d, a, b": (_type, _pair, lambda a, b, s=_sign: product24(a, b, s) >> 16),
+        f"mad24.lo.{_type} d, a, b, c": (_type, _three, lambda a, b, c, s=_sign: product24(a, b, s) + c),
+        f"mad24.hi.{_type} d, a, b, c": (_type, _three, lambda a, b, c, s=_sign: (product24(a, b, s) >> 16) + c),
+        f"szext.clamp.{_type} d, a, b": (_type, f"{_type} u32<40", lambda a, n, s=_sign: extend(a, min(n, 32), s)),
+        f"szext.wrap.{_type} d, a, b": (_type, f"{_type} u32<40", lambda a, n, s=_sign: extend(a, n & 31, s)),
+        f"min.{_sign}16x2 d, a, b": ("b32", "b32 b32", halves(min, _sign)),
+        f"max.{_sign}16x2 d, a, b": ("b32", "b32 b32", halves(max, _sign)),
     }
-    for _part, _shift in (("lo", 0), ("hi", 16)):
-        CASES[f"mad24.{_part}.{_kind}32 d, a, b, c"] = (
-            f"{_kind}32", f"{_pair} {_kind}32",
-            lambda a, b, c, k=_kind, n=_shift: (low24(a, k) * low24(b, k) >> n) + c,
+for _left, _right in itertools.product(("s32", "u32"), ("s32", "u32")):
+    _sum = "u32" if _left == _right == "u32" else "s32"
+    for _name, _width, _first in (("dp4a", 8, 0), ("dp2a.lo", 16, 0), ("dp2a.hi", 16, 2)):
+        CASES[f"{_name}.{_left}.{_right} d, a, b, c"] = (
+            _sum, f"{_left} {_right} {_sum}", partial(dot, left=_left, right=_right, width=_width, first=_first),
         )  # fmt: skip  # a row of a table
-    for _mode in ("clamp", "wrap"):
-        CASES[f"szext.{_mode}.{_kind}32 d, a, b"] = (
-            f"{_kind}32", f"{_kind}32 u32<40", lambda a, n, m=_mode, k=_kind: extend(a, n, m, k),
-        )  # fmt: skip  # a row of a table
-    for _right in ("s", "u"):
-        _sum = "u32" if _kind == _right == "u" else "s32"
-        for _name, _width, _first in (("dp4a", 8, 0), ("dp2a.lo", 16, 0), ("dp2a.hi", 16, 2)):
-            CASES[f"{_name}.{_kind}32.{_right}32 d, a, b, c"] = (
-                _sum, f"{_kind}32 {_right}32 {_sum}",
-                lambda a, b, c, how=(_kind, _right, _width, _first): dot(a, b, c, *how),
-            )  # fmt: skip  # a row of a table
-for _mode in ("clamp", "wrap"):
-    CASES[f"bmsk.{_mode}.b32 d, a, b"] = ("b32", "u32<40 u32<40", lambda a, b, m=_mode: bit_mask(a, b, m))
 for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
     _width = int(_type[1:])
     _pair = f"{_type} {_type}"
@@ -246,9 +230,7 @@ for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
         }
     if _width > 16:
         CASES |= {
-            f"bfe.{_type} d, a, b, c": (
-                _type, f"{_type} u32<70 u32<70", lambda a, b, c, kind=_type: extract(a, b, c, kind)
-            ),
+            f"bfe.{_type} d, a, b, c": (_type, f"{_type} u32<70 u32<70", partial(extract, kind=_type)),
             f"bfind.{_type} d, a": ("u32", _type, highest),
             f"bfind.shiftamt.{_type} d, a": (
                 "u32", _type, lambda a, n=_width: n - 1 - highest(a) if highest(a) >= 0 else -1
@@ -273,20 +255,17 @@ for _type in ("b16", "b32", "b64"):
             f"popc.{_type} d, a": ("u32", _type, int.bit_count),
             f"clz.{_type} d, a": ("u32", _type, lambda a, width=_width: width - a.bit_length()),
             f"brev.{_type} d, a": (_type, _type, lambda a, width=_width: int(f"{a:0{width}b}"[::-1], 2)),
-            f"bfi.{_type} d, a, b, c, e": (
-                _type, f"{_pair} u32<70 u32<70", lambda *x, width=_width: insert(*x, width)
-            ),
-        }  # fmt: skip  # rows of a table
+            f"bfi.{_type} d, a, b, c, e": (_type, f"{_pair} u32<70 u32<70", partial(insert, width=_width)),
+        }
 
 
 for _type in ("s16", "u16", "s32", "u32", "s64", "u64"):
+    _pair = f"{_type} {_type}"
     for _name, _holds in {"eq": eq, "ne": ne, "lt": lt, "le": le, "gt": gt, "ge": ge}.items():
         CASES[f"setp.{_name}.{_type} p|q, a, b; selp.u32 d, 1, 2, p; @q add.u32 d, d, 4"] = (
-            "u32", f"{_type} {_type}", lambda a, b, holds=_holds: 1 if holds(a, b) else 6
+            "u32", _pair, lambda a, b, holds=_holds: 1 if holds(a, b) else 6
         )  # fmt: skip  # a row of a table
-        CASES[f"set.{_name}.u32.{_type} d, a, b"] = (
-            "u32", f"{_type} {_type}", lambda a, b, holds=_holds: -int(holds(a, b))
-        )  # fmt: skip  # a row of a table
+        CASES[f"set.{_name}.u32.{_type} d, a, b"] = "u32", _pair, lambda a, b, holds=_holds: -int(holds(a, b))
     for _to in ("s16", "u16", "s32", "u32", "s64", "u64"):
         CASES |= {
             f"cvt.{_to}.{_type} d, a": (_to, _type, lambda a: a),
@@ -352,7 +331,6 @@ for _type, _bits in (("f32", 23), ("f64", 52), ("f16", 10), ("bf16", 7)):
 
 # So many cases share a kernel.
 GROUP = 40
-ENGINES = ["numpy", pytest.param("native", marks=NEEDS_LLVM)]
 
 
 def _sets(text: str, engine: str) -> list[int]:
@@ -387,8 +365,8 @@ def run(cases: list[str], engine: str, seed: int = 7) -> Iterator[tuple[str, lis
     """Run cases in one kernel, and return the operands of each, and a row of results for each of its sets."""
     blocks = [_block(place, text, _sets(text, engine)) for place, text in enumerate(cases)]
     entry = f".visible .entry k(.param .align 8 .b8 params[{40 * len(cases)}])"
-    kernels = Kernels(load_module(f"{HEAD}{entry} {{ .reg .b32 lane; mov.u32 lane, %tid.x; {''.join(blocks)} }}"))
-    kernels.engine = engine
+    module = load_module(f"{HEAD}{entry} {{ .reg .b32 lane; mov.u32 lane, %tid.x; {''.join(blocks)} }}")
+    kernels = Kernels(module, engine=engine)
     rng = np.random.default_rng(seed)
     operands = [[_values(kind, rng, place) for place, kind in enumerate(CASES[text][1].split())] for text in cases]
     types = [f"u{int(CASES[text][0][1:]) // 8}" for text in cases]
@@ -398,7 +376,7 @@ def run(cases: list[str], engine: str, seed: int = 7) -> Iterator[tuple[str, lis
     for row, address, values in zip(addresses, out, operands, strict=True):
         row[: 1 + len(values)] = address, *map(kernels.put, values)
     kernels.launch("k", 1, LANES, addresses.tobytes())
-    assert engine == "numpy" or not program_of(kernels.module.entries["k"]).unsupported_reason
+    assert engine == "numpy" or not kernels.program("k").unsupported_reason
     for text, values, address, size, dtype in zip(cases, operands, out, sizes, types, strict=True):
         yield text, values, kernels.get(address, size, dtype).reshape(-1, LANES)
 
@@ -406,11 +384,11 @@ def run(cases: list[str], engine: str, seed: int = 7) -> Iterator[tuple[str, lis
 Found = dict[str, list[Any]]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def found(request: pytest.FixtureRequest) -> tuple[str, Found]:
+@pytest.fixture(scope="module")
+def found(engine: str) -> tuple[str, Found]:
     cases = list(CASES)
     groups = [cases[start : start + GROUP] for start in range(0, len(cases), GROUP)]
-    return request.param, {text: rest for group in groups for text, *rest in run(group, request.param)}
+    return engine, {text: rest for group in groups for text, *rest in run(group, engine)}
 
 
 def _values(kind: str, rng: np.random.Generator, place: int) -> Array:
@@ -445,15 +423,14 @@ def test_an_instruction_gives_what_the_manual_says(found: tuple[str, Found], tex
     check(text, engine, *results[text])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_all_three_input_functions(engine: str) -> None:
     """lop3 gives every one of the 256 functions"""
     text = "".join(f"lop3.b32 d, a, b, c, {table}; st.global.u32 [at+{4 * table}], d;" for table in range(256))
     names = {"a": "0xF0", "b": "0xCC", "c": "0xAA"}
     loads = "".join(f"mov.u32 {letter}, {value}; add.u32 {letter}, {letter}, lane;" for letter, value in names.items())
     head = ".reg .b32 lane, a, b, c, d; .reg .b64 at; mov.u32 lane, %laneid; ld.param.u64 at, [p];"
-    kernels = Kernels(load_module(f"{HEAD}.visible .entry k(.param .u64 p) {{ {head} {loads} {text} }}"))
-    kernels.engine = engine
+    module = load_module(f"{HEAD}.visible .entry k(.param .u64 p) {{ {head} {loads} {text} }}")
+    kernels = Kernels(module, engine=engine)
     out = kernels.zeros(256, np.uint32)
     kernels.launch("k", 1, 1, out)
     assert (kernels.get(out, 256, np.uint32) & 0xFF).tolist() == list(range(256))
