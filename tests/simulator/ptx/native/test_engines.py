@@ -1,5 +1,6 @@
 """What the native engine does its own way: threads, signals, waits, limits; and what it leaves to NumPy's."""
 
+import contextlib
 import functools
 import re
 import signal
@@ -7,15 +8,15 @@ import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx import Fault, Launch, Module, engines, run
-from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.ptx import Fault, Launch, engines, run
 from cudart_py.simulator.ptx.native.launching import launch
-from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels
+from tests.simulator.ptx.machine import PROPERTIES, Kernels, storing
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -87,15 +88,11 @@ def native(kernels: Kernels) -> Kernels:
     return kernels
 
 
-def ran_natively(kernels: Kernels, name: str) -> bool:
-    return any(program_of(kernels.module.entries[name]).native.values())
-
-
 def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native):
     flag, out = native.zeros(1), native.zeros(3)
     native.launch("wait_plainly", 3, 64, flag, out, steps=None)
     assert native.get(out, 3).tolist() == [7] * 3
-    assert ran_natively(native, "wait_plainly")
+    assert native.ran_natively("wait_plainly")
 
 
 def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
@@ -117,14 +114,14 @@ def test_a_signal_breaks_a_kernel_off(native):
     native.launch("prints_at_times", 1, 1, out, 1, steps=None)
     for _ in range(2):
         interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.1)
-    assert ran_natively(native, "prints_at_times")
+    assert native.ran_natively("prints_at_times")
 
 
 def test_what_blocks_print_comes_in_their_order(native):
     native.printed.clear()
     native.launch("prints", 3, 33, 5)
     assert native.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
-    assert ran_natively(native, "prints")
+    assert native.ran_natively("prints")
 
 
 def test_threads_run_the_blocks_once_and_report_the_first_fault(native):
@@ -141,27 +138,15 @@ def test_a_pause_between_two_warps_of_a_block_repeats_none(native):
     assert native.get(out, 1)[0] == 3000 * 992
 
 
-def calls_of(kernels: Kernels, name: str) -> list[int]:
-    """Return a list that grows by each call of a kernel's machine code, which a launch has made."""
-    (kernel,) = program_of(kernels.module.entries[name]).native.values()
-    run, calls = kernel.run, []
-
-    def counted(context: int) -> Any:
-        calls.append(context)
-        return run(context)
-
-    kernel.run = counted
-    return calls
-
-
 def test_blocks_that_try_in_a_loop_need_no_call_each(native):
     """They run one after the other until a lane has to wait; the second kernel's go back in the loop a few times."""
     owners, count = native.put(np.full(64, -1, np.int32)), native.zeros(1)
     for name, arguments in (("claim", [4, owners, count]), ("claim_slowly", [10, owners])):
         native.launch(name, 1, 32, *arguments)
-        calls = calls_of(native, name)
+        (kernel,) = native.program(name).native.values()
+        kernel.run = Mock(wraps=kernel.run)
         native.launch(name, 100, 32, *arguments)
-        assert len(calls) == 1
+        kernel.run.assert_called_once()
         assert native.get(count, 1)[0] == 64
         native.memory.view(owners, 64, np.int32)[:] = 0
 
@@ -200,24 +185,14 @@ MANY = 10_100
 
 def kernel(body: str) -> Kernels:
     """Return a kernel that has never run, whose lanes store x, which is the lane's number before the body."""
-    module = Module(
-        f"""{HEAD}.visible .entry k(.param .u64 out) {{
-        .reg .b64 to, offset; .reg .b32 x; .reg .pred p;
-        mov.u32 x, %tid.x; ld.param.u64 to, [out]; mul.wide.u32 offset, x, 4; add.u64 to, to, offset;
-        {body}
-        st.global.b32 [to], x;
-        }}"""
-    )
-    kernels = Kernels(module)
-    kernels.engine = "native"
-    return kernels
+    return Kernels(storing("x", f".reg .b32 x; .reg .pred p; mov.u32 x, %tid.x; {body}"), engine="native")
 
 
 def launched(kernels: Kernels) -> tuple[Any, str]:
     """Return what a launch stores, and what machine code lacks for it."""
     out = kernels.zeros(LANES)
     kernels.launch("k", 1, LANES, out)
-    return kernels.get(out, LANES, np.uint32), program_of(kernels.module.entries["k"]).unsupported_reason
+    return kernels.get(out, LANES, np.uint32), kernels.program("k").unsupported_reason
 
 
 # Each returns instructions, and what they make of x.
@@ -272,8 +247,7 @@ def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine):
         )  # fmt: skip  # one line more for each would hide the limit
 
 
-def refuse(*_: Any) -> Any:
-    raise OSError(12, "Cannot allocate memory")
+refuse = Mock(side_effect=OSError(12, "Cannot allocate memory"))
 
 
 def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monkeypatch):
@@ -284,7 +258,7 @@ def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monk
     np.testing.assert_array_equal(values, np.arange(LANES) + 5)
     assert "Cannot allocate memory" in lack
     launched(kernels)
-    assert any(program_of(kernels.module.entries["k"]).native.values())
+    assert kernels.ran_natively("k")
 
 
 def test_without_memory_for_llvmlite_launches_run_with_numpy(monkeypatch):
@@ -305,14 +279,9 @@ def test_without_memory_for_llvmlite_launches_run_with_numpy(monkeypatch):
 @pytest.mark.parametrize("number", [5, 1000], ids=["after a fault", "after a launch"])
 @pytest.mark.parametrize("watched", [False, True], ids=["plain", "checked"])
 def test_a_launch_finds_nothing_that_another_of_its_shape_has_left(watched, number):
-    kernels = Kernels(SOURCE)
-    kernels.engine = "native"
-    out = kernels.memory.put(np.full(128, 3, np.int32))
-    observed = {"observer": LaunchChecks()} if watched else {}
-    if number == 5:
-        with pytest.raises(Fault):
-            kernels.launch("leaves", 2, 64, number, out, **observed)
-    else:
-        kernels.launch("leaves", 2, 64, number, out, **observed)
+    kernels = Kernels(SOURCE, engine="native")
+    out = kernels.put(np.full(128, 3, np.int32))
+    with pytest.raises(Fault) if number == 5 else contextlib.nullcontext():
+        kernels.launch("leaves", 2, 64, number, out, observer=LaunchChecks() if watched else None)
     kernels.launch("leaves", 2, 64, -1, out)
-    assert kernels.memory.view(out, 128, np.int32).tolist() == [0] * 128
+    assert kernels.get(out, 128).tolist() == [0] * 128

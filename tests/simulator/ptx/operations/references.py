@@ -1,7 +1,6 @@
 """Exact references and hard operands for the tests of PTX operations: Python's integers and fractions, lane by lane."""
 
 import math
-import struct
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -98,14 +97,10 @@ def ieee_sum(x: float, y: float, z: float, kind: str, rounding: str = "rn") -> f
 
 
 def ieee_product(x: float, y: float, kind: str, rounding: str = "rn") -> float:
-    """Multiply as IEEE 754 says."""
-    if not math.isfinite(x) or not math.isfinite(y):
-        return x * y
-    return round_exact(Fraction(x) * Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
+    return ieee_sum(x, y, math.copysign(0.0, x * y), kind, rounding)
 
 
 def ieee_quotient(x: float, y: float, kind: str, rounding: str = "rn") -> float:
-    """Divide as IEEE 754 says."""
     if not math.isfinite(x) or not math.isfinite(y) or y == 0:
         return float(np.float64(x) / np.float64(y))
     return round_exact(Fraction(x) / Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
@@ -125,8 +120,8 @@ def bits_of(value: float, kind: str) -> int:
     if math.isnan(value):
         return 0x7FFFFFFF if kind == "tf32" else 0x7FFF
     if kind == "f16":
-        return int(struct.unpack("<H", struct.pack("<e", value))[0])
-    single = int(struct.unpack("<I", struct.pack("<f", value))[0])
+        return int(np.float16(value).view(np.uint16))
+    single = int(np.float32(value).view(np.uint32))
     return single if kind == "tf32" else single >> 16
 
 

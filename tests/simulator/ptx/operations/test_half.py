@@ -11,7 +11,6 @@ COUNT = 1000
 
 
 def check_fma(kind: str, *operands: Array) -> None:
-    """Compare patterns lane by lane."""
     lists = [widen(o, kind).astype(np.float64).tolist() for o in operands]
     expected = [bits_of(ieee_sum(*lane, kind), kind) for lane in zip(*lists, strict=True)]
     wrong = np.flatnonzero(operation(f"fma.rn.{kind}")(*operands) != np.array(expected, np.uint16))

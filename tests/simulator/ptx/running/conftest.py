@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 
 from tests.simulator.ptx.machine import Kernels
@@ -12,8 +10,7 @@ def kernels(request: pytest.FixtureRequest) -> Kernels:
 
 
 @pytest.fixture
-def on_each(engine: str, kernels: Kernels) -> Iterator[Kernels]:
+def on_each(engine: str, kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> Kernels:
     """The kernels of the test's module, launched with each engine."""
-    before, kernels.engine = kernels.engine, engine
-    yield kernels
-    kernels.engine = before
+    monkeypatch.setattr(kernels, "engine", engine)
+    return kernels

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
+from tests.simulator.checks.reports import take_findings
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 LANES = 32 * 5
@@ -68,16 +68,13 @@ END:
 
 def results(text: str, x: Any, sides: Any, engine: str = "numpy") -> tuple[Any, list[str]]:
     """Return what the lanes store, and the findings of the checks."""
-    kernels = Kernels(load_module(text))
-    kernels.engine = engine
+    kernels = Kernels(load_module(text), engine=engine)
     out = kernels.zeros(len(x), np.uint32)
-    findings.pending.clear()
+    take_findings()
     arguments = kernels.put(x), kernels.put(sides), out
     # What machine code gets wrong runs with NumPy where the checks look.
     kernels.launch("k", 1, len(x), *arguments, observer=None if engine == "native" else LaunchChecks())
-    found = list(map(str, findings.pending))
-    findings.pending.clear()
-    return kernels.get(out, len(x), np.uint32), found
+    return kernels.get(out, len(x), np.uint32), take_findings()
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ KINDS: dict[str, tuple[list[str], str, type[Any], list[Any]]] = {
 
 
 def c_text(text: str, argument: object) -> str:
-    """Ask the C library."""
     buffer = ctypes.create_string_buffer(2000)
     ctypes.CDLL(None).snprintf(buffer, 2000, text.encode(), argument)
     return buffer.value.decode("latin-1")

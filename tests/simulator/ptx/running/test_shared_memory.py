@@ -150,7 +150,6 @@ def test_a_part_of_the_reserved_memory_is_for_cuda_and_the_rest_is_nobodys(kerne
 
 
 def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int = 1, threads: int = 1) -> list[str]:
-    """Return the findings of a launch."""
     findings.pending.clear()
     cluster = (blocks, 1, 1)
     out = kernels.zeros(64)
