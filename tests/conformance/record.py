@@ -15,7 +15,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,23 +47,18 @@ def metadata() -> dict[str, Any]:
     }
 
 
-def parts(group: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]], dict[str, int]]]:
-    """Yield the parts of a group: a name, what runs it, and the checksums of its results."""
-    for kernel in printing.KERNELS if group == "printing" else ():
-        yield kernel, partial(printing.run, kernel), {}
-    for case in CASES:
-        if case.group == group:
-            yield case.id, partial(run, case), {case.id: case.digest}
-
-
 def record(folder: Path, group: str) -> list[str]:
     """Record one group in this process, and return what failed."""
+    cases = {case.id: case for case in CASES if case.group == group}
+    attempts: dict[str, Callable[[], dict[str, Any]]] = {name: partial(run, case) for name, case in cases.items()}
+    if group == "printing":
+        attempts = {kernel: partial(printing.run, kernel) for kernel in printing.KERNELS}
     results: dict[str, Any] = {}
     digests: dict[str, int] = {}
     failures = []
     about = metadata()
     folder.mkdir(parents=True, exist_ok=True)
-    for part, attempt, checksums in parts(group):
+    for part, attempt in attempts.items():
         try:
             first, second = attempt(), attempt()
         except Exception as error:
@@ -71,13 +66,13 @@ def record(folder: Path, group: str) -> list[str]:
             continue
         if any(np.asarray(value).tobytes() != np.asarray(second[name]).tobytes() for name, value in first.items()):
             failures.append(f"{group}: {part} is not the same in two runs")
-        digests |= checksums
         # What there is so far is written: a kernel that never ends must not lose the results before it.
         if group == "printing":
             results[part] = first
             text = json.dumps({"metadata": about, "results": results}, indent=1)
             (folder / "printing.json").write_text(text + "\n")
             continue
+        digests[part] = cases[part].digest
         results |= {f"{part}/{name}": array for name, array in first.items()}
         text = json.dumps({**about, "digests": digests}, sort_keys=True)
         np.savez_compressed(folder / f"{group}.npz", allow_pickle=False, metadata=np.array(text), **results)
@@ -97,7 +92,6 @@ def record_apart(folder: Path, group: str) -> bool:
 
 
 def main() -> int:
-    """Record everything, or the groups named by --only."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP")

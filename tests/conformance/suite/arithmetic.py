@@ -192,6 +192,5 @@ def _approximations() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """Return every case of this module."""
     with np.errstate(all="ignore"):  # overflow and underflow are part of the inputs
         return [*_floating(), *_integer(), *_bits(), *_conversions(), *_comparisons(), *_approximations()]

@@ -10,14 +10,9 @@ from .arithmetic import row_case
 from .bounds import Bound
 from .frame import Case, Out, rows
 
-# struct Mixed of memory.cu. float2 is aligned to eight bytes, which the dtype has to be told.
+# struct Mixed of memory.cu. Its float2 is aligned to eight bytes, and lies at a multiple of them anyway.
 MIXED = np.dtype(
-    {
-        "names": ["tag", "weight", "code", "values", "pair", "flag"],
-        "formats": ["i1", "f8", "i2", ("i4", 3), ("f4", 2), "?"],
-        "offsets": [0, 8, 16, 20, 32, 40],
-        "itemsize": 48,
-    }
+    [("tag", "i1"), ("weight", "f8"), ("code", "i2"), ("values", "i4", 3), ("pair", "f4", 2), ("flag", "?")], align=True
 )
 FLOAT4 = np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4"), ("w", "f4")])
 
@@ -187,5 +182,4 @@ def _libraries() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """Return every case of this module."""
     return [*_memory(), *_control(), *_lanes(), *_atomics(), *_waiting(), *_tensor(), *_libraries()]

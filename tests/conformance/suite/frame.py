@@ -68,7 +68,6 @@ class Sampled:
     geometry: str = "pitched"
 
     def texture(self) -> cuda.textures.Texture:
-        """Return a texture over a copy of the image."""
         options = dict(self.options)
         if self.geometry != "pitched":
             array = cuda.textures.CudaArray(self.image.shape, self.image.dtype, layered=self.geometry == "layered")
@@ -142,7 +141,6 @@ def rows(group: str, kernel: str) -> tuple[str, ...]:
 
 @functools.cache
 def module(group: str) -> cuda.Module:
-    """Compile and load a group's kernels, once in a process."""
     return cuda.compile(KERNELS / f"{group}.cu", include=[KERNELS], options=OPTIONS)
 
 

@@ -96,5 +96,4 @@ def _filtering() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """Return every case of this module."""
     return [*_sampling(), *_filtering()]
