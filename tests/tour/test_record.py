@@ -9,7 +9,7 @@ import pytest
 import cudart_py as cuda
 from library_tour import record
 from library_tour.runner import Outcome
-from library_tour.stop import Bars, Curve, Film, Limit, Result, Row, Timeline
+from library_tour.stop import Curve, Film, Result, Row
 
 
 def outcome(result: Result) -> Outcome:
@@ -24,29 +24,14 @@ def test_the_environment_names_versions_driver_device_and_date():
     assert environment["date"].endswith("+00:00")
 
 
-def test_rows_limit_and_pictures_are_recorded_and_a_nan_as_null():
-    pictures = [
-        Curve("c", "x", "y", {"l": [(1, 2), (math.nan, math.nan)]}, "x", Limit("link", rate=55.0)),  # a gap
-        Bars("b", "GB/s", {"a": {"few": 1.0}}),
-        Timeline("t", {"copy": [(0.0, 1.5)]}),
-        Film("f", [np.zeros((2, 2))] * 3, [""] * 3),
-    ]
-    tables = {"Others": [Row("b", {"ms": math.nan})]}
-    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures, tables=tables)
+def test_a_nan_is_recorded_as_null_and_a_film_by_the_number_of_its_frames():
+    gap = Curve("c", "x", "y", {"l": [(1, 2), (math.nan, math.nan)]})
+    result = Result([Row("a", {"ms": math.nan})], pictures=[gap, Film("f", [np.zeros((2, 2))] * 3, [""] * 3)])
     [stop] = record.record({"date": "today"}, [outcome(result)])["stops"]
-    assert stop["rows"] == [{"name": "a", "values": {"ms": 1.5}, "holds": None, "note": ""}]
-    assert stop["tables"] == {"Others": [{"name": "b", "values": {"ms": None}, "holds": None, "note": ""}]}
-    assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
-    assert stop["pictures"] == [
-        {
-            "kind": "curve", "name": "c", "x": "x", "y": "y", "logarithmic": "x",
-            "lines": {"l": [[1, 2], [None, None]]},
-            "line": {"name": "link", "unit": "GB/s", "rate": 55.0},
-        },
-        {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}, "line": None},
-        {"kind": "timeline", "name": "t", "unit": "ms", "lanes": {"copy": [[0.0, 1.5]]}},
-        {"kind": "film", "name": "f", "frames": 3},
-    ]  # fmt: skip  # a record in few lines
+    assert stop["rows"] == [{"name": "a", "values": {"ms": None}, "holds": None, "note": ""}]
+    curve, film = stop["pictures"]
+    assert curve["lines"] == {"l": [[1, 2], [None, None]]}
+    assert film == {"kind": "film", "name": "f", "frames": 3}
 
 
 def test_numpys_scalars_are_written_and_what_json_cannot_hold_is_refused_and_leaves_no_file(tmp_path):

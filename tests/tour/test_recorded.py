@@ -10,8 +10,8 @@ from library_tour.stop import Bars, Check, Curve, Limit, Panels, Result, Row, Ti
 
 PICTURES = [
     Curve("c", "x", "y", {"l": [[1, 2]]}, "xy", Limit("link", rate=55.0)),
-    Bars("b", "GB/s", {"a": {"few": 1.0}}),
-    Timeline("t", {"copy": [[0.0, 1.5]]}),
+    Bars("b", "GB/s", {"a": {"few": 1.0}}, Limit("link", rate=55.0)),
+    Timeline("t", {"copy": [[0.0, 1.5]]}, "operations"),
     Panels("p", "What it holds", {"threads": {"a": 1024, "b": 2048}}),
 ]
 
