@@ -49,21 +49,6 @@ def test_each_fit_is_the_best_of_its_number_of_steps(values, shortest):
         assert every[tuple(found)] == pytest.approx(error)
 
 
-# What asv 0.6.6 found: `asv.step_detect.solve_potts(values, [1] * len(values), price)`.
-OF_ASV = {
-    0.5: ("1.23 1.14 0.99 1.16 0.16 1.32 0.72 -0.5 0.08 1.29 0.95 0.76 1.09 1.07 1.5 1.31", [4, 5, 6, 7, 8, 9]),
-    1.0: ("-0.45 0.3 0.05 -1.46 -1.47 -2.06 -2 -2.04 -1.76 -1.73 -2.19 -2.16 -2.22 -2.16 -2.05 -2.02", [3, 5]),
-    2.0: ("-0.02 0.44 -0.16 0.47 0.47 -0.26 -0.74 -0.37 0.12 -0.48 -0.69 -0.64 -3.87 -0.77 -0.5 -0.47", [5]),
-}
-
-
-@pytest.mark.parametrize("price", OF_ASV)
-def test_at_a_given_price_of_a_step_the_fit_is_that_of_asv(price):
-    text, expected = OF_ASV[price]
-    values = [float(word) for word in text.split()]
-    assert min((error + price * len(found), found) for error, found in best_fits(values, 1))[1] == expected
-
-
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
 def test_two_planted_steps_in_twenty_runs_are_found_and_no_other(kind):
     """Steps of 10 % in noise of 1 %, in 99 of 100 histories."""
