@@ -57,14 +57,10 @@ def test_columns_are_drawn_in_which_rows_differ(figures, tmp_path, rows, shown):
     assert caption == f"Counted, not timed: the bars show {' and '.join(shown)} for a and b."
 
 
-def test_where_all_rows_are_alike_nothing_is_drawn(tmp_path):
+def test_where_all_rows_are_alike_or_nothing_is_counted_nothing_is_drawn(tmp_path):
     alike = [counted("a", **PER_LOAD), counted("b", **PER_LOAD)]
-    assert plots.draw("idea", "", Result(alike), tmp_path) == {}
-    assert plots.draw("idea", "", Result(alike[:1]), tmp_path) == {}
-
-
-def test_nothing_counted_is_no_picture_and_without_kernels_there_is_no_roofline(tmp_path):
-    assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == {}
+    for rows in (alike, alike[:1], [Row("a", {"ms": 1.0})]):
+        assert plots.draw("idea", "", Result(rows), tmp_path) == {}
     assert roofline.draw_roofline([], tmp_path, CARD) == []
 
 

@@ -123,17 +123,6 @@ def test_without_values_or_rates_nothing_is_drawn(picture, tmp_path):
         assert plots.draw("idea", "What it shows", result, tmp_path) == {}
 
 
-def test_each_picture_has_files_of_its_own(tmp_path):
-    pictures = [
-        Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, "xy", Limit("read", rate=4.0)),
-        Timeline("overlap", {"copy": [(0.0, 1.0), (1.0, 2.5)], "write": []}),
-    ]
-    files = plots.draw("idea", "What it shows", result_of(*pictures), tmp_path)
-    names = [f"idea-{picture.name}.{suffix}" for picture in pictures for suffix in ("svg", "png")]
-    assert [file.name for file in files] == names
-    assert all(file.stat().st_size > 1000 for file in files)
-
-
 def test_a_film_is_an_animation_that_tells_the_time_of_every_frame_and_what_its_colours_are(monkeypatch, tmp_path):
     from PIL import Image
 
