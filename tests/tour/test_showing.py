@@ -64,13 +64,6 @@ def test_glossary_explains_one_term_by_any_of_its_forms_and_prints_all_without_o
     assert pitch in text
 
 
-def test_a_word_that_the_glossary_lacks_is_wrong_usage_and_a_similar_term_is_named(capsys):
-    for word, said in (("xyzzy", "`library-tour glossary`"), ("banc conflict", "did you mean bank conflict?")):
-        with pytest.raises(SystemExit, match="2"):
-            main(["glossary", word])
-        assert said in capsys.readouterr().err
-
-
 def test_the_neighbours_of_a_stop_are_those_of_the_route_that_is_followed(shown):
     logbook.follow("first-day")
     text = shown("show", "daxpy", "--size", "1000")
@@ -125,10 +118,3 @@ def test_a_further_exercise_is_named_with_its_stop(shown, tmp_path, monkeypatch,
     assert "solved" in shown("exercise", "coalescing/easy", str(lesson.solution("coalescing/easy")))
     assert "easy exercise passed" in shown("progress")
     assert "coalescing/hard" in shown("show", "coalescing", "--size", "1000")
-
-
-@pytest.mark.parametrize("name", ["coalescing/medium", "daxpy/easy", "coalescing/"])
-def test_an_exercise_that_is_not_there_is_wrong_usage(name, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["exercise", name])
-    assert "there is" in capsys.readouterr().err
