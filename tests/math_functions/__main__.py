@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import cudart_py as cuda
+from tests import tables
 
 from . import harness, precise, table
 from .bounds import EXACT
@@ -65,13 +66,8 @@ def measured(kind: Any, samples: int) -> tuple[dict[str, tuple[str, float]], boo
 def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, float]], samples: int) -> str:
     """Return the table of the functions with a bound, and the list of the exact ones."""
     slow = max(samples // SLOW_SHARE, 1)
-    rows = [
-        f"With {samples:,} arguments of each function, or {slow:,} where mpmath or fractions are the reference:",
-        "",
-        "| function | bound, single | largest, single | bound, double | largest, double |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    exact = []
+    counts = f"With {samples:,} arguments of each function, or {slow:,} where mpmath or fractions are the reference:"
+    rows, exact = [], []
     for name in dict.fromkeys([*single, *double]):
         cells = []
         for bound, greatest in (found.get(name, ("", 0.0)) for found in (single, double)):
@@ -80,8 +76,9 @@ def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, floa
         if {cells[0], cells[2]} <= {"exact", ""}:
             exact.append(f"`{name}`")
         else:
-            rows.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n\nNo bit differs in the results of " + ", ".join(exact) + ".\n"
+            rows.append([f"`{name}`", *cells])
+    headings = ["function", "bound, single", "largest, single", "bound, double", "largest, double"]
+    return f"{counts}\n\n{tables.table(headings, rows)}\n\nNo bit differs in the results of {', '.join(exact)}.\n"
 
 
 def main() -> int:

@@ -32,12 +32,10 @@ def sine_of_pi(x: Array, quarters: int = 0) -> Array:
 
 
 def cosine_of_pi(x: Array) -> Array:
-    """Return the cosine of pi * x."""
     return sine_of_pi(x, 1)
 
 
 def power_of_ten(x: Array) -> Array:
-    """Return 10 to the power of x."""
     return np.power(x.dtype.type(10), x)
 
 

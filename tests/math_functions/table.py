@@ -35,7 +35,6 @@ class Function:
     reference: Reference
 
     def bound(self, kind: Any) -> Bound:
-        """Return the bound of one precision."""
         found = self.single if np.dtype(kind) == np.float32 else self.double
         assert found is not None
         return found

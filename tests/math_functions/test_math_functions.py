@@ -14,7 +14,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests import processors
+from tests import processors, tables
 from tests.math_functions import __main__ as script
 from tests.math_functions import harness, precise
 from tests.math_functions.samples import Arguments, arguments
@@ -114,8 +114,7 @@ def test_the_page_has_every_function_with_its_bounds() -> None:
     """The errors beside the bounds are what a long run has measured, which the page's command repeats."""
 
     def bounds(text: str) -> list[list[str]]:
-        rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| `")]
-        return [[name, single, double] for name, single, _, double, _ in rows]
+        return [[row[0], row[1], row[3]] for row in tables.rows(text) if row[0].startswith("`")]
 
     unmeasured = {kind: {one.name: (str(one.bound(kind)), 0.0) for one in FUNCTIONS[kind]} for kind in FUNCTIONS}
     expected = script.page(unmeasured[np.float32], unmeasured[np.float64], 0)
