@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the public API with the accepted one, so that no public name changes unnoticed.
 
-    python scripts/public_api.py             name each change; the exit status is 1 where there is one
+    python scripts/public_api.py             print each change; the exit status is 1 where there is one
     python scripts/public_api.py --accept    write the present API, to be reviewed as a change of public_api.txt
 
 The public modules are those whose names the pages of docs/reference/ show, and `__all__` lists the names of each. A
@@ -11,9 +11,9 @@ class that inherits them otherwise.
 """
 
 import argparse
+import difflib
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -40,18 +40,15 @@ def public_api(root: Path, modules: Sequence[str]) -> list[str]:
         loader.load(package)
     collected = loader.modules_collection
     exported = {
-        f"{module}.{name}": collected[f"{module}.{name}"] for module in modules for name in names(collected[module])
+        f"{module}.{name}": collected[f"{module}.{name}"]
+        for module in modules
+        for name in map(str, collected[module].exports or ())
     }
     public = {found.canonical_path for found in exported.values()}
     return sorted(
         {line for path, found in exported.items() for line in lines(path, found, public)},
         key=lambda line: (name_of(line), line),
     )
-
-
-def names(module: griffe.Module) -> list[str]:
-    """Return the names that a module exports."""
-    return [str(name) for name in module.exports or ()]
 
 
 def lines(path: str, found: griffe.Object | griffe.Alias, public: set[str]) -> Iterator[str]:
@@ -96,26 +93,8 @@ def name_of(line: str) -> str:
 
 
 def changes(accepted: Sequence[str], now: Sequence[str]) -> list[str]:
-    """Return a text for each name whose lines differ: what was removed, added or changed."""
-    before, after = by_name(accepted), by_name(now)
-    found = []
-    for name in sorted(before.keys() | after.keys()):
-        old, new = before.get(name, []), after.get(name, [])
-        if old and new and old != new:
-            found.append(
-                "\n".join([f"changed: {name}", *(f"  - {line}" for line in old), *(f"  + {line}" for line in new)])
-            )
-        elif old != new:
-            found.append("\n".join(f"{'added' if new else 'removed'}: {line}" for line in new or old))
-    return found
-
-
-def by_name(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Return the lines of each name: more than one where a function has overloads."""
-    found = defaultdict(list)
-    for line in lines:
-        found[name_of(line)].append(line)
-    return {name: sorted(of) for name, of in found.items()}
+    """Return the lines that were removed, with a minus sign in front, and those that were added, with a plus sign."""
+    return [line for line in difflib.ndiff(accepted, now) if line.startswith(("-", "+"))]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if found:
         print(
-            f"{len(found)} changes. CONTRIBUTING.md, section Public names, says what a change needs;"
+            "CONTRIBUTING.md, section Public names, says what a change needs;"
             " `python scripts/public_api.py --accept` accepts it."
         )
     return 1 if found else 0
