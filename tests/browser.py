@@ -35,7 +35,6 @@ function answers(frame) {
     return {
         width: root.clientWidth,
         scrolled: root.scrollWidth,
-        height: root.scrollHeight,
         drawings: page.querySelectorAll("figure svg").length,
         steps: [...page.querySelectorAll("path.step")].map(step => step.getBoundingClientRect().height),
         labels: [...page.querySelectorAll("svg text.worse, svg text.better")].map(text => text.textContent),
@@ -107,7 +106,6 @@ class Browser:
 
 
 def scheme(dark: bool) -> str:
-    """Return the argument that chooses light or dark."""
     return f"--blink-settings=preferredColorScheme={0 if dark else 1}"
 
 

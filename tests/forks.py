@@ -54,13 +54,11 @@ class Forks:
         return subprocess.CompletedProcess([function, *arguments], status, output, errors)
 
     def close(self) -> None:
-        """End the server."""
         if self._server:
             self._server.communicate(timeout=LIMIT_S)
 
 
 def start() -> subprocess.Popen[str]:
-    """Start the server."""
     command, pipe = [sys.executable, "-m", "tests.forks"], subprocess.PIPE
     return subprocess.Popen(command, env=own_environment(), stdin=pipe, stdout=pipe, text=True)
 

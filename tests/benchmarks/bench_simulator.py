@@ -55,7 +55,6 @@ Watching = tuple[str, Callable[[], Any]]
 
 
 def size(benchmark: Any, timed: int, tested: int) -> int:
-    """Choose between the size to be timed and the one that runs as a test."""
     return timed if benchmark.enabled else tested
 
 

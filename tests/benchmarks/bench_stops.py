@@ -156,7 +156,6 @@ def test_stop(run: Callable[[str, Mapping[str, Any]], None], device: cuda.Device
 
 
 def drivers_copy(nbytes: int) -> Callable[[], object]:
-    """Return the driver's copy of page-locked memory to the device."""
     source, target = cuda.pinned_empty(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
 
     def copy() -> None:
@@ -183,7 +182,6 @@ def test_events(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
 
 
 def test_every_stop_is_timed_or_has_a_reason() -> None:
-    """Each stop is in one of BEST, OWN and UNTIMED."""
     assert sorted([*BEST, *OWN, *UNTIMED]) == sorted(stops.names())
 
 

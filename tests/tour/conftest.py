@@ -25,6 +25,7 @@ from library_tour.course import (
 from library_tour.course import map as map_
 from library_tour.pages import pictures, site
 from library_tour.stop import Result, Row, Size
+from tests.benchmarks.peers import devices
 from tests.forks import Forks
 from tests.tour import outcomes
 
@@ -179,10 +180,9 @@ def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
 @pytest.fixture(scope="session")
 def mpiexec() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a Python program, or its arguments, in some ranks; within a minute."""
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed (the extra mpi)")
-    program = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    program = devices.mpiexec()
     if program is None:
-        pytest.skip("no mpiexec is installed (the extra mpi)")
+        pytest.skip("no mpiexec or no mpi4py is installed (the extra mpi)")
 
     def run(*arguments: str, count: int = 4) -> subprocess.CompletedProcess[str]:
         command = [program, "-n", str(count), sys.executable, *arguments]

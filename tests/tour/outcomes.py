@@ -88,7 +88,6 @@ def outcome(name: str) -> Outcome:
 
 
 def explained(of: Outcome) -> str:
-    """Return why an outcome is bad."""
     checks = "; ".join(f"{check.fact}: {check.detail}" for check in of.failed_checks)
     return f"{checks} {of.message} {of.traceback}"
 
