@@ -13,13 +13,13 @@ says otherwise: the figures are the same.
 """
 
 import argparse
-import concurrent.futures
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +77,8 @@ def count(name: str) -> Figures:
 
 def count_all(names: Sequence[str]) -> Figures:
     """Return the figures of several stops, each run in a process of its own."""
-    environment = {"CUDART_PY_SANITIZER": "off", **os.environ, "CUDART_PY_DRIVER": "simulator"}
-
-    def one(name: str) -> Figures:
-        command = [sys.executable, __file__, "--stop", name]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        if done.returncode:
-            raise SystemExit(f"{name} does not run:\n{done.stdout}{done.stderr}")
-        result: Figures = json.loads(done.stdout.splitlines()[-1])
-        return result
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return {kernel: row for found in pool.map(one, names) for kernel, row in found.items()}
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        return {kernel: row for found in pool.map(count, names) for kernel, row in found.items()}
 
 
 def written(compiler: str, kernels: Figures) -> str:
@@ -120,11 +110,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accept", action="store_true", help="write today's figures")
     parser.add_argument("--only", nargs="+", choices=stops.names(), metavar="STOP", help="some stops")
-    parser.add_argument("--stop", choices=stops.names(), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.stop:
-        print(json.dumps(count(options.stop)))
-        return 0
+    # For the processes that count.
+    os.environ.setdefault("CUDART_PY_SANITIZER", "off")
+    os.environ["CUDART_PY_DRIVER"] = "simulator"
     names = options.only or stops.names()
     compiler = ".".join(map(str, library_version()))
     now = count_all(names)

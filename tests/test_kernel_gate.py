@@ -2,22 +2,18 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
-
 
 @pytest.fixture(scope="module")
 def gate():
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        import kernel_gate
-    finally:
-        sys.path.remove(str(SCRIPTS))
-    return kernel_gate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[1] / "scripts")
+        patch.setenv("CUDART_PY_SANITIZER", "off")
+        patch.setenv("CUDART_PY_DRIVER", "simulator")
+        yield importlib.import_module("kernel_gate")
 
 
 ACCEPTED = {
