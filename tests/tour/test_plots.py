@@ -96,7 +96,7 @@ def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn, places,
 
 def test_a_curve_below_zero_is_drawn_whole_and_a_timeline_names_its_unit(drawn):
     assert drawn(Curve("error", "x", "y", {"line": [(1, -2.0), (2, 1.0)]})).axes[0].get_ylim()[0] <= -2
-    figure = drawn(Timeline("model-one-engine", {"copy": [(0.0, 1.0)]}, "time, in operations"))
+    figure = drawn(Timeline("model-one-engine", {"copy": [(0.0, 1.0)], "write": []}, "time, in operations"))
     assert figure.axes[0].get_xlabel() == "time, in operations"
     assert "model one engine" in figure.get_suptitle()
 
