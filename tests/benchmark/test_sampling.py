@@ -3,6 +3,7 @@
 import itertools
 import random
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -119,13 +120,6 @@ class NvmlError(Exception):
     pass
 
 
-def raising(error):
-    def fail(*_):
-        raise error
-
-    return fail
-
-
 @pytest.mark.parametrize(
     ("readings", "found"),
     [
@@ -135,17 +129,11 @@ def raising(error):
     ],
 )
 def test_the_clock_is_that_of_the_multiprocessors_in_megahertz_where_it_can_be_read(monkeypatch, readings, found):
-    left = iter(readings)
-
-    def read(handle, kind):
-        value = next(left)
-        return raising(value)() if isinstance(value, Exception) else value
-
     bindings = SimpleNamespace(
         NvmlError=NvmlError,
         ClockType=SimpleNamespace(CLOCK_SM=1),
         device_get_handle_by_pci_bus_id_v2=lambda bus: bus,
-        device_get_clock_info=read,
+        device_get_clock_info=Mock(side_effect=readings),
     )
     monkeypatch.setattr(clocks, "nvml", lambda: bindings)
     device = SimpleNamespace(properties=SimpleNamespace(pci_bus_id="0000:01:00.0"))
@@ -154,7 +142,8 @@ def test_the_clock_is_that_of_the_multiprocessors_in_megahertz_where_it_can_be_r
 
 
 def test_without_nvml_no_clock_is_known_and_the_reason_is_kept(monkeypatch):
-    monkeypatch.setattr("cuda.bindings.nvml", SimpleNamespace(init_v2=raising(NvmlError("no library"))), raising=False)
+    fails = Mock(side_effect=NvmlError("no library"))
+    monkeypatch.setattr("cuda.bindings.nvml", SimpleNamespace(init_v2=fails), raising=False)
     with pytest.raises(cuda.errors.NotSupportedError, match="^no library$"):
         nvml()
     assert clocks.clock_reader.__wrapped__(None)() is None
