@@ -77,9 +77,9 @@ def host_results(kernels: Sequence[Kernel], seed: int) -> dict[int, Words]:
 class Runs:
     """Kernels compiled for both compilers, and launched by the engines in their modes."""
 
-    def __init__(self, kernels: Sequence[Kernel], seed: int, *options: str) -> None:
+    def __init__(self, kernels: Sequence[Kernel], seed: int, *options: str, arch: str | None = None) -> None:
         self._expected = host_results(kernels, seed)
-        self._module = cuda.compile(source(kernels), options=(*OPTIONS, *options))
+        self._module = cuda.compile(source(kernels), arch=arch, options=(*OPTIONS, *options))
         self._seed = seed
         # Functions call themselves up to three times, with arrays in each frame: 1024 bytes are too few.
         cuda.current_device().limits.stack_size = 16384
