@@ -38,14 +38,17 @@ def test_show_prints_no_line_of_text_twice(capsys):
     assert len(set(prose)) == len(prose)
 
 
+def defined(term):
+    return " ".join(glossary.explained(term).definition.replace("`", "").split())
+
+
 def test_show_lists_the_terms_that_the_lesson_uses_and_glossary_explains_each(shown):
     text = shown("show", "bank_conflicts", "--size", "8")
     listed = text.partition("Terms in this lesson ")[2].partition(" Previous: ")[0].split(", ")
     assert {"Warp", "Lane", "Bank", "Bank conflict", "Shared memory"} <= set(listed)
     assert len(set(listed)) == len(listed)
     for word in listed:
-        definition = " ".join(glossary.explained(word).definition.replace("`", "").split())
-        assert definition in shown("glossary", *word.split())
+        assert defined(word) in shown("glossary", *word.split())
 
 
 @pytest.mark.parametrize(("code", "term"), [("__global__", "Kernel"), ("__syncthreads", "Barrier"), ("[=]", "Lambda")])
@@ -55,7 +58,7 @@ def test_glossary_explains_code_by_its_term(code, term, shown):
 
 @pytest.mark.parametrize("words", [["bank", "conflict"], ["Bank conflicts"]], ids=str)
 def test_glossary_explains_one_term_by_any_of_its_forms_and_prints_all_without_one(words, shown):
-    bank_conflict, pitch = "different words of the same bank", "beginnings of two rows"
+    bank_conflict, pitch = defined("bank conflict"), defined("pitch")
     text = shown("glossary", *words)
     assert bank_conflict in text
     assert pitch not in text
