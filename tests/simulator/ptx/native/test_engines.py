@@ -247,7 +247,8 @@ def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine):
         )  # fmt: skip  # one line more for each would hide the limit
 
 
-refuse = Mock(side_effect=OSError(12, "Cannot allocate memory"))
+def refuse(*_: Any) -> Any:
+    raise OSError(12, "Cannot allocate memory")
 
 
 def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monkeypatch):
