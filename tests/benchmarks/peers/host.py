@@ -1,14 +1,16 @@
-"""The host's cost of a call beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
+"""The host's cost of a call beside a C loop, bare cuda.bindings, cuda.core and CuPy.
 
-Each figure is that of the fastest of the rounds, in microseconds per call, since other work on the machine only adds to
-it; the table of all calls has the medians too. A round makes some calls of one kind and then drains the stream outside
-the time, because a full queue would make the host wait for the device. All kinds take turns within a round, so that a
-change of the machine's clock meets all alike. A peer that is not installed is left out.
+A round makes some calls of one kind and then drains the stream outside the time, because a full queue would make the
+host wait for the device. All kinds take turns within a round, so that a change of the machine's clock meets all alike.
+A process keeps the time of its fastest round, in microseconds per call, since other work on the machine only adds to
+it. Processes differ in where their memory lies, so several run one after another, and each figure is the median of
+theirs. A peer that is not installed is left out.
 """
 
 import argparse
 import compileall
 import ctypes
+import multiprocessing
 import statistics
 import subprocess
 import sys
@@ -92,48 +94,58 @@ def all_loops(t: Things) -> Loops:
     return loops | {key: loop(call) for key, call in calls.items()}
 
 
-def import_milliseconds(statement: str) -> list[float]:
-    # As an installer leaves packages; Python may be told not to write bytecode itself.
-    compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
+def import_milliseconds(statement: str) -> float:
+    """Return the time of an import in a process of its own, in milliseconds."""
     program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
-    return [1e3 * float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(9)]
+    return 1e3 * float(subprocess.check_output([sys.executable, "-c", program]))
 
 
-def microseconds(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str, str], list[float]]:
+def microseconds(rounds: int, calls: int) -> dict[tuple[str, str], list[float]]:
     """Return the microseconds of each way: all take turns, and each begins on a drained stream."""
-    things = Things(device)
-    loops = all_loops(things)
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in loops}
-    for _ in range(rounds + WARM_UP):
-        for key, run in loops.items():
-            run(calls // 10)
-            things.stream.synchronize()
-            seconds = run(calls)
-            device.synchronize()
-            if seconds < 0:
-                raise RuntimeError(f"{', '.join(key)}: the driver answered {-seconds:.0f}")
-            times[key].append(1e6 * seconds / calls)
+    with cuda.Device(0) as device:
+        things = Things(device)
+        loops = all_loops(things)
+        times: dict[tuple[str, str], list[float]] = {key: [] for key in loops}
+        for _ in range(rounds + WARM_UP):
+            for key, run in loops.items():
+                run(calls // 10)
+                things.stream.synchronize()
+                seconds = run(calls)
+                device.synchronize()
+                if seconds < 0:
+                    raise RuntimeError(f"{', '.join(key)}: the driver answered {-seconds:.0f}")
+                times[key].append(1e6 * seconds / calls)
     return {key: values[WARM_UP:] for key, values in times.items()}
 
 
 def compare(options: argparse.Namespace) -> Iterator[Comparison | Table]:
-    with cuda.Device(0) as device:
-        times = microseconds(device, options.rounds, options.calls)
-    times["import", "numpy"] = import_milliseconds("import numpy")
-    times["import", "ours"] = import_milliseconds("import cudart_py")
+    # As an installer leaves packages; Python may be told not to write bytecode itself.
+    compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
+    processes = []
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for _ in range(options.processes):
+            times = pool.apply(microseconds, (options.rounds, options.calls))
+            for how, module in (("numpy", "numpy"), ("ours", "cudart_py")):
+                times["import", how] = [import_milliseconds(f"import {module}") for _ in range(5)]
+            processes.append(times)
+    fastest = {key: [min(times[key]) for times in processes] for key in processes[0]}
+    middle = {key: statistics.median(found) for key, found in fastest.items()}
     for what, how, base, most in BARS:
-        theirs = min(times[what, base]) if (what, base) in times else None
         unit = "ms" if what == "import" else "us"
-        yield Comparison(f"{what}, {how}", unit, min(times[what, how]), base, theirs, Bar.above(most))
-    kinds = list(dict.fromkeys(what for what, _ in times))
-    every = sorted(times.items(), key=lambda item: kinds.index(item[0][0]))
-    rows = [[what, how, min(found), statistics.median(found)] for (what, how), found in every if what != "import"]
-    yield Table("All calls, in microseconds", ["what", "how", "fastest", "median"], rows)
+        yield Comparison(f"{what}, {how}", unit, middle[what, how], base, middle.get((what, base)), Bar.above(most))
+    kinds = list(dict.fromkeys(what for what, _ in middle))
+    rows = [
+        [what, how, middle[what, how], min(fastest[what, how]), max(fastest[what, how])]
+        for what, how in sorted(middle, key=lambda key: kinds.index(key[0]))
+        if what != "import"
+    ]
+    yield Table("All calls, in microseconds", ["what", "how", "median", "least", "greatest"], rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=61)
     parser.add_argument("--calls", type=int, default=200, help="calls between two drains of the stream")
+    parser.add_argument("--processes", type=int, default=7, help="processes that measure, one after another")
 
 
 def measure(options: argparse.Namespace) -> Report:
