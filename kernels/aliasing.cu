@@ -1,21 +1,21 @@
 // Two pointers alias if they point to the same memory. Where they might, the compiler must load a value again after each
-// store through another pointer, and may not move a load in front of a store. __restrict__ promises that they do not.
+// store through another pointer, and may not move a load ahead of a store. __restrict__ promises that they do not.
 //
 //   four_results            four results of the same two elements, through plain pointers: a and b are loaded for each
 //   four_results_restrict   the same expressions with __restrict__: a and b are loaded once
 //
-//   weigh                   out[i] += weight * in[...] for PLANES planes: out[i] is stored in each pass, and no load of a
-//                           later pass may begin before that store
+//   weigh                   out[i] += weight * in[...] for PLANES planes: out[i] is stored in each iteration, and no
+//                           load of a later iteration may be issued before that store
 //   weigh_restrict          the same expressions with __restrict__: the sum stays in a register, and all loads may be in
 //                           flight together
-//   weigh_variable          plain pointers, with the sum in a local variable that no pointer reaches
+//   weigh_variable          plain pointers, with the sum in a local variable that no pointer can reach
 //
-//   reread_float            stores an int and then a float at the same address, and loads the int again. C++ says that
+//   reread_float            stores an int and then a float at the same address, and loads the int again. In C++,
 //                           pointers to different types do not alias (strict aliasing), so the compiler may use the int
-//                           that it has stored. The device code of nvcc and NVRTC loads it
-//   reread_char             the same with a char, which may be part of any object: the int must be loaded
+//                           that it has stored. Device code from nvcc and NVRTC loads it
+//   reread_char             the same with a char*, which may point into any object: the int must be loaded
 //
-// The functions at the end are for a C++ compiler of the host (c++ -x c++ kernels/aliasing.cu).
+// The functions at the end are for the host's C++ compiler (c++ -x c++ kernels/aliasing.cu).
 
 #ifdef __CUDACC__
 

@@ -1,8 +1,8 @@
-// Sums of arrays on several devices; every device gets all sums.
+// Sums of arrays on several devices; every device gets all the sums.
 //
 //   add_into      adds a copy of another device's array to the array of this device
 //   reduce_peers  the share of one device: reads its part of every array over the links, and writes the sums to all.
-//                 Every device adds in the same order, so that all get the same bits
+//                 Every device adds the arrays in the same order, so the sums do not depend on the device
 //
 // Counts are in groups of four elements.
 
@@ -15,7 +15,7 @@ extern "C" __global__ void add_into(const float4* x, float4* y, int groups)
     }
 }
 
-// `arrays` are the addresses of `count` arrays, each on its own device. The part begins with the group `first`.
+// `arrays` has the addresses of `count` arrays, each on its own device. The part begins at group `first`.
 extern "C" __global__ void reduce_peers(const unsigned long long* arrays, int count, int first, int groups)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < groups; i += gridDim.x * blockDim.x) {

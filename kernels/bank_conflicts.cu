@@ -1,10 +1,10 @@
-// Shared memory consists of 32 banks of 4-byte words, and neighbouring words lie in neighbouring banks. A bank serves
-// one word at a time: lanes of a warp that read different words of one bank are served one after another (a bank
+// Shared memory consists of 32 banks of 4-byte words, and adjacent words lie in adjacent banks. A bank serves
+// one word at a time: lanes of a warp that read different words from one bank are served one after another (a bank
 // conflict), and lanes that read the same word are served together.
 //
-//   read_stride   each lane reads the word at lane * stride, many times, 32 words further each time. With stride 1 or
-//                 3 every lane reads from a different bank, with 2 two lanes share each bank, with 32 all lanes read
-//                 from one bank, and with 0 all lanes read the same word
+//   read_stride   each lane starts at word lane * stride, and each of its later reads is 32 words further on. With
+//                 stride 1 or 3 every lane reads from a different bank, with 2 the lanes share banks in pairs, with 32
+//                 all lanes read from one bank, and with 0 all lanes read the same word
 //
 // The value of a word is its index, so that the sum shows whether the right words were read. A block has 1024 threads.
 

@@ -1,20 +1,20 @@
-// A load or store of a warp moves every 32-byte sector that its 32 lanes touch. 32 neighbouring elements of 4 bytes lie
-// in 4 sectors, in any order of the lanes. Elements that are far apart lie in up to 32.
+// A load or store of a warp moves every 32-byte sector that its 32 lanes touch. 32 adjacent 4-byte elements lie in 4
+// sectors, whatever the order of the lanes. Elements that are far apart lie in up to 32 sectors.
 //
 // One element per thread. A segment is the 32 elements that a warp reads at a time:
 //   copy_neighbours      lane i reads element i of the segment
-//   copy_any_order       the lanes read the segment in another order
+//   copy_any_order       the lanes read the segment in a different order
 //   copy_pairs           two lanes read the same element
 //   copy_broadcast       all lanes read the same element
 //
 // `each` elements per thread:
-//   copy_contiguous      a thread copies neighbouring elements, so that the lanes are `each` elements apart
-//   copy_block_strided   a block copies the same elements; in each iteration its threads take neighbouring ones
-//   copy_groups          copy_block_strided with loads and stores of four elements, 16 bytes
+//   copy_contiguous      a thread copies adjacent elements, so that the lanes are `each` elements apart
+//   copy_block_strided   a block copies the same elements; in each iteration its threads take adjacent ones
+//   copy_groups          copy_block_strided with 16-byte loads and stores, four elements each
 //
-// Sums of a matrix stored by rows, which are `pitch` elements apart:
-//   sum_columns          a thread walks down a column: the lanes are neighbours
-//   sum_rows             a thread walks along a row: the lanes are a row apart
+// Sums of a row-major matrix whose rows are `pitch` elements apart:
+//   sum_columns          a thread walks down a column: the lanes read adjacent elements
+//   sum_rows             a thread walks along a row: the lanes are one row apart
 //   sum_rows_by_warps    a warp walks along a row and then adds the sums of its lanes
 //
 // An array has at most 2^31 - 2^16 elements.
@@ -31,7 +31,7 @@ extern "C" __global__ void copy_neighbours(const unsigned* in, unsigned* out, in
         out[i] = in[i];
 }
 
-// Reads whole segments, so `in` has 32 elements more than the n that are copied.
+// Reads whole segments, so `in` must have 32 more elements than the n that are copied.
 extern "C" __global__ void copy_any_order(const unsigned* in, unsigned* out, int n)
 {
     int i = thread();

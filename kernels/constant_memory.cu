@@ -4,16 +4,16 @@
 //   polynomial_global     one load from global memory per coefficient
 //   polynomial_shared     each block copies the coefficients to shared memory first: still one load per coefficient
 //   polynomial_constant   the coefficients in __constant__ memory, which the host writes before the launch
-//   polynomial_argument   the coefficients as an argument by value: arguments lie in constant memory too
+//   polynomial_argument   the coefficients as an argument by value: arguments are in constant memory too
 //   polynomial_registers  each coefficient that is loaded from global memory is used for several elements while it is in
 //                         a register
 //
-//   look_up_constant      a table in constant memory, with as many different words per warp as the caller asks for: the
-//                         cache delivers them one after another
+//   look_up_constant      a table in constant memory, of which a warp reads as many different words as the caller asks
+//                         for: the cache delivers them one after another
 //   look_up_shared        the same table in shared memory: 32 words in 32 banks come at once
 //   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come at once
 //
-// A polynomial has `terms` coefficients, the one of the highest power first. A block has BLOCK threads.
+// A polynomial has `terms` coefficients, starting with the highest power. A block has BLOCK threads.
 
 constexpr int BLOCK = 256;
 constexpr int MOST_TERMS = BLOCK;  // a thread copies at most one coefficient
@@ -100,8 +100,8 @@ __global__ void polynomial_registers(const float* __restrict__ x, const float* _
     }
 }
 
-// The table has ROWS rows of LANES words. In each round a thread reads the word at its index in every row. Then its
-// index grows by one, so that no word can stay in a register.
+// The table has ROWS rows of LANES words. In each round a thread reads the word at its index in every row. Then the
+// index is incremented, so that no word can stay in a register.
 constexpr int LANES = 32;
 constexpr int ROWS = BLOCK / LANES;
 

@@ -1,19 +1,19 @@
-// Generic algorithms and the iterators of CCCL (CUDA's C++ core libraries). An algorithm is written once, for anything
-// that can be indexed. Iterators compute its inputs while it reads them, or change its results while it writes them.
+// Generic algorithms and the iterators of CCCL (CUDA Core Compute Libraries). An algorithm is written once, for
+// anything that can be indexed. Iterators compute its inputs when it reads them, or change its results when it writes.
 //
-// Newton's law of cooling, a step of temp + k (ambient - temp) for each element:
+// Newton's law of cooling: a step computes temp + k (ambient - temp) for each element.
 //
 //   step_by_hand     a kernel for this one step
-//   step_transform   the generic algorithm `transform`, which gets the step as a function object
-//   step_span        a kernel for cuda::std::span, an array that knows its length; cuda::ceil_div divides it up
-//   step_mdspan      the same for cuda::std::mdspan, which gives the array rows and columns
+//   step_transform   the generic algorithm `transform`, which takes the step as a function object
+//   step_span        a kernel with cuda::std::span, an array that knows its length; cuda::ceil_div divides up the work
+//   step_mdspan      the same with cuda::std::mdspan, which gives the array rows and columns
 //
-// The largest |a - b| of two arrays, by the generic algorithm `fold_maximum`:
+// The largest |a - b| of two arrays, found by the generic algorithm `fold_maximum`:
 //
-//   difference_temporary, then maximum   the differences go to a temporary array, which is read again
+//   difference_temporary, then maximum   the differences go to a temporary array, which is then read back
 //   maximum_counted      counting_iterator and transform_iterator: i becomes |a[i] - b[i]|, no temporary array
 //   maximum_zipped       zip_iterator and transform_iterator: the pair (a[i], b[i]) becomes |a[i] - b[i]|
-//   maximum_by_four      one pass by hand with loads of 16 bytes, which an iterator over single elements does not make
+//   maximum_by_four      one hand-written pass with 16-byte loads, which iterators over single elements do not issue
 //
 // Small kernels show what each iterator does: doubled (transform_iterator), halved (transform_output_iterator), counted
 // (counting_iterator), paired (zip_iterator).
@@ -49,8 +49,8 @@ extern "C" __global__ void step_transform(float* temperatures, float ambient, fl
     transform(temperatures, temperatures, n, Cooling{ambient, part});
 }
 
-// Replace the total by the largest value of the warp, if that is larger. No value is negative, and the bits of such
-// floats have the same order as the floats, so an atomic on unsigned integers will do. The total starts at zero.
+// Replace the total with the largest value of the warp, if that is larger. No value is negative, and the bits of such
+// floats sort in the same order as the floats, so an atomic on unsigned integers will do. The total starts at zero.
 __device__ void keep_largest(float largest, unsigned* total)
 {
     unsigned most = __reduce_max_sync(0xffffffff, __float_as_uint(largest));
@@ -58,7 +58,7 @@ __device__ void keep_largest(float largest, unsigned* total)
         atomicMax(total, most);
 }
 
-// The largest of n elements, none negative, of anything that can be indexed: a grid-stride loop with four loads in
+// Find the largest of n non-negative elements of anything that can be indexed, in a grid-stride loop with four loads in
 // flight.
 template <class Input>
 __device__ void fold_maximum(Input in, unsigned* total, int n)
@@ -128,7 +128,7 @@ extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsig
 #include <thrust/iterator/zip_iterator.h>
 #include <thrust/tuple.h>
 
-// A grid-stride loop over the span. `ceil_div` computes how many elements a thread takes.
+// A grid-stride loop over the span. `ceil_div` computes the maximum number of elements per thread.
 extern "C" __global__ void step_span(float* temperatures, float ambient, float part, int n)
 {
     cuda::std::span<float> all{temperatures, cuda::std::size_t(n)};

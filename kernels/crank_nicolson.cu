@@ -6,10 +6,10 @@
 //
 //   thomas                 one thread per system: Gaussian elimination row by row, then back substitution
 //   cyclic_reduction       one block per system: every other row eliminates the unknowns of both neighbours, until one
-//                          row remains, then back substitution. The strides 2, 4, 8, ... give bank conflicts
+//                          row remains, then back substitution. The strides 2, 4, 8, ... cause bank conflicts
 //   parallel_reduction     parallel cyclic reduction: every row eliminates the unknowns of its neighbours. There is no
 //                          back substitution, so half as many levels, but n log n operations
-//   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the
+//   permuted_reduction     the same, but after each level the even rows move to the first half and the odd ones to the
 //                          second, so that each half is a tridiagonal system of neighbours again (Abbas-Turki and
 //                          Graillat, 2017)
 //   warp_eliminating       one warp per system: a lane eliminates seven of its eight unknowns in registers, and
@@ -17,7 +17,7 @@
 //   warp_factored          the same, but everything that depends on the matrix alone is computed before the first step
 //   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right-hand side
 //
-// A system has `cells` cells, so cells + 1 nodes. The first and the last node are the boundary. A matrix has the same
+// A system has `cells` cells and thus cells + 1 nodes. The first and last nodes are the boundary. A matrix has the same
 // three coefficients in each row, because the grid and the volatility are the same everywhere, but only warp_factored
 // uses the fact that it is the same in each step. `edges` are the boundary values in the middle of the steps, of shape
 // (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
@@ -124,7 +124,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
 {
     auto solve = [](Rows<Number> rows, int n) {
         int stride = 1;
-        // Down: every second of the remaining rows eliminates the unknowns of its neighbours.
+        // Down: every second remaining row eliminates the unknowns of its neighbours.
         for (; 2 * stride <= n; stride *= 2) {
             int i = 2 * stride * (threadIdx.x + 1) - 1;
             if (i < n) {
@@ -145,7 +145,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
             }
             __syncthreads();
         }
-        // Up: with the solutions of its neighbours, each of the other rows has one unknown.
+        // Up: with the solutions of its neighbours, each of the other rows has only one unknown left.
         for (; stride > 0; stride /= 2) {
             int i = 2 * stride * threadIdx.x + stride - 1;
             if (i < n) {
@@ -162,7 +162,7 @@ __global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Num
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// Eliminate from row i the unknowns of its neighbours j and k. A neighbour outside has a coefficient of zero.
+// Eliminate from row i the unknowns of its neighbours j and k. A neighbour outside the system has a coefficient of 0.
 template <class Number>
 __device__ void reduce(const Rows<Number>& rows, int i, int j, int k, Number& down, Number& middle, Number& up,
                        Number& right)
@@ -205,7 +205,7 @@ __global__ void permuted_reduction(const Number* in, Number* out, const Matrix<N
                                    int edge_steps, int systems, int cells, int steps)
 {
     auto solve = [](Rows<Number> rows, int n) {
-        int* row_at = reinterpret_cast<int*>(rows.right + n);  // the row that is at this place
+        int* row_at = reinterpret_cast<int*>(rows.right + n);  // the row that is now at this place
         int i = threadIdx.x;
         int place = i / 2 + i % 2 * ((n + 1) / 2);
         Number down, middle, up, right;
@@ -275,7 +275,7 @@ struct WarpRows {
     }
 };
 
-// One warp per block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16
+// One warp per block, so that each has its own multiprocessor. The number of cells is a multiple of CELLS, from 16
 // to 256, so that the upper boundary is the last node of a lane other than the first.
 template <class Number, bool anew>
 __device__ void steps_of_warp(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,

@@ -1,6 +1,6 @@
 // y = a x + y in double precision: two operations per three memory accesses, so memory bandwidth limits the kernel.
 //
-//   daxpy   one thread per element; the compiler contracts the line into one fused multiply-add, which rounds once
+//   daxpy   one thread per element; the compiler contracts the statement into one fused multiply-add, which rounds once
 
 extern "C" __global__ void daxpy(double a, const double* x, double* y, int n)
 {

@@ -1,4 +1,4 @@
-"""Kernels with and without __restrict__: the loads and stores that it saves, and a promise that is broken.
+"""Kernels with and without __restrict__: the loads and stores that it saves, and what a broken promise does.
 
 On the simulator, which checks and counts but does not time:
 
@@ -17,8 +17,8 @@ On the simulator, which checks and counts but does not time:
     four, __restrict__          2           4    514   1,028  right
     results begin at a                                        right
     a broken promise                                          caught
-    a broken promise: 768 of 1024 results differ from what the expressions say where
-    the results begin at a.
+    a broken promise: 768 of 1024 results are not those of the expressions as
+    written, as the output starts at a.
     An int of 1, after 0.0f or a zero byte was stored at its address
                                            int  check
     ─────────────────────────────────────────────────
@@ -28,23 +28,25 @@ On the simulator, which checks and counts but does not time:
     host -O2, char*                          0  right
     host -O2 -fno-strict-aliasing, float*    0  right
     host -O2 -fno-strict-aliasing, char*     0  right
-    A store through one pointer may change what another one points to. So the
-    compiler loads a[i] and b[i] again after each store, 8 loads instead of 2, and
-    stores a sum to memory in each pass of a loop. It also may not begin the load of
-    the next pass before that store, which waits for the load of this pass. Each
-    thread then has one load in flight, which halves the rate on an H200. The
-    repeated loads of a[i] and b[i] hardly matter there, since a cache serves them.
-    __restrict__ promises that what is stored through one pointer is not reached
-    through another. A local variable needs no promise, since no pointer knows its
-    address. `const` promises nothing here: it says that this pointer does not
-    write, not that no other does.
-    A broken promise is not reported. The result differs from what the expressions
-    say, because a value was loaded before it was changed.
-    C++ itself says that pointers to different types do not alias, except that a
-    char may be part of any object (strict aliasing). A host compiler uses this with
-    -O2, so an int keeps its old value after a float was stored at its address. The
-    device code of nvcc and NVRTC loads it again. To see the bits of a value as
-    another type, use __float_as_int() or memcpy().
+    A store through one pointer may change what another points to. So the compiler
+    loads a[i] and b[i] again after each store, 8 loads instead of 2, and stores the
+    sum to memory in every iteration of the loop. It also may not issue the next
+    iteration's load before that store, and the store waits for the load of its own
+    iteration. Each thread then has only one load in flight, which halves the rate
+    on an H200. The repeated loads of a[i] and b[i] hardly matter there, because
+    they hit in the cache.
+    __restrict__ promises that memory written through one pointer is not accessed
+    through another. A local variable needs no promise, since no pointer can reach
+    it. `const` promises nothing of the kind: it says that nothing is written
+    through this pointer, not that nothing is written through another.
+    A broken promise is not reported. The results are not those of the expressions
+    as written, because a value was loaded before it was changed.
+    C++ itself lets the compiler assume that pointers to different types do not
+    alias, unless one of them is a char* (strict aliasing). A host compiler applies
+    this rule at -O2, so an int appears to keep its old value after a float has been
+    stored at its address. The device code that nvcc and NVRTC generate loads the
+    int again. To read the bits of a value as another type, use __float_as_int() or
+    memcpy().
 """
 
 from __future__ import annotations
@@ -84,27 +86,27 @@ REREAD_TABLE = "An int of 1, after 0.0f or a zero byte was stored at its address
 NO_STRICT = "-fno-strict-aliasing"
 EXPLAINED_BY = ("loads", "stores")
 NOTES = (
-    "A store through one pointer may change what another one points to. So the compiler loads a[i] and b[i] again "
-    "after each store, 8 loads instead of 2, and stores a sum to memory in each pass of a loop. It also may not begin "
-    "the load of the next pass before that store, which waits for the load of this pass. Each thread then has one load "
-    "in flight, which halves the rate on an H200. The repeated loads of a[i] and b[i] hardly matter there, since a "
-    "cache serves them.",
-    "__restrict__ promises that what is stored through one pointer is not reached through another. A local variable "
-    "needs no promise, since no pointer knows its address. `const` promises nothing here: it says that this pointer "
-    "does not write, not that no other does.",
-    "A broken promise is not reported. The result differs from what the expressions say, because a value was loaded "
-    "before it was changed.",
-    "C++ itself says that pointers to different types do not alias, except that a char may be part of any object "
-    "(strict aliasing). A host compiler uses this with -O2, so an int keeps its old value after a float was stored at "
-    "its address. The device code of nvcc and NVRTC loads it again. To see the bits of a value as another type, use "
-    "__float_as_int() or memcpy().",
+    "A store through one pointer may change what another points to. So the compiler loads a[i] and b[i] again after "
+    "each store, 8 loads instead of 2, and stores the sum to memory in every iteration of the loop. It also may not "
+    "issue the next iteration's load before that store, and the store waits for the load of its own iteration. Each "
+    "thread then has only one load in flight, which halves the rate on an H200. The repeated loads of a[i] and b[i] "
+    "hardly matter there, because they hit in the cache.",
+    "__restrict__ promises that memory written through one pointer is not accessed through another. A local variable "
+    "needs no promise, since no pointer can reach it. `const` promises nothing of the kind: it says that nothing is "
+    "written through this pointer, not that nothing is written through another.",
+    "A broken promise is not reported. The results are not those of the expressions as written, because a value was "
+    "loaded before it was changed.",
+    "C++ itself lets the compiler assume that pointers to different types do not alias, unless one of them is a char* "
+    "(strict aliasing). A host compiler applies this rule at -O2, so an int appears to keep its old value after a "
+    "float has been stored at its address. The device code that nvcc and NVRTC generate loads the int again. To read "
+    "the bits of a value as another type, use __float_as_int() or memcpy().",
 )
 
 Floats = NDArray[np.float32]
 
 
 def weighed(planes: Floats, weights: Floats) -> Floats:
-    """Return the weighted sum of the planes, which are the rows, computed in double precision."""
+    """Return the weighted sum of the planes, which are the rows of the array, computed in double precision."""
     return (weights.astype(np.float64) @ planes.astype(np.float64)).astype(np.float32)
 
 
@@ -120,7 +122,7 @@ def four_results_over_a(a: Floats, b: Floats) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time kernels with and without the promise; break it; read an int again that another type changed."""
+    """Check and time kernels with and without the promise; break it; reload an int after a store of another type."""
     random = np.random.default_rng()
     module, in_ptx = load("aliasing"), accesses_in_ptx(device)
     limit = read_limit(device)
@@ -197,7 +199,7 @@ def broken_promise() -> str:
     wrong = np.count_nonzero(results != four_results_over_a(a, b))
     if not wrong:
         return ""
-    return f"{wrong} of {results.size} results differ from what the expressions say where the results begin at a."
+    return f"{wrong} of {results.size} results are not those of the expressions as written, as the output starts at a."
 
 
 def over_a(module: cuda.Module, kernel: str, a: Floats, b: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Add arrays of several devices so that each has the sums: through one, round a ring, by kernels, MPI and NCCL.
+"""Add arrays of several devices so that each has the sums: through one, in a ring, with kernels, MPI and NCCL.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -13,15 +13,16 @@ On the simulator with one device, which checks and counts but does not time:
     NCCL
     NCCL: not run here: NCCL needs one GPU per worker, and nccl4py (pip install
     'nccl4py[cu13]')
-    Through one, a device adds what all others send, and sends the sums back. Its
-    links carry N - 1 arrays each way. In a ring each device sends a part to the
-    next, which adds its own elements and passes it on. After N - 1 steps each has
-    the sums of one part, and these go around again. No device sends more than 2 (N
-    - 1) / N arrays, which is the minimum. Kernels on peers move as many bytes, with
-    one launch per device, and all add in the same order.
-    GB/s is what NCCL's tests call the bus bandwidth: that minimum of bytes divided
-    by the time, for every way. As a graph, NCCL's work in all streams is captured
-    once, and a launch saves the host its calls.
+    In the first version, one device adds the arrays that all the others send, and
+    sends the sums back. Its links carry N - 1 arrays each way. In a ring, each
+    device sends a part to the next, which adds its own elements and passes it on.
+    After N - 1 steps each device has the sums for one part, and these go around the
+    ring once more. No device sends more than 2 (N - 1) / N arrays, which is the
+    minimum. Kernels on peers move the same number of bytes with one launch per
+    device, and they all add in the same order.
+    For every version, GB/s is what NCCL's tests call the bus bandwidth: the minimum
+    number of bytes divided by the time. In the graph version, NCCL's work in all
+    streams is captured once, and a single launch replaces the calls on the host.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
@@ -57,12 +58,14 @@ BLOCK, MOST_BLOCKS = 256, 1024
 GROUP = 4  # elements that a thread adds at a time
 INSTALL_NCCL = "not run here: NCCL needs one GPU per worker, and nccl4py (pip install 'nccl4py[cu13]')"
 NOTES = (
-    "Through one, a device adds what all others send, and sends the sums back. Its links carry N - 1 arrays each way. "
-    "In a ring each device sends a part to the next, which adds its own elements and passes it on. After N - 1 steps "
-    "each has the sums of one part, and these go around again. No device sends more than 2 (N - 1) / N arrays, which "
-    "is the minimum. Kernels on peers move as many bytes, with one launch per device, and all add in the same order.",
-    "GB/s is what NCCL's tests call the bus bandwidth: that minimum of bytes divided by the time, for every way. As a "
-    "graph, NCCL's work in all streams is captured once, and a launch saves the host its calls.",
+    "In the first version, one device adds the arrays that all the others send, and sends the sums back. Its links "
+    "carry N - 1 arrays each way. In a ring, each device sends a part to the next, which adds its own elements and "
+    "passes it on. After N - 1 steps each device has the sums for one part, and these go around the ring once more. No "
+    "device sends more than 2 (N - 1) / N arrays, which is the minimum. Kernels on peers move the same number of bytes "
+    "with one launch per device, and they all add in the same order.",
+    "For every version, GB/s is what NCCL's tests call the bus bandwidth: the minimum number of bytes divided by the "
+    "time. In the graph version, NCCL's work in all streams is captured once, and a single launch replaces the calls "
+    "on the host.",
 )
 
 Floats = NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Read shared memory with several strides: lanes that want different words of one bank are served one after another.
+"""Read shared memory with several strides: lanes that read different words from one bank are served one after another.
 
 On the simulator, which checks and counts but does not time:
 

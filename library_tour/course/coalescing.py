@@ -20,20 +20,20 @@ On the simulator, which checks and counts but does not time:
     one thread per column          4.00           99.6 %            99.6 %  right
     one thread per row             31.9           12.5 %            99.6 %  right
     one warp per row               3.67           97.3 %            12.5 %  right
-    The 32 elements of a warp, 4 bytes each, lie in 4 sectors of 32 bytes when they
-    are neighbours. The order of the lanes does not matter, and lanes that read the
+    When the lanes of a warp read 32 adjacent 4-byte elements, they touch 4 sectors
+    of 32 bytes. The order of the lanes does not matter, and lanes that read the
     same element share its sector. Lanes that are 8 or more elements apart touch 32
     sectors and use 4 bytes of each.
-    So give neighbouring elements to neighbouring lanes, and not to one thread. A
-    thread that reads neighbouring elements one after another may find the rest of
-    each sector in the cache, but every load of its warp still touches 32 sectors. A
-    16-byte load touches 16 sectors and uses all of their bytes.
-    GB/s counts each element that is read, once, and each that is written. With one
-    element per thread, each thread has one 4-byte load in flight, which is too
-    little to reach the limit of a large GPU. With 8 elements per thread, 8 loads
-    are in flight.
-    In a matrix stored by rows, one thread per row puts neighbouring lanes one row
-    apart. One warp per row makes them neighbours.
+    So give adjacent elements to adjacent lanes, not to one thread. A thread that
+    reads adjacent elements one after another may find the rest of each sector in
+    the cache, but every load of its warp still touches 32 sectors. When each lane
+    loads 16 adjacent bytes, a warp touches 16 sectors and uses all of their bytes.
+    GB/s counts each element that is read, but only once, and each element that is
+    written. With one element per thread, each thread has one 4-byte load in flight.
+    That is too little to reach the limit of a large GPU. With 8 elements per
+    thread, 8 loads are in flight.
+    In a row-major matrix, one thread per row puts adjacent lanes one row apart.
+    With one warp per row, adjacent lanes read adjacent elements.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ LENGTH = 1021  # the longest column or row that one thread sums
 WALKS = "Sums of the columns or rows of a matrix stored by rows"
 EXPLAINED_BY = ("sectors/load", "load efficiency", "store efficiency")
 NOTES = (
-    "The 32 elements of a warp, 4 bytes each, lie in 4 sectors of 32 bytes when they are neighbours. The order of the "
+    "When the lanes of a warp read 32 adjacent 4-byte elements, they touch 4 sectors of 32 bytes. The order of the "
     "lanes does not matter, and lanes that read the same element share its sector. Lanes that are 8 or more elements "
     "apart touch 32 sectors and use 4 bytes of each.",
-    "So give neighbouring elements to neighbouring lanes, and not to one thread. A thread that reads neighbouring "
-    "elements one after another may find the rest of each sector in the cache, but every load of its warp still "
-    "touches 32 sectors. A 16-byte load touches 16 sectors and uses all of their bytes.",
-    "GB/s counts each element that is read, once, and each that is written. With one element per thread, each thread "
-    "has one 4-byte load in flight, which is too little to reach the limit of a large GPU. With 8 elements per thread, "
-    "8 loads are in flight.",
-    "In a matrix stored by rows, one thread per row puts neighbouring lanes one row apart. One warp per row makes them "
-    "neighbours.",
+    "So give adjacent elements to adjacent lanes, not to one thread. A thread that reads adjacent elements one after "
+    "another may find the rest of each sector in the cache, but every load of its warp still touches 32 sectors. When "
+    "each lane loads 16 adjacent bytes, a warp touches 16 sectors and uses all of their bytes.",
+    "GB/s counts each element that is read, but only once, and each element that is written. With one element per "
+    "thread, each thread has one 4-byte load in flight. That is too little to reach the limit of a large GPU. With 8 "
+    "elements per thread, 8 loads are in flight.",
+    "In a row-major matrix, one thread per row puts adjacent lanes one row apart. With one warp per row, adjacent "
+    "lanes read adjacent elements.",
 )
 
 Words = NDArray[np.uint32]

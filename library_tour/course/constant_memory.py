@@ -1,4 +1,4 @@
-"""Coefficients that all threads share, and a table of which each lane reads another word, in several memories.
+"""Coefficients that all threads share, and a table of which each lane reads a different word, in several memories.
 
 On the simulator, which checks and counts but does not time:
 
@@ -18,19 +18,19 @@ On the simulator, which checks and counts but does not time:
     constant table, 32 words         0     30,720           0         5,736  right
     shared table, 32 words          24          0         984         3,432  right
     global table, 32 words         960          0           0         5,760  right
-    Rates count the coefficients, or the words of a table, that threads read. A
+    Rates count the coefficients, or the table words, that the threads read. A
     polynomial has 256 terms. Each takes one multiply-add and one coefficient, which
-    is the same for all threads. A multiply-add takes a word of constant memory as
-    an operand, or from a register that the whole warp shares. From global or shared
-    memory, each coefficient is first loaded into a register of each lane. The
-    arguments of a kernel lie in constant memory too, so a few coefficients need no
-    variable.
+    is the same for all threads. A coefficient in constant memory is an operand of
+    the multiply-add, directly or from a register that the whole warp shares. A
+    coefficient in global or shared memory must first be loaded into a register in
+    each lane. Kernel arguments are in constant memory too, so a few coefficients
+    need no variable.
     A thread that computes 8 elements loads each coefficient once for all of them,
-    so the loads hardly matter. Nor do they matter in a polynomial of 4 terms, whose
-    limit is reading and writing the elements.
+    so the loads hardly matter. Nor do they matter in a polynomial of 4 terms, which
+    is limited by reading and writing the elements.
     If the lanes of a warp read different words of constant memory, its cache serves
     them one after another: 32 words take 32 times as long as one. Even one word
-    takes a load there, since its index is known only at run time. A table in which
+    takes a load here, since its index is known only at run time. A table in which
     each lane reads a different word belongs in shared memory, or in global memory,
     where the L1 cache holds it.
 """
@@ -99,16 +99,16 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, EXPLAINED_BY)
     notes = [
-        "Rates count the coefficients, or the words of a table, that threads read. A polynomial has "
+        "Rates count the coefficients, or the table words, that the threads read. A polynomial has "
         f"{TERMS} terms. Each takes one multiply-add and one coefficient, which is the same for all threads. A "
-        "multiply-add takes a word of constant memory as an operand, or from a register that the whole warp shares. "
-        "From global or shared memory, each coefficient is first loaded into a register of each lane. The arguments "
-        "of a kernel lie in constant memory too, so a few coefficients need no variable.",
+        "coefficient in constant memory is an operand of the multiply-add, directly or from a register that the whole "
+        "warp shares. A coefficient in global or shared memory must first be loaded into a register in each lane. "
+        "Kernel arguments are in constant memory too, so a few coefficients need no variable.",
         f"A thread that computes {PER_THREAD} elements loads each coefficient once for all of them, so the loads "
-        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is reading and writing "
-        "the elements.",
+        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, which is limited by reading and "
+        "writing the elements.",
         "If the lanes of a warp read different words of constant memory, its cache serves them one after another: 32 "
-        "words take 32 times as long as one. Even one word takes a load there, since its index is known only at run "
+        "words take 32 times as long as one. Even one word takes a load here, since its index is known only at run "
         "time. A table in which each lane reads a different word belongs in shared memory, or in global memory, where "
         "the L1 cache holds it.",
     ]

@@ -1,4 +1,4 @@
-"""Compute the input of an algorithm while it is read, with CCCL's iterators instead of a temporary array.
+"""Compute the input of an algorithm when it is read, with CCCL's iterators instead of a temporary array.
 
 On the simulator, which checks and counts but does not time:
 
@@ -30,20 +30,20 @@ On the simulator, which checks and counts but does not time:
     applies a function to what it reads, a zip_iterator reads from two arrays at
     once, a counting_iterator returns its own index, and a transform_output_iterator
     applies a function to what is written. The compiler inlines all of this into the
-    loop of the algorithm.
-    With a temporary array, the differences are written and read again, so twice as
+    algorithm's loop.
+    With a temporary array, the differences are written and read back, so twice as
     many bytes move through memory as in one pass. The rate counts only the two
-    arrays. A warp that loads single elements takes 128 bytes per load. Loads of
-    four elements need a quarter of the instructions for the same bytes, which saves
-    no time where memory is the limit.
-    An algorithm that gets its step as a function object performs the same loads and
-    stores as a kernel written for the step. span adds the length of an array, and
-    mdspan its rows and columns. They perform the same loads and stores too, except
-    at the ends of mdspan's rows. Because of the loops around them, the step takes a
-    fifth longer on an H200.
+    input arrays. A warp whose lanes load single elements fetches 128 bytes per
+    load. Loading four elements at a time takes a quarter of the instructions for
+    the same bytes, but saves no time where memory bandwidth is the limit.
+    An algorithm that takes the step as a function object performs the same loads
+    and stores as a kernel written for the step. A span adds the length of the array
+    to a pointer, and an mdspan the numbers of rows and columns. The kernels that
+    use them perform the same loads and stores too, except at the ends of the
+    mdspan's rows. Because of their loops, they take a fifth longer on an H200.
     The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot
-    compile Thrust's algorithms and vectors, because they are host functions. The
-    program scripts/thrust_cooling.cu uses them and is built with nvcc.
+    compile Thrust's algorithms and vectors, because they are host code. The program
+    scripts/thrust_cooling.cu uses them and is built with nvcc.
 """
 
 from __future__ import annotations
@@ -245,16 +245,15 @@ def notes() -> list[str]:
         "An iterator is an object that is indexed like a pointer. A transform_iterator applies a function to what it "
         "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns its own index, and a "
         "transform_output_iterator applies a function to what is written. The compiler inlines all of this into the "
-        "loop of the algorithm.",
-        "With a temporary array, the differences are written and read again, so twice as many bytes move through "
-        "memory as in one pass. The rate counts only the two arrays. A warp that loads single elements takes 128 bytes "
-        "per load. Loads of four elements need a quarter of the instructions for the same bytes, which saves no time "
-        "where memory is the limit.",
-        "An algorithm that gets its step as a function object performs the same loads and stores as a kernel written "
-        "for the step. span adds the length of an array, and mdspan its rows and columns. They perform the same loads "
-        "and stores too, except at the ends of mdspan's rows. Because of the loops around them, the step takes a fifth "
-        "longer on an H200.",
+        "algorithm's loop.",
+        "With a temporary array, the differences are written and read back, so twice as many bytes move through memory "
+        "as in one pass. The rate counts only the two input arrays. A warp whose lanes load single elements fetches "
+        "128 bytes per load. Loading four elements at a time takes a quarter of the instructions for the same bytes, "
+        "but saves no time where memory bandwidth is the limit.",
+        "An algorithm that takes the step as a function object performs the same loads and stores as a kernel written "
+        "for the step. A span adds the length of the array to a pointer, and an mdspan the numbers of rows and "
+        "columns. The kernels that use them perform the same loads and stores too, except at the ends of the mdspan's "
+        "rows. Because of their loops, they take a fifth longer on an H200.",
         "The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot compile Thrust's algorithms and "
-        "vectors, because they are host functions. The program scripts/thrust_cooling.cu uses them and is built with "
-        "nvcc.",
+        "vectors, because they are host code. The program scripts/thrust_cooling.cu uses them and is built with nvcc.",
     ]

@@ -42,23 +42,24 @@ On the simulator, which checks and does not time:
     host, DDR5                 102
     device, RTX 2070S          448
     device, RTX 5090         1,790
-    The device copies pinned memory by itself. Pageable memory goes through pinned
+    The device copies pinned memory directly. Pageable memory goes through pinned
     memory, piece by piece.
-    One lecture calls cudaMemcpy asynchronous, another calls it synchronous. It
+    One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. It
     depends on the memory: a copy between device arrays is only queued, and a copy
     to or from host memory is done when the call returns. A copy in a stream
     (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source
-    must not change until the copy has run. From a pageable source, the call reads
-    all bytes before it returns; for a pageable target, it waits.
-    In C the argument 'kind' states the direction, with the names in the column
-    'kind'; cudaMemcpyDefault lets the driver infer it from the addresses. In
-    cudart-py it follows from the arrays. It can be wrong only if a host address is
-    declared to be a device address, and the driver refuses that.
-    By the lectures' figures, device memory is some 10 times as fast as host memory,
-    which is 3 times as fast as the link. The link's 32 GB/s are 8 lanes of PCIe 5
-    in one direction; 16 lanes carry 63 GB/s. A copy within one memory reads and
-    writes, so its bytes count twice. One thread does not reach the bandwidth of
-    host memory.
+    must not change until the copy has run. If the source is pageable, the call
+    reads all of its bytes before it returns. If the target is pageable, the call
+    waits.
+    In C, the argument 'kind' states the direction. Its values are named in the
+    'kind' column. cudaMemcpyDefault lets the driver infer the direction from the
+    addresses, and cudart-py infers it from the arrays. It can be wrong only if a
+    host address is passed off as a device address, and the driver refuses that.
+    According to the lectures' figures, device memory is some 10 times as fast as
+    host memory, which is 3 times as fast as the link. The link's 32 GB/s correspond
+    to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within one
+    memory both reads and writes, so its bytes count twice. A single thread does not
+    reach the full bandwidth of host memory.
 """
 
 from __future__ import annotations
@@ -153,19 +154,19 @@ def run(device: cuda.Device, size: int) -> Result:
         "Bandwidths named in the lectures": [beside_course(name, rows) for name in COURSE_RATES],
     }
     notes = [
-        "The device copies pinned memory by itself. Pageable memory goes through pinned memory, piece by piece.",
-        "One lecture calls cudaMemcpy asynchronous, another calls it synchronous. It depends on the memory: a copy "
-        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A "
-        "copy in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not "
-        "change until the copy has run. From a pageable source, the call reads all bytes before it returns; for a "
-        "pageable target, it waits.",
-        "In C the argument 'kind' states the direction, with the names in the column 'kind'; cudaMemcpyDefault lets "
-        "the driver infer it from the addresses. In cudart-py it follows from the arrays. It can be wrong only if a "
-        "host address is declared to be a device address, and the driver refuses that.",
-        "By the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times as fast as "
-        "the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within "
-        "one memory reads and writes, so its bytes count twice. One thread does not reach the bandwidth of host "
-        "memory.",
+        "The device copies pinned memory directly. Pageable memory goes through pinned memory, piece by piece.",
+        "One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. It depends on the memory: a copy "
+        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A copy "
+        "in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not change "
+        "until the copy has run. If the source is pageable, the call reads all of its bytes before it returns. If the "
+        "target is pageable, the call waits.",
+        "In C, the argument 'kind' states the direction. Its values are named in the 'kind' column. cudaMemcpyDefault "
+        "lets the driver infer the direction from the addresses, and cudart-py infers it from the arrays. It can be "
+        "wrong only if a host address is passed off as a device address, and the driver refuses that.",
+        "According to the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times "
+        "as fast as the link. The link's 32 GB/s correspond to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 "
+        "GB/s. A copy within one memory both reads and writes, so its bytes count twice. A single thread does not "
+        "reach the full bandwidth of host memory.",
     ]
     return Result(rows, limit, checks, pictures, notes, tables)
 

@@ -19,10 +19,10 @@ On the simulator, which checks and does not time:
     host to device    done      queued       right
     device to host    done      queued       right
     device to device  queued    queued       right
-    The rows of a window lie one pitch apart. memcpy2d takes the pitch from the
-    arrays' strides, and copies all rows in one call. In a stream
-    (cudaMemcpy2DAsync) a copy of pinned memory is only queued, so copies in two
-    streams use both directions of the link at the same time.
+    The rows of a window are one pitch apart. memcpy2d takes the pitch from the
+    arrays' strides and copies all rows in one call. In a stream
+    (cudaMemcpy2DAsync), a copy of pinned memory is only queued, so copies in two
+    streams can use both directions of the link at the same time.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def run(device: cuda.Device, size: int) -> Result:
     calls = {"host to device": to_device, "device to host": to_host, "device to device": within}
     tables = {"When the call returns, the copy is": [returned(name, call) for name, call in calls.items()]}
     notes = [
-        "The rows of a window lie one pitch apart. memcpy2d takes the pitch from the arrays' strides, and copies all "
-        "rows in one call. In a stream (cudaMemcpy2DAsync) a copy of pinned memory is only queued, so copies in two "
-        "streams use both directions of the link at the same time.",
+        "The rows of a window are one pitch apart. memcpy2d takes the pitch from the arrays' strides and copies all "
+        "rows in one call. In a stream (cudaMemcpy2DAsync), a copy of pinned memory is only queued, so copies in two "
+        "streams can use both directions of the link at the same time.",
     ]
     return Result(found, limit, checks, tables=tables, notes=notes)
 

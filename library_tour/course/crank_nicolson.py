@@ -14,20 +14,21 @@ On the simulator, which checks and counts but does not time:
     cuSPARSE, batched                                           right
     one warp, eliminating         6,675         900        405  right
     one warp, factored            5,015         620        375  right
-    A step is a chain of dependent operations, so latency is the limit. One thread
-    has the longest chain. A block reduces its system level by level. A level is
-    short, but it ends with barriers. A warp needs none: each lane eliminates seven
-    of its eight unknowns in registers, and five levels of shuffles solve for the
-    others. Where the matrix stays the same, the multiples of the rows are kept, and
-    a step only applies them to the right-hand side.
-    Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which cause bank
-    conflicts in shared memory. The permuted form moves the even and the odd rows to
-    two halves, and those moves conflict too. The lectures give no times.
-    With exact boundary values, volatility 0.5 and 256 cells, the largest error of a
+    A step is a chain of dependent operations, so latency is the limit. A single
+    thread has the longest chain. A block reduces its system level by level. A level
+    is short, but it ends with barriers. A warp needs no barriers: each lane
+    eliminates seven of its eight unknowns in registers, and five levels of shuffles
+    solve for the others. If the matrix stays the same, the multiples of the rows
+    can be kept, and a step only applies them to the right-hand side.
+    Cyclic reduction leaves rows at strides of 2, 4, 8 and so on. These strides
+    cause bank conflicts in shared memory. The permuted form moves the even and the
+    odd rows to separate halves, and those moves cause conflicts too. The lectures
+    give no times.
+    With exact boundary values, volatility 0.5 and 256 cells, the largest error in a
     price is 1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding errors of the
     steps add up. The boundary values of the lectures leave an error of 1.43 to 2.38
-    on any grid (the strike K is 50). At half the strike, u is about K - S e^(r (T -
-    t)), not the payoff K - S.
+    on any grid (the strike K is 50). At S = K / 2, u is about K - S e^(r (T - t)),
+    not the payoff K - S.
 """
 
 from __future__ import annotations
@@ -98,13 +99,14 @@ WAYS = {
 }
 LIBRARY, LIBRARY_ROW = "cuSPARSE, batched", 4
 WHY = [
-    "A step is a chain of dependent operations, so latency is the limit. One thread has the longest chain. A block "
-    "reduces its system level by level. A level is short, but it ends with barriers. A warp needs none: each lane "
-    "eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the others. Where the "
-    "matrix stays the same, the multiples of the rows are kept, and a step only applies them to the right-hand side.",
-    "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which cause bank conflicts in shared memory. The "
-    "permuted form moves the even and the odd rows to two halves, and those moves conflict too. The lectures give no "
-    "times.",
+    "A step is a chain of dependent operations, so latency is the limit. A single thread has the longest chain. A "
+    "block reduces its system level by level. A level is short, but it ends with barriers. A warp needs no barriers: "
+    "each lane eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the others. "
+    "If the matrix stays the same, the multiples of the rows can be kept, and a step only applies them to the "
+    "right-hand side.",
+    "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on. These strides cause bank conflicts in shared "
+    "memory. The permuted form moves the even and the odd rows to separate halves, and those moves cause conflicts "
+    "too. The lectures give no times.",
 ]
 
 
@@ -341,9 +343,9 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
         Check("the lectures' boundary values leave an error of 1.4 to 2.4", 1.4 < low < high < 2.4, f"{low}, {high}"),
     ]
     notes = [
-        f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error of a price is "
+        f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error in a price is "
         f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where the rounding errors of the steps add up. "
         f"The boundary values of the lectures leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is "
-        f"{STRIKE:g}). At half the strike, u is about K - S e^(r (T - t)), not the payoff K - S.",
+        f"{STRIKE:g}). At S = K / 2, u is about K - S e^(r (T - t)), not the payoff K - S.",
     ]
     return curves, checks, notes

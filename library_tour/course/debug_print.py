@@ -35,8 +35,8 @@ On the simulator, which checks and does not time:
     Each pair is a lane and the value that it reads with __shfl_down_sync(mask,
     lane, 2, width): the number of the lane two further on, or its own number if
     that lane is outside its group of `width` lanes. 10 of 32 pairs are shown.
-    printf costs every thread of the kernel registers and stack, even if only one
-    thread calls it. The buffer for printed text has 7,340,032 bytes here
+    printf costs every thread of the kernel registers and stack space, even if only
+    one thread calls it. The buffer for printed text holds 7,340,032 bytes here
     (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).
 """
 
@@ -102,8 +102,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "Each pair is a lane and the value that it reads with __shfl_down_sync(mask, lane, 2, width): the number of "
         "the lane two further on, or its own number if that lane is outside its group of `width` lanes. 10 of 32 pairs "
         "are shown.",
-        "printf costs every thread of the kernel registers and stack, even if only one thread calls it. The buffer for "
-        f"printed text has {device.limits.printf_fifo_size:,} bytes here "
+        "printf costs every thread of the kernel registers and stack space, even if only one thread calls it. The "
+        f"buffer for printed text holds {device.limits.printf_fifo_size:,} bytes here "
         "(device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).",
     ]
     return Result(rows, notes=notes, tables={"Cost of printf per thread": costs})

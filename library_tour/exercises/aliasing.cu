@@ -1,7 +1,7 @@
 // Divide each element of a table by the sum of its column, in place, and write the sums too. The table has PLANES rows
 // of n elements. Each thread handles one column.
 //
-// The result is right, but each thread makes 23 loads and 17 stores, many of values that it already has.
+// The result is right, but each thread performs 23 loads and 17 stores. Many of the loads repeat earlier ones.
 
 constexpr int PLANES = 8;
 

@@ -1,6 +1,6 @@
-"""Bring an array of one worker to all others, in less time than it takes to send two such arrays.
+"""Copy an array from one worker to all others, in at most the time that it takes to send two such arrays.
 
-In the start, worker 0 sends the whole array to each of the others, whose own links are idle.
+So far, worker 0 sends the whole array to each of the others, and their own links are idle.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ Send = Callable[[int, int, int, int], None]
 
 
 def broadcast(send: Send, workers: int, size: int) -> None:
-    """Bring the array of worker 0 to all workers by calls of send(source, target, begin, end)."""
+    """Copy the array of worker 0 to all workers by calling send(source, target, begin, end)."""
     for target in range(1, workers):
         send(0, target, 0, size)

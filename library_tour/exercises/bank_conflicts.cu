@@ -1,6 +1,6 @@
 // Sum the rows of a tile of 32 x 32 elements in shared memory. A block is one warp.
 //
-// The result is right, but at each step all lanes read from one bank.
+// The result is right, but at each step all lanes read from the same bank.
 
 constexpr int SIDE = 32;
 

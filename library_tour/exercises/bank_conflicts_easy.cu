@@ -1,6 +1,6 @@
-// Sum the 256 elements of each block in shared memory, as a tree.
+// Sum the 256 elements of each block in shared memory with a tree reduction.
 //
-// The result is right, but the lanes of a warp access words that are 2, 4, 8 ... words apart.
+// The result is right, but the lanes of a warp access elements that are 2, 4, 8, ... words apart.
 
 constexpr int BLOCK = 256;
 

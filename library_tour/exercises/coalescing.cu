@@ -1,6 +1,6 @@
 // Reverse n elements, eight per thread.
 //
-// The result is right, but the lanes of a warp read and write elements that are eight apart.
+// The result is right, but the lanes of a warp read and write elements that are eight elements apart.
 
 constexpr int EACH = 8;
 

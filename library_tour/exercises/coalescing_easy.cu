@@ -1,5 +1,5 @@
-// Add 10 to each element of a picture that is stored by rows. A block of 32 x 8 threads handles a tile of 32 columns
-// and 8 rows.
+// Add 10 to each element of an image that is stored in row-major order. A block of 32 x 8 threads handles a tile of 32
+// columns and 8 rows.
 //
 // The result is right, but the threads are numbered down the columns of the tile.
 

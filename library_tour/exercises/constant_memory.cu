@@ -1,6 +1,6 @@
-// Look up the levels of the codes of a signal, and filter them with five weights. The host writes both variables.
+// Look up the level of each code in a signal, and filter the levels with five weights. The host writes both variables.
 //
-// The result is right, but each of the two variables is in the wrong memory.
+// The result is right, but both variables are in the wrong memory.
 
 constexpr int TAPS = 5;
 constexpr int LEVELS = 32;

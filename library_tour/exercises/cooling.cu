@@ -1,8 +1,8 @@
-// Add up how much neighbouring elements differ: the sum of |a[i + 1] - a[i]|. The total is zero at the beginning.
+// Add up the differences between adjacent elements: the sum of |a[i + 1] - a[i]|. The total starts at zero.
 //
-// The result is right, but the differences are written to `scratch` and read back from there.
+// The result is right, but the differences are written to `scratch` and then read back.
 
-// Add n elements of anything that can be indexed, in a grid-stride loop.
+// Add up n elements of anything that can be indexed, in a grid-stride loop.
 template <class Input>
 __device__ void add(Input in, float* total, int n)
 {

@@ -1,12 +1,12 @@
 // Solve tridiagonal systems whose ends are joined: one warp per ring of 32 unknowns, one lane per row.
 //
-// The start lets each lane compute its unknown from those of its neighbours again and again. That approaches the
-// solution so slowly that 40 passes are not enough.
+// So far, each lane computes its unknown from those of its neighbours over and over again. That converges so slowly
+// that 40 passes are not enough.
 
 constexpr unsigned ALL = 0xffffffff;
 
-// Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are the
-// rows 31 and 1, and those of row 31 are the rows 30 and 0. A block is one warp and solves system blockIdx.x.
+// Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are
+// rows 31 and 1, and the neighbours of row 31 are rows 30 and 0. A block is one warp and solves system blockIdx.x.
 extern "C" __global__ void solve_ring(const float* down, const float* middle, const float* up, const float* right,
                                       float* x)
 {

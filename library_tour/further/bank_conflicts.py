@@ -43,31 +43,35 @@ def check_transpose_tile(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Each block of 256 threads sums 256 elements in shared memory, as a tree. At each step, thread `t` adds "
-        "the element at `2 * step * t + step` to that at `2 * step * t`, and `step` doubles. So with each step, the "
-        "lanes of a warp access words that are further apart. Keep the tree, and remove the bank conflicts.",
+        task="Each block of 256 threads sums 256 elements in shared memory with a tree reduction. In each pass, thread "
+        "`t` adds the element at `2 * step * t + step` to the one at `2 * step * t`, and then `step` doubles. So the "
+        "words that the lanes of a warp access move further apart with every pass. Keep the tree, but remove the bank "
+        "conflicts.",
         hints=[
-            "The order in which the elements are added is free. Let neighbouring threads add neighbouring elements.",
-            "Begin with the largest step: thread `t` adds the element at `t + 128` to that at `t`, then the one at `t "
-            "+ 64`.",
+            "The elements may be added in any order. Let adjacent threads add adjacent elements.",
+            "Begin with the largest step: thread `t` adds the element at `t + 128` to the one at `t`, and then the one "
+            "at `t + 64`.",
         ],
-        answer="The step begins at 128 and halves. The threads that still add are the first ones, and they access "
-        "consecutive words. As a bonus, whole warps become idle instead of parts of all warps.",
+        answer="The step begins at 128 and is halved after each pass. The threads that still add are the first ones of "
+        "the block, and they access consecutive words. As a bonus, whole warps become idle, rather than parts of every "
+        "warp.",
         check=check_block_sums,
     ),
     Exercise(
         name="hard",
-        task="A block of 32 x 8 threads transposes a tile of 32 x 32 elements through shared memory. It writes rows of "
-        "the tile and reads columns, which lie in one bank. Remove the conflicts without padding: the tile has exactly "
-        "4,096 bytes of shared memory. Loads and stores of global memory stay coalesced.",
+        task="A block of 32 x 8 threads transposes a tile of 32 x 32 elements through shared memory. It writes the "
+        "rows of the tile and reads its columns, and all elements of a column lie in the same bank. Remove the "
+        "conflicts without padding: the tile must take exactly 4,096 bytes of shared memory. Global loads and stores "
+        "must stay coalesced.",
         hints=[
-            "The element `(row, column)` need not be at `tile[row][column]`. It only has to be found again.",
-            "Move the elements of each row, by an amount that differs from row to row. A column of the matrix then no "
-            "longer lies in a column of the tile.",
-            "`column ^ row` is a different number from 0 to 31 for each column of a row, and for each row of a column.",
+            "Element `(row, column)` need not be stored at `tile[row][column]`, as long as you can find it again.",
+            "Rearrange the elements within each row, differently from row to row. A column of the matrix then no "
+            "longer lies in a single column of the tile.",
+            "`column ^ row` takes each value from 0 to 31 exactly once along a row, and exactly once along a column.",
         ],
-        answer="The element `(row, column)` is kept at `tile[row][column ^ row]`. In a row, the 32 columns go to 32 "
-        "banks in some order. In a column, the 32 rows do too. This is called swizzling, and needs no memory.",
+        answer="Element `(row, column)` is stored at `tile[row][column ^ row]`. The 32 elements of a row go to 32 "
+        "different banks, and so do the 32 elements of a column. This technique is called swizzling. It needs no extra "
+        "memory.",
         check=check_transpose_tile,
     ),
 ]

@@ -21,14 +21,14 @@ BLOCK = 128
 
 
 def check_brighten(answer: cuda.Module) -> Iterator[Check]:
-    """Brighten a picture of whole tiles, for which the counts are exact, and one that is not."""
+    """Brighten an image of whole tiles, for which the counts are exact, and one of partial tiles."""
     for rows, columns in ((32, 64), (21, 45)):
         picture = np.random.default_rng(5).integers(0, 200, (rows, columns)).astype(np.uint32)
         out = poisoned(picture.shape, np.uint32)
         grid = (blocks_for(columns, TILE), blocks_for(rows, TILE_ROWS))
         launch = answer["brighten"][grid, (TILE, TILE_ROWS)].bind(cuda.to_device(picture), out, rows, columns)
         counted = counters.count(launch, ["sectors/load", "sectors/store"])
-        yield compare(f"a picture of {rows} x {columns} is brighter by 10", out.to_host(), picture + np.uint32(10))
+        yield compare(f"an image of {rows} x {columns} is brighter by 10", out.to_host(), picture + np.uint32(10))
         if columns % TILE == 0:
             yield from _coalesced(counted)
 
@@ -55,36 +55,37 @@ def _coalesced(counted: dict[str, Value]) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="A kernel adds 10 to each element of a picture, which is stored by rows. A block of 32 x 8 threads "
-        "handles a tile of 32 columns and 8 rows. The kernel numbers the threads of a block down the columns, so "
-        "neighbouring lanes access different rows. Number them so that each load and each store of a warp touches 4 "
+        task="A kernel adds 10 to each element of an image, which is stored in row-major order. A block of 32 x 8 "
+        "threads handles a tile of 32 columns and 8 rows. The kernel numbers the threads of a block down the columns, "
+        "so adjacent lanes access different rows. Renumber them so that each load and each store of a warp touches 4 "
         "sectors.",
         hints=[
-            "A warp is 32 threads with consecutive `threadIdx.x`. Which index of the picture should change from one "
-            "lane to the next?",
+            "Here a warp is 32 threads with consecutive values of `threadIdx.x`. Which index of the image should "
+            "change from one lane to the next?",
             "The block has the shape of the tile, so no division is needed: `threadIdx.x` and `threadIdx.y` are the "
             "column and the row within the tile.",
         ],
-        answer="The column of a thread follows from `threadIdx.x`, and the row from `threadIdx.y`. A warp then reads "
-        "32 neighbouring elements of one row, which are 4 sectors. Before, it read 4 elements in each of 8 rows.",
+        answer="The column of a thread follows from `threadIdx.x`, and its row from `threadIdx.y`. A warp then reads "
+        "32 adjacent elements of one row, which lie in 4 sectors. Before, it read 4 elements in each of 8 rows.",
         check=check_brighten,
     ),
     Exercise(
         name="hard",
         task="`n` points are stored as `x y z x y z ...`. Split them into three arrays. The kernel reads three "
-        "elements per thread, so that the lanes are 12 bytes apart and a load touches 12 sectors. Let each load and "
-        "each store of a warp touch at most 4 sectors, without bank conflicts. A block has 128 threads, and `n` need "
-        "not be a multiple of 128.",
+        "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Let each load and each "
+        "store of a warp touch at most 4 sectors, without causing bank conflicts. A block has 128 threads, and `n` "
+        "need not be a multiple of 128.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
             "Put the 384 elements into shared memory first, in three coalesced steps. After a barrier, each thread "
             "takes its own three.",
-            "In shared memory the lanes are 3 words apart. 3 and 32 have no common factor, so the 32 lanes use 32 "
-            "banks.",
+            "In shared memory, the lanes are 3 words apart. 3 and 32 have no common factor, so the 32 lanes use 32 "
+            "different banks.",
         ],
-        answer="The block loads its 384 elements side by side into shared memory: three loads per thread, 128 elements "
-        "apart. After the barrier each thread reads the three coordinates of its point, and writes them coalesced. "
-        "Threads without a point may have to load elements of other points, so they must not return before that.",
+        answer="The block loads its 384 elements into shared memory with coalesced loads: three per thread, 128 "
+        "elements apart. After the barrier, each thread reads the three coordinates of its point and writes them with "
+        "coalesced stores. Threads without a point may have to load elements of other points, so they must not return "
+        "before that.",
         check=check_split,
     ),
 ]

@@ -15,16 +15,16 @@ from ..stop import Check
 
 
 class Links:
-    """Workers with one array each, and the times at which their links would carry what is sent.
+    """Workers with one array each, and the times at which their links would carry the copies.
 
-    A worker sends to one other at a time and receives from one at a time. The unit of time is that of a whole array.
+    A worker sends to one other at a time and receives from one at a time. The unit of time is one transfer of an array.
     """
 
     def __init__(self, workers: int, size: int) -> None:
         self.source = np.random.default_rng(5).random(size, np.float32)
         first = cuda.to_device(self.source)
         self.arrays = [first, *(poisoned(size, np.float32) for _ in range(1, workers))]
-        # When a worker's link out and its link in are free, and when each of its elements has arrived.
+        # The times at which each worker's outgoing and incoming links are free, and at which its elements have arrived.
         self.sends, self.receives = np.zeros(workers), np.zeros(workers)
         self.there = np.full((workers, size), np.inf)
         self.there[0] = 0
@@ -47,108 +47,112 @@ def check(answer: ModuleType) -> Iterator[Check]:
         answer.broadcast(links.send, workers, size)
         got = np.array([array.to_host() for array in links.arrays])
         yield compare(f"{workers} workers have all {size:,} elements", got, np.tile(links.source, (workers, 1)))
-        fact = f"{workers} workers: it takes at most the time of two arrays over a link"
+        fact = f"{workers} workers: the broadcast takes at most the time of two arrays over one link"
         yield at_most(fact, float(links.there.max()), 2)
 
 
 LESSON = Lesson(
-    why="When several GPUs train one model, each computes a gradient, and all need the sum. For 1 GiB per "
-    "device, two H200s need 6.2 ms if one of them adds for both, and 3.2 ms if each adds half. Both versions send "
-    "one array per device. With eight devices, the first would send seven arrays over the links of a single "
-    "worker, and the second only 1.75 over the links of each.\n\n"
-    "This operation is called an **all-reduce**. It decides how well most programs on many GPUs scale.",
+    why="When several GPUs train one model, each computes a gradient, and all of them need the sum. With 1 GiB per "
+    "device, two H200s take 6.2 ms if one of them does the addition for both, and 3.2 ms if each does half of it. Both "
+    "versions send one array per device. With eight devices, the first version would send seven arrays over the links "
+    "of a single device, and the second only 1.75 over the links of each.\n\n"
+    "This operation is called an **all-reduce**. It determines how well most multi-GPU programs scale.",
     learn=[
-        "say what an all-reduce does: each worker has an array, and afterwards each has the sums of all arrays.",
-        "find the bottleneck when one worker adds for all others: its links carry N - 1 arrays each way.",
+        "say what an all-reduce does: each worker starts with one array, and in the end each has the sum of all "
+        "arrays.",
+        "identify the bottleneck when one worker does all the additions: its links carry N - 1 arrays each way.",
         "keep all links busy with a ring, in which no worker sends more than two arrays, however many workers "
         "there are.",
         "explain why large arrays are limited by bandwidth, and small ones by the number of steps.",
     ],
-    idea="Each worker has a link in and a link out, and all links can work at the same time. The time is "
-    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its "
-    "link. The least possible number is 2 (N - 1) / N arrays.\n\n"
-    "A **ring** reaches it. Cut each array into N parts. In every step each worker sends one part to the next "
-    "worker. In a first round the receiver adds its own elements, so that after N - 1 steps each worker has the "
-    "sums of one part. In a second round these sums are passed on.\n\n"
-    "The rule of thumb: for large arrays, count the bytes of the busiest link; for small ones, count the steps and "
-    "the calls.",
+    idea="Each worker has an incoming and an outgoing link, and all links can be in use at the same time. The time is "
+    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. The "
+    "minimum is 2 (N - 1) / N arrays per worker.\n\n"
+    "A **ring** reaches this minimum. Each array is cut into N parts, and in every step each worker sends one part to "
+    "the next worker. In the first round, the receiver adds its own elements to the part. After N - 1 steps, each "
+    "worker has the complete sums for one part. In the second round, these sums are passed around the ring.\n\n"
+    "The rule of thumb: for large arrays, count the bytes on the busiest link; for small ones, count the steps and the "
+    "calls.",
     steps=[
         Step(
             name="through one",
             shows=["Team", "add_into", "through_one"],
             text="The first worker receives each of the other arrays, adds it to its own, and sends the sums back. "
-            "Only its links are busy, one copy after another. `Team.meet` makes each stream wait for all others, on "
-            "the devices and not on the host.",
+            "Only its links are busy, and the copies run one after another. `Team.meet` makes each stream wait for all "
+            "the others. The devices do the waiting, not the host.",
         ),
         Step(
             name="round a ring",
             shows=["add_into", "ring"],
-            text="Arrays are cut into as many parts as there are workers. In each step of the first round, a worker "
-            "sends one part to the next worker, which adds its own elements. After N - 1 steps each worker has the "
-            "sums of one part. In the second round these parts are passed on and kept. In every step all links carry "
-            "a part, and each worker sends 2 (N - 1) / N arrays in all.",
+            text="Each array is cut into as many parts as there are workers. In each step of the first round, every "
+            "worker sends one part to the next worker, which adds its own elements. After N - 1 steps, each worker has "
+            "the sums for one part. In the second round, each worker keeps the parts that it receives and passes them "
+            "on. All links carry a part in every step, and each worker sends 2 (N - 1) / N arrays in total.",
         ),
         Step(
             name="kernels on peers",
             shows=["reduce_peers", "on_peers"],
-            text="With **peer access** a kernel reads and writes the memory of other devices. Each device adds one "
-            "part of all arrays and writes the sums to all of them. That moves the same bytes, without space for "
-            "copies and in one launch per device instead of 2 (N - 1) steps. The arrays are added in the same order "
-            "everywhere.",
+            text="With **peer access**, a kernel can read and write the memory of other devices. Each device sums one "
+            "part over all arrays and writes the result to every array. That moves the same number of bytes, but needs "
+            "no buffers, and takes one launch per device instead of 2 (N - 1) steps. The arrays are added in the same "
+            "order everywhere.",
         ),
         Step(
             name="MPI, through the host",
             shows=["by_mpi"],
-            text="For ranks: processes that cannot see each other's memory. The array is copied to pinned memory on "
-            "the host, MPI adds, and the sums are copied back. `by_mpi_on_device` is for an MPI library that accepts "
-            "addresses of device memory.",
+            text="This version is for ranks, which are processes that cannot access each other's memory. The array is "
+            "copied to pinned memory on the host, MPI does the additions, and the sums are copied back. "
+            "`by_mpi_on_device` is for MPI libraries that accept device addresses.",
         ),
         Step(
             name="NCCL",
             shows=["join_nccl", "by_nccl"],
-            text="NVIDIA's library knows the links between the GPUs and chooses its algorithm by the number of "
-            "bytes. The call is queued in a stream of each worker. Calls for several workers of one process form a "
-            "group, so that no call waits for one that has not been made yet.",
+            text="NCCL, NVIDIA's communication library, knows the links between the GPUs and chooses an algorithm that "
+            "suits the number of bytes. The call for each worker is queued in that worker's stream. The calls for "
+            "several workers of one process form a group, so that none of them waits for one that has not been issued "
+            "yet.",
         ),
         Step(
             name="NCCL, as a graph",
             shows=["as_graph", "launch_graph"],
-            text="The work of all streams is captured once. Launching the graph saves the host the calls, which "
-            "matters when the arrays are small.",
+            text="The work of all streams is captured once. A launch of the graph then replaces all the calls on the "
+            "host. That matters when the arrays are small.",
         ),
     ],
     look_at=[
-        "The column 'arrays sent' counts what the busiest worker sends. With four workers it is 3 arrays "
-        "through one, and 1.5 around a ring or by kernels. With more workers the first number grows, and the second "
-        "stays below 2. With two workers both are 1, but through one the sums return only when all elements have "
-        "arrived, while a ring sends both ways at once.",
-        "On GPUs, GB/s is the bus bandwidth: the least number of bytes that a worker must send, divided by the "
-        "time. So it can be compared with the bandwidth of the link, for any number of workers.",
-        "Two H200s with NVLink and 1 GiB each reach about 170 GB/s through one, 340 GB/s around a ring, nearly "
-        "the same by kernels on peers and by NCCL, and 1.9 GB/s by MPI through the host. The link carries 396 GB/s in "
-        "one direction.",
-        "The same two with 64 KiB each reach 0.5 GB/s through one, 0.1 around a ring, 0.6 by kernels on peers, "
-        "0.3 by NCCL and 3.3 by NCCL as a graph. Here the calls and the steps cost more than the bytes.",
+        "The 'arrays sent' column shows how many arrays the busiest worker sends. With four workers, that is 3 arrays "
+        "through one worker, and 1.5 in a ring or with kernels. As workers are added, the first number grows, but the "
+        "second stays below 2. With two workers both are 1. The ring is still faster, because it sends both ways at "
+        "once, while a single worker can return the sums only after all elements have arrived.",
+        "On GPUs, the 'GB/s' column shows the bus bandwidth: the minimum number of bytes that a worker must send, "
+        "divided by the time. For any number of workers, it can be compared with the bandwidth of the link.",
+        "With 1 GiB per device, two H200s connected by NVLink reach about 170 GB/s through one of them and 340 GB/s in "
+        "a ring. Kernels on peers and NCCL reach nearly the same rate as the ring, and MPI through the host reaches "
+        "1.9 GB/s. The link carries 396 GB/s in one direction.",
+        "With 64 KiB per device, the same two reach 0.5 GB/s through one of them, 0.1 GB/s in a ring, 0.6 GB/s with "
+        "kernels on peers, 0.3 GB/s with NCCL, and 3.3 GB/s with NCCL as a graph. Here the calls and the steps take "
+        "more time than the transfers.",
     ],
     exercise=Exercise(
-        task="Write `broadcast(send, workers, size)`, which brings the array of worker 0 to all other workers. "
-        "`send(source, target, begin, end)` copies the elements `begin` to `end` of one worker's array to the same "
-        "place in another's. It starts when these elements have arrived at the source, the source is not sending "
-        "anything else and the target is not receiving anything else. It takes the time of these elements over one "
-        "link. The last copy must end within the time of two whole arrays over one link, for any number of workers.",
+        task="Write `broadcast(send, workers, size)`, which copies the array of worker 0 to all other workers. "
+        "`send(source, target, begin, end)` copies the elements from `begin` up to, but not including, `end` of one "
+        "worker's array to the same indices of another's. A copy starts as soon as these elements have arrived at the "
+        "source, the source is not sending anything else, and the target is not receiving anything else. It takes as "
+        "long as one link needs for these elements. For any number of workers, the last copy must end within the time "
+        "that one link needs for two whole arrays.",
         hints=[
-            "Worker 0 cannot send more than two arrays in this time. So it cannot send the whole array to "
-            "everyone; the others must pass it on.",
-            "Let worker 0 first send each worker one part, as if they had added these parts in the first round "
-            "of a ring. What does the second round do then?",
+            "Worker 0 cannot send more than two arrays in this time, so it cannot send the whole array to everyone. "
+            "The others must pass it on.",
+            "Let worker 0 first send one part to each worker, as if that worker had summed it in the first round of a "
+            "ring. What does the second round do next?",
             "In step *s* of the second round, worker *w* passes part *w* - *s* (modulo the number of workers) "
             "to worker *w* + 1.",
         ],
-        answer="Worker 0 deals out the parts, which takes (N - 1) / N of the time of an array. Then the parts go "
-        "around the ring, which takes as long again, because all workers send at once. A tree, in which every worker "
-        "that has the array sends it on, takes the time of log2(N) arrays. Another good answer cuts the array into "
-        "many pieces that follow one another from worker to worker.",
+        answer="Worker 0 distributes the parts, which takes (N - 1) / N of the time for a whole array. Then the parts "
+        "travel around the ring. That takes as long again, because all workers send at once. A tree, in which every "
+        "worker that has the array sends it on, takes the time of log2(N) arrays. Another good answer cuts the array "
+        "into many pieces and passes them from worker to worker in a pipeline.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures that the tour follows give no figures for this topic.",
 )

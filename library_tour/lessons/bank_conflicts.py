@@ -17,7 +17,7 @@ SIDE = 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Sum the rows of one tile by a warp; count the bank conflicts and the bytes of shared memory."""
+    """Sum the rows of one tile with a warp; count the bank conflicts and the bytes of shared memory."""
     tile = np.random.default_rng(5).integers(0, 1000, (SIDE, SIDE)).astype(np.uint32)
     sums = poisoned(SIDE, np.uint32)
     kernel = answer["sum_rows"]
@@ -28,61 +28,61 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp want different words of the "
-    "same bank, 31 of the banks are idle. On an H200 the kernel of this lesson reads 28,167 GB/s in the best case and "
-    "1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
-    "Strides of 32 are common: every matrix tile with 32 columns has one, whenever a warp reads it by columns.",
+    why="Shared memory is fast because 32 banks work at once. When all lanes of a warp read different words from the "
+    "same bank, the other 31 banks are idle. On an H200, the kernel in this lesson reads 28,167 GB/s in the best case "
+    "and 1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
+    "Strides of 32 are common: a warp has one whenever it reads a column of a tile that is 32 elements wide.",
     learn=[
-        "say from an index expression whether an access has a bank conflict, and of how many ways.",
-        "tell strides that conflict from strides that do not.",
+        "tell from an index expression whether an access has a bank conflict, and how many ways it has.",
+        "recognise strides that cause conflicts and strides that do not.",
         "explain why lanes that read the same word do not conflict.",
     ],
-    idea="Shared memory has 32 **banks**. Neighbouring words of 4 bytes lie in neighbouring banks: word `i` is in "
-    "bank `i % 32`. Each bank serves one word at a time. The hardware splits a read of a warp into **wavefronts**, "
-    "and each wavefront takes at most one word from each bank. Reads from 32 different banks need one wavefront, "
-    "which is ideal. If several lanes want different words of the same bank, they need one wavefront each. That is a "
-    "**bank conflict**. It is an n-way conflict if the busiest bank has n different words to serve. Lanes that want "
-    "the same word share it, at no cost.\n\n"
-    "The rule of thumb: an odd stride has no conflicts. With an even stride, the number of ways is its greatest "
-    "common divisor with 32: two for stride 2, four for stride 4, 32 for stride 32.",
+    idea="Shared memory has 32 **banks**. Adjacent 4-byte words lie in adjacent banks: word `i` is in bank `i % 32`. "
+    "Each bank serves one word at a time. The hardware splits a warp's read into **wavefronts**, and each wavefront "
+    "takes at most one word from each bank. Reads from 32 different banks need one wavefront, which is ideal. If "
+    "several lanes read different words from the same bank, they need one wavefront each. That is a **bank conflict**. "
+    "It is an n-way conflict if the busiest bank has n different words to serve. Lanes that read the same word share "
+    "it at no extra cost.\n\n"
+    "The rule of thumb: an odd stride has no conflicts. With an even stride, the number of ways is the greatest common "
+    "divisor of the stride and 32: two for stride 2, four for stride 4, 32 for stride 32.",
     steps=[
         Step(
             name="stride 1",
             shows=["BANKS", "WORDS", "read_stride"],
-            text="Lane `i` reads word `i * stride`, then the words 32, 64, ... further on, many times. With stride 1 "
-            "each lane reads from a different bank.",
+            text="Lane `i` first reads word `i * stride`. Each of its later reads is 32 words further on, so it goes "
+            "to the same bank. With stride 1, each lane reads from a different bank.",
         ),
         Step(
             name="number of ways",
             shows=["ways"],
-            text="The conflict can be computed before anything runs: take the different words that the lanes read, and "
-            "count how many of them lie in each bank. The largest count is the number of ways. With stride 2, two "
-            "lanes share each bank. With stride 3 none do, since 3 and 32 have no common factor. With stride 32 all "
-            "lanes read from one bank.",
+            text="The number of ways can be computed before anything runs: take the distinct words that the lanes "
+            "read, and count how many of them lie in each bank. The largest count is the number of ways. With stride "
+            "2, the lanes share banks in pairs. With stride 3, no lanes share a bank, since 3 and 32 have no common "
+            "factor. With stride 32, all lanes read from the same bank.",
         ),
     ],
     look_at=[
-        "Compare 'ways' and 'wavefronts'. An n-way conflict takes n wavefronts per read, so the column grows in "
-        "proportion.",
+        "Compare the 'ways' and 'wavefronts' columns. An n-way conflict takes n wavefronts per read, so the wavefronts "
+        "grow in proportion to the ways.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
-        "In the last row all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
-        "On the H200 two ways take 1.69 times as long as stride 1, and 32 ways take 27 times as long. The factors are "
-        "smaller than 2 and 32 because stride 1 itself reaches only 84 % of the limit.",
+        "In the last row, all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
+        "On the H200, a 2-way conflict takes 1.69 times as long as stride 1, and a 32-way conflict takes 27 times as "
+        "long. The factors are smaller than 2 and 32 because stride 1 itself reaches only 84 % of the limit.",
     ],
     exercise=Exercise(
         task="One warp loads a tile of 32 x 32 elements into shared memory. Then each lane sums one row of it. At each "
-        "step the lanes read elements that are 32 words apart, so all of them lie in one bank. Remove the conflicts "
-        "without using more shared memory, that is, without padding.",
+        "step, the lanes read elements that are 32 words apart, so all of them lie in the same bank. Remove the "
+        "conflicts without using more shared memory, that is, without padding.",
         hints=[
-            "A lane may add the elements of its row in any order, and each lane may have its own.",
+            "A lane may add the elements of its row in any order, and the order may differ from lane to lane.",
             "At each step the 32 lanes should read from 32 different columns of the tile.",
-            "Let lane `i` begin in column `i`. Where does it go after the last column?",
+            "Let lane `i` begin at column `i`. Where does it go after the last column?",
         ],
-        answer="Lane `i` begins in column `i` and wraps around at the end of its row. At every step the lanes read "
-        "from 32 different columns, which lie in 32 different banks. The elements are integers, so every order gives "
-        "the same sum.",
+        answer="Lane `i` begins at column `i` and wraps around at the end of its row. At every step, the lanes read "
+        "from 32 different columns, which lie in 32 different banks. The elements are integers, so any order gives the "
+        "same sum.",
         check=check,
     ),
-    course="One lecture gives the conflicts of these five accesses, in their order: none, 2-way, none, 32-way, none. "
-    "It gives no times.",
+    course="One of the lectures that the tour follows lists the conflicts of these five accesses, in this order: none, "
+    "2-way, none, 32-way, none. It gives no times.",
 )

@@ -33,25 +33,25 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, do the same "
-    "additions and give the same sums. On an H200 one of them reads 1,008 GB/s, and the other 4,334 GB/s.\n\n"
-    "They differ only in which thread reads which element. That choice decides the speed of almost every kernel whose "
-    "limit is memory.",
+    why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, perform the same "
+    "additions and give the same sums. On an H200, one of them reads 1,008 GB/s and the other 4,334 GB/s.\n\n"
+    "They differ only in which thread reads which element. That choice determines the speed of almost every "
+    "memory-bound kernel.",
     learn=[
-        "say how many sectors a load or store touches, from its index expression.",
+        "tell from an index expression how many sectors a load or store touches.",
         "say what fraction of the bytes in those sectors a warp uses.",
-        "give each thread several elements and keep its loads coalesced.",
+        "give each thread several elements and still keep the loads coalesced.",
     ],
     idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "
-    "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is "
-    "32 bytes of memory that begin at a multiple of 32, and it is always fetched whole. So the cost of a load is its "
-    "number of sectors.\n\n"
-    "32 neighbouring elements of 4 bytes lie in 4 sectors, and the warp uses all 128 bytes. Such a load is "
-    "**coalesced**. When the lanes are eight elements apart, each of them needs a sector of its own: the hardware "
-    "fetches 32 sectors, 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, "
-    "and lanes that want the same sector share it.\n\n"
-    "The rule of thumb: let neighbouring threads touch neighbouring elements. In C, `threadIdx.x` belongs in the last "
-    "index, with no factor in front of it.",
+    "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is a "
+    "32-byte piece of memory whose address is a multiple of 32, and it is always fetched whole. So the cost of a load "
+    "is the number of sectors that it touches.\n\n"
+    "When the lanes read 32 adjacent 4-byte elements, the warp touches 4 sectors and uses all 128 bytes. Such a load "
+    "is **coalesced**. When the lanes are eight elements apart, each of them needs a different sector. The hardware "
+    "fetches 32 sectors, or 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, "
+    "and lanes that need the same sector share it.\n\n"
+    "The rule of thumb: let adjacent threads access adjacent elements. In C, `threadIdx.x` belongs in the last index, "
+    "with no factor in front of it.",
     steps=[
         Step(
             name="neighbours",
@@ -67,69 +67,70 @@ LESSON = Lesson(
         Step(
             name="8 elements, contiguous",
             shows=["copy_from", "copy_contiguous<8>"],
-            text="On a CPU you would give each worker a contiguous piece of the array. Here each thread copies eight "
-            "neighbouring elements. In every iteration the lanes are eight elements apart, so each touches a sector "
-            "of its own. `each` is the parameter of a template: `copy_contiguous<8>` is compiled for eight elements. "
-            "`#pragma unroll` writes the loops out, so that `value` can be kept in registers.",
+            text="On a CPU you would give each worker a contiguous piece of the array. Here, too, each thread copies "
+            "eight adjacent elements. In every iteration, the lanes are eight elements apart, so each touches a "
+            "different sector. `each` is a template parameter: `copy_contiguous<8>` is compiled for eight elements. "
+            "`#pragma unroll` unrolls the loops, so that `value` can be kept in registers.",
         ),
         Step(
             name="8 elements, block stride",
             shows=["copy_from", "copy_block_strided<8>"],
-            text="The block copies the same elements in a different order. In every iteration its threads take "
-            "neighbouring elements, and then all of them step ahead by the number of threads in the block.",
+            text="The block copies the same elements in a different order. In every iteration its threads copy "
+            "adjacent elements, and then all of them step ahead by the number of threads in the block.",
         ),
         Step(
             name="8 elements, vector loads",
             shows=["copy_groups<8>"],
-            text="The same order with vector types: one load of a `uint4` reads four elements, 16 bytes. "
-            "`reinterpret_cast` lets a pointer to elements serve as one to groups of four, which must begin at "
-            "multiples of 16 bytes. A warp asks for 512 bytes at once and uses all of its 16 sectors.",
+            text="This kernel uses the same order with a vector type: one load of a `uint4` reads four elements, or 16 "
+            "bytes. `reinterpret_cast` turns a pointer to elements into a pointer to groups of four, which must be "
+            "aligned to 16 bytes. A warp requests 512 bytes at once and uses all of the 16 sectors that it touches.",
         ),
         Step(
             name="one thread per column",
             shows=["sum_columns"],
-            text="The matrix is stored by rows. Threads that walk down neighbouring columns read neighbouring elements "
-            "in every iteration.",
+            text="The matrix is stored in row-major order. Threads that walk down adjacent columns read adjacent "
+            "elements in every iteration.",
         ),
         Step(
             name="one thread per row",
             shows=["sum_rows"],
-            text="Threads that walk along neighbouring rows are a whole row apart in every iteration. This is the slow "
-            "kernel of the introduction.",
+            text="Threads that walk along adjacent rows read elements that are a whole row apart in every iteration. "
+            "This is the slow kernel from the introduction.",
         ),
         Step(
             name="one warp per row",
             shows=["sum_rows_by_warps"],
-            text="This is the fast one. The 32 lanes of a warp walk along one row side by side. At the end they add "
-            "their 32 partial sums with shuffles, which pass values between the lanes of a warp.",
+            text="This is the fast kernel. The 32 lanes of a warp walk along one row side by side. At the end, they "
+            "add their 32 partial sums with shuffles, which pass values between the lanes of a warp.",
         ),
     ],
     look_at=[
-        "Read 'sectors/load' and 'load efficiency' together. The efficiency is the share of the fetched bytes that the "
-        "lanes asked for. It is 100 % for neighbours, and 12.5 % where each lane needs a sector of its own.",
-        "Where 32 lanes read one element, the efficiency is 12.5 % too, yet the load touches a single sector and could "
-        "not be cheaper. Judge a load by its sectors; the efficiency is only a symptom.",
+        "Read the 'sectors/load' and 'load efficiency' columns together. The efficiency is the fraction of the fetched "
+        "bytes that the lanes asked for. It is 100 % for adjacent elements, and 12.5 % where each lane needs a "
+        "different sector.",
+        "Where 32 lanes read the same element, the efficiency is 12.5 % too, but the load touches a single sector and "
+        "could not be cheaper. Judge a load by its sectors; efficiency is only a symptom.",
         "A vector load touches 16 sectors and uses all of them. A load that asks for more bytes may touch more sectors "
         "without waste.",
-        "On the H200 the copy of eight elements per thread runs at 1,119 GB/s when they are contiguous, and at "
-        "4,136 GB/s with a block stride. The curve shows the same for one to 32 elements per thread. Up to four "
-        "contiguous elements the caches still help, because a later load of the warp finds the rest of each sector "
+        "On the H200, the copy with eight elements per thread runs at 1,119 GB/s when the elements are contiguous, and "
+        "at 4,136 GB/s with a block stride. The plot compares the two for 1 to 32 elements per thread. With up to four "
+        "contiguous elements, the caches still help, because the warp's later loads find the rest of each sector "
         "there.",
     ],
     exercise=Exercise(
         task="Reverse an array. Each thread handles eight elements: it reads them and writes them to the other end of "
-        "the output, in the opposite order. Keep eight elements per thread, and let no load or store of a warp touch "
-        "more than four sectors.",
+        "the output, in reverse order. Keep eight elements per thread, but let no load or store of a warp touch more "
+        "than four sectors.",
         hints=[
-            "Writing in the opposite order costs nothing by itself: the order of the lanes does not matter. Look at "
-            "the distance between neighbouring lanes instead.",
-            "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take neighbouring ones.",
+            "Writing in reverse order costs nothing by itself, since the order of the lanes does not matter. Look at "
+            "the distance between adjacent lanes instead.",
+            "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take adjacent ones.",
             "A thread begins at `8 * blockIdx.x * blockDim.x + threadIdx.x` and steps ahead by `blockDim.x`.",
         ],
-        answer="In each iteration neighbouring lanes read neighbouring elements. They write neighbouring elements too. "
-        "The lanes are then in the opposite order, but the sectors are the same four.",
+        answer="In each iteration, adjacent lanes read adjacent elements, and they also write adjacent elements. For "
+        "the store, the lanes are in reverse order, but they still touch only four sectors.",
         check=check,
     ),
-    course="The lectures give no figures for this topic. They give the rule: one element per thread, and neighbouring "
-    "elements for neighbouring threads.",
+    course="The lectures that the tour follows give no figures for this topic. They only state the rule: one element "
+    "per thread, and adjacent elements for adjacent threads.",
 )

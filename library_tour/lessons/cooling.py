@@ -29,24 +29,23 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="How far apart are two arrays? The obvious program writes all differences to a temporary array and "
-    "then looks for the largest. On an H200 that takes 2.5 ms. With an **iterator** that computes each difference "
-    "while the algorithm reads it, the same search takes 0.97 ms, because the differences never go through "
-    "memory.\n\n"
-    "The code is not longer, and the algorithm does not change. It is written once, as a template, for anything that "
-    "can be indexed.",
+    why="How far apart are two arrays? The obvious program writes all the differences to a temporary array and then "
+    "searches it for the largest. On an H200 that takes 2.5 ms. With an **iterator** that computes each difference "
+    "when the algorithm reads it, the same search takes 0.97 ms, because the differences never go through memory.\n\n"
+    "The code does not get longer, and the algorithm does not change. It is written once, as a template, for anything "
+    "that can be indexed.",
     learn=[
         "write an algorithm once, as a template over its input and its function.",
-        "say what an iterator is: an object that is indexed like a pointer and computes what it returns.",
+        "say what an iterator is: an object that is indexed like a pointer and computes the elements that it returns.",
         "replace a temporary array with an iterator, and say how many bytes that saves.",
         "check that a generic algorithm costs no more than a kernel written by hand.",
     ],
-    idea="A kernel that is limited by memory is as fast as the number of bytes it moves allows. A temporary array "
-    "moves every element two more times: once to write it and once to read it back. If the algorithm only ever says "
-    "`in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` reads two arrays and returns "
-    "their difference. The compiler inlines the operator, so the loads of the arrays end up in the algorithm's own "
-    "loop.\n\n"
-    "CCCL, CUDA's C++ core libraries, has the usual ones. A `counting_iterator` returns its index, a "
+    idea="The time of a memory-bound kernel is determined by the number of bytes that it moves. A temporary array "
+    "moves every element two more times: once to write it and once to read it back. If the algorithm uses its input "
+    "only as `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` reads one element from "
+    "each of two arrays and returns the difference. The compiler inlines the operator, so the loads from the arrays "
+    "end up in the algorithm's own loop.\n\n"
+    "CCCL, the CUDA Core Compute Libraries, provides the usual iterators. A `counting_iterator` returns its index, a "
     "`transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns elements "
     "of several arrays together.\n\n"
     "The rule of thumb: never write an array that is read only once. Compute its elements where they are read.",
@@ -54,71 +53,72 @@ LESSON = Lesson(
         Step(
             name="a kernel for the step",
             shows=["step_by_hand"],
-            text="One step of Newton's law of cooling: each temperature moves toward the ambient one by a fraction of "
-            "the difference. One thread per temperature, and a kernel that works only for this formula.",
+            text="This kernel takes one step of Newton's law of cooling: each temperature moves towards the ambient "
+            "temperature by a fraction of the difference. It uses one thread per temperature, and it works only for "
+            "this formula.",
         ),
         Step(
             name="transform(in, out, step)",
             shows=["transform", "Cooling", "step_transform"],
-            text="The formula has become an object with an `operator()`, and `transform` is the algorithm, which "
-            "knows nothing about temperatures. The constants of the step are members of the object. The compiler "
-            "inlines the function into the algorithm, so no call remains.",
+            text="The formula has become a function object: a struct with an `operator()`, whose members are the "
+            "constants of the step. The algorithm, `transform`, knows nothing about temperatures. The compiler inlines "
+            "the function into the algorithm, so no call remains.",
         ),
         Step(
             name="temporary array",
             shows=["fold_maximum", "difference_temporary", "maximum"],
-            text="Another question: what is the largest difference between two arrays? The algorithm `fold_maximum` "
-            "finds the largest element of its input. So a first kernel writes all differences to an array, and the "
-            "second reads it again.",
+            text="Now for another question: what is the largest difference between two arrays? The algorithm "
+            "`fold_maximum` finds the largest element of its input. So one kernel writes all the differences to an "
+            "array, and a second kernel reads them back.",
         ),
         Step(
             name="counting and transform",
             shows=["DifferenceAt", "maximum_counted"],
-            text="`fold_maximum` is the same, but its input is not an array. A `counting_iterator` returns its own "
-            "index, and a `transform_iterator` applies a function to it: `in[i]` reads `a[i]` and `b[i]` and returns "
-            "the difference.",
+            text="`fold_maximum` is unchanged, but its input is no longer an array. A `counting_iterator` returns its "
+            "own index, and a `transform_iterator` applies a function to it: `in[i]` reads `a[i]` and `b[i]` and "
+            "returns the difference.",
         ),
         Step(
             name="zip and transform",
             shows=["Difference", "maximum_zipped"],
             text="A `zip_iterator` returns the pair of `a[i]` and `b[i]`. The function no longer needs to know about "
-            "the arrays or the index, and works for pairs from anywhere.",
+            "the arrays or the index. It works for pairs from any source.",
         ),
         Step(
             name="by hand, four at a time",
             shows=["largest_of", "maximum_by_four"],
-            text="For comparison, a kernel without iterators that loads 16 bytes, four elements, at a time. An "
+            text="For comparison, this kernel uses no iterators and loads four elements, or 16 bytes, at a time. An "
             "iterator over single elements does not do that.",
             compared_with="temporary array",
         ),
     ],
     look_at=[
-        "On the simulator, the column 'stores' is zero for every row but the one with the temporary array. That row "
-        "also has 1.5 times as many loads, because it reads the differences too.",
-        "With the temporary array, twice as many bytes move through memory: two arrays are read, and one is written "
-        "and read again. On an H200, that takes 2.5 ms, compared with 0.97 ms with iterators.",
-        "Loading four elements at a time takes a quarter of the load instructions and touches the same bytes. "
-        "On an H200 it takes 0.96 ms, hardly less than an iterator, because memory is the limit.",
-        "In the second table, the step written by hand and the one with `transform` have the same loads and stores, "
-        "and both take 1.7 ms on an H200. `span` and `mdspan` take 2.0 ms because of the loops around them.",
-        "The third table gives each iterator a few elements and shows what it returns.",
+        "On the simulator, the 'stores' column shows zero in every row except the one for the temporary array. That "
+        "row also has 1.5 times as many loads, because it reads the differences too.",
+        "With the temporary array, twice as many bytes move through memory: two arrays are read, and a third is "
+        "written and read back. On an H200, that takes 2.5 ms, compared with 0.97 ms with iterators.",
+        "Loading four elements at a time takes a quarter of the load instructions and reads the same bytes. On an "
+        "H200, it takes 0.96 ms, hardly less than with an iterator, because memory bandwidth is the limit.",
+        "In the second table, the step written by hand and the one with `transform` perform the same loads and stores, "
+        "and both take 1.7 ms on an H200. The kernels with `span` and `mdspan` take 2.0 ms because of their loops.",
+        "The third table shows what each iterator returns for a few elements.",
     ],
     exercise=Exercise(
-        task="Add up how much each element differs from the next: the sum of `|a[i + 1] - a[i]|` over an array of "
-        "`n` elements. The given kernel writes the differences to `scratch` and passes this array to the algorithm "
-        "`add`. Do it without the temporary array, and leave `add` as it is. The kernel keeps its parameters, but no "
-        "longer uses `scratch`.",
+        task="Add up the differences between adjacent elements: the sum of `|a[i + 1] - a[i]|` over an array of `n` "
+        "elements. The given kernel writes the differences to `scratch` and passes this array to the algorithm `add`. "
+        "Eliminate the temporary array, but leave `add` as it is. The kernel keeps its parameters but no longer uses "
+        "`scratch`.",
         hints=[
-            "`add` uses its input in one place only, `in[i]`. What other than a pointer can stand there?",
-            "A structure with an `operator[]` can be indexed like a pointer. Which member does it need to "
+            "`add` uses its input only in the expression `in[i]`. What can `in` be, other than a pointer?",
+            "A struct with an `operator[]` can be indexed like a pointer. What must it have as a member so that it can "
             "compute a difference?",
-            "`struct Differences { const float* a; __device__ float operator[](int i) const { ... } };`, and "
-            "`add` gets an object of it.",
+            "Define `struct Differences { const float* a; __device__ float operator[](int i) const { ... } };`, and "
+            "pass an object of this type to `add`.",
         ],
-        answer="The algorithm asks for nothing but an `operator[]`. The structure is an iterator of your own: its "
-        "member is the pointer, and it computes a difference when it is indexed. A `transform_iterator` over a "
-        "`counting_iterator` would do the same.",
+        answer="The algorithm needs nothing but an `operator[]`. The struct is an iterator that you have written "
+        "yourself: it keeps the pointer as a member, and computes a difference when it is indexed. A "
+        "`transform_iterator` over a `counting_iterator` would do the same.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures that the tour follows give no figures for this topic.",
 )

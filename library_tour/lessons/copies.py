@@ -43,7 +43,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
             answer.upload(target, source, buffers, stream)
             if size == 2 * PIECE:
                 yield Check("two pieces are queued without waiting", not begun)
-            yield Check(f"{size:,} elements: the last copy is only queued when the function returns", not stream.done)
+            yield Check(f"{size:,} elements: the last copy is still queued when the function returns", not stream.done)
             yield at_most(f"{size:,} elements: the host waits for events, never for the whole stream", stream.waits, 0)
             stream.synchronize()
             yield compare(f"{size:,} elements arrive", target.to_host(), source)
@@ -60,7 +60,7 @@ LESSON = Lesson(
     why="Two arrays of the same size, the same call, the same H200: one copy to the device takes 4.8 ms and the other "
     "8.7 ms. The only difference is the kind of host memory. The faster copy also leaves your program free: its call "
     "returns after 0.2 ms, while the slower one keeps the host busy almost to the end.\n\n"
-    "The link to the host carries 55 GB/s, and device memory 4,000. For most programs the link is the narrowest part, "
+    "The link to the host carries 55 GB/s, and device memory 4,000 GB/s. For most programs the link is the bottleneck, "
     "so it pays to know how to use all of it.",
     learn=[
         "choose between pageable and pinned host memory.",
@@ -70,8 +70,8 @@ LESSON = Lesson(
     ],
     idea="The operating system may move a page of ordinary memory, or write it to disk, at any time. Such memory is "
     "**pageable**. **Pinned** (page-locked) memory stays where it is, so the device's **copy engine** can read and "
-    "write it directly, while the host does something else. A copy of pageable memory takes a detour, because the "
-    "driver first copies each piece into a pinned buffer of its own:\n\n"
+    "write it directly, while the host does something else. A copy of pageable memory takes a detour: each piece goes "
+    "through one of the driver's own pinned buffers.\n\n"
     "```\n"
     "pinned      host memory ------------------------> link --> device memory\n"
     "pageable    host memory --> pinned buffer ------> link --> device memory\n"
@@ -92,43 +92,43 @@ LESSON = Lesson(
         Step(
             name="done or queued",
             shows=["returned"],
-            text="Each copy is made once without a stream and once in one. `stream.done`, right after the call, says "
-            "whether the copy has run. Without a stream the call waits, except between two device arrays. In a stream "
-            "it waits only if the target is pageable.",
+            text="Each copy runs once without a stream and once in a stream. Right after the call, `stream.done` tells "
+            "whether the copy has run. Without a stream, the call waits, except between two device arrays. In a "
+            "stream, it waits only if the target is pageable.",
         ),
         Step(
             name="pageable, changed at once",
             shows=["changed_at_once"],
-            text="From a pageable source, the call reads all bytes before it returns. The host may change the source "
-            "right afterwards.",
+            text="When the source is pageable, the call reads all of its bytes before it returns. The host may change "
+            "the source right afterwards.",
         ),
         Step(
             name="pinned, changed at once",
             shows=["changed_too_early"],
-            text="Wrong on purpose. The source is pinned now, so the call reads no bytes. The copy reads the source "
-            "when it runs, and finds what the host has written meanwhile.",
+            text="Wrong on purpose. The source is pinned now, so the call itself reads no bytes. The copy reads the "
+            "source when it runs, and by then the host has overwritten it.",
         ),
         Step(
             name="wrong direction",
             shows=["wrong_direction"],
-            text="A host address is declared to be a device address. In C this is a wrong `kind` argument. The driver "
-            "knows where every address belongs, and refuses the copy.",
+            text="A host address is passed off as a device address. In C, this would be a wrong `kind` argument. The "
+            "driver knows which memory every address belongs to, and refuses the copy.",
         ),
     ],
     look_at=[
-        "The table 'When the call returns, the copy is' is the same with and without a GPU. Its two columns differ for "
-        "pinned memory and for pageable sources.",
+        "The table 'When the call returns, the copy is' has the same entries with and without a GPU. Its 'memcpy' and "
+        "'in a stream' columns differ for pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
         "device and 44 GB/s from it, because every byte is also copied within the host.",
-        "The column 'call ms', which only a GPU can fill, is the time until the call that queues a copy in a stream "
-        "returns. For pageable memory it is nearly the whole duration of the copy.",
-        "A copy within an H200's device memory reads and writes 4,092 GB/s.",
+        "The 'call ms' column, which is present only on a GPU, shows how long a call takes to queue a copy in a "
+        "stream. For pageable memory, that is nearly the whole duration of the copy.",
+        "A copy within an H200's device memory reaches 4,092 GB/s, reads and writes counted together.",
     ],
     exercise=Exercise(
         task="Write `upload(target, source, buffers, stream)`. It copies the pageable array `source` to the device in "
         "pieces, through two pinned buffers of the same size. The host must fill one buffer while the device copies "
-        "the other. Wait only for the copy that still needs the buffer, and return while the last copies are queued. "
-        "The last piece may be shorter than a buffer.",
+        "the other. Before refilling a buffer, wait only for the copy that reads it. Return while the last copies are "
+        "still queued. The last piece may be shorter than a buffer.",
         hints=[
             "Which earlier copy reads the buffer that you are about to fill?",
             "`stream.record()` returns an **event**, which is done when all work queued before it has run. "
@@ -136,11 +136,11 @@ LESSON = Lesson(
             "Record an event after each copy. Before filling a buffer for piece *i*, wait for the event of piece *i - "
             "2*.",
         ],
-        answer="An event after each copy says when its buffer may be filled again. The host waits for the copy before "
-        "the last one while the last one may still run. Waiting for the whole stream would be right too, but the host "
-        "and the device would then take turns, and a second buffer would gain nothing.",
+        answer="An event after each copy tells when its buffer may be refilled. The host waits for the copy before the "
+        "latest one, while the latest one may still be running. Waiting for the whole stream would also be correct. "
+        "But the host and the device would then take turns, and the second buffer would gain nothing.",
         check=check,
     ),
-    course="The bandwidths in the last table are those that the lectures name for PCIe 5, DDR5 and two graphics "
-    "cards, the RTX 2070S and the RTX 5090. They are product figures, not measurements.",
+    course="The last table lists the bandwidths that the lectures give for PCIe 5, DDR5 and two graphics cards, the "
+    "RTX 2070S and the RTX 5090. They are specifications, not measurements.",
 )

@@ -17,7 +17,7 @@ OUTSIDE = -7
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Swap the quarters of pictures with even and odd sides, within larger arrays; count the copies."""
+    """Swap the quarters of matrices with even and odd sides, within larger arrays; count the copies."""
     for rows, columns in ((6, 8), (5, 7), (12, 3)):
         picture = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
         source, larger = cuda.to_device(picture), cuda.full((rows + 2, columns + 3), OUTSIDE, np.int32)
@@ -35,10 +35,10 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="You want to copy part of a matrix: a window of 6,143 rows and 4,095 columns out of 8,192 x 8,192. Row by row, "
-    "an H200 takes 114 ms. In one call it takes 1.9 ms, for the same bytes.\n\n"
-    "Each row has 16 KB, and its copy takes 19 microseconds, enough for the link to carry 1 MB. The link is not slow; "
-    "the 6,143 calls are.",
+    why="Suppose that you want to copy part of an 8,192 x 8,192 matrix: a window of 6,143 rows and 4,095 columns. Row "
+    "by row, that takes 114 ms on an H200. In a single call, it takes 1.9 ms for the same bytes.\n\n"
+    "Each row has 16 KB, and copying it takes 19 microseconds. In that time, the link could carry 1 MB. The link is "
+    "not slow; the 6,143 calls are.",
     learn=[
         "define the **pitch** of a matrix.",
         "copy or fill a window of a matrix in one call.",
@@ -55,17 +55,18 @@ LESSON = Lesson(
     "```\n\n"
     "The **pitch** is the number of bytes from the start of one row to the start of the next. It is the same for the "
     "window and for the whole matrix. Given an address, a width, a height and a pitch, the copy engine can copy all "
-    "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) also pads each row, so that every row of the "
-    "matrix starts at an aligned address. The rows of a window start wherever its first column is, aligned or not.\n\n"
-    "Rule of thumb: every call costs some microseconds, so describe as much work as possible in one call.",
+    "rows in one operation. `cudaMallocPitch` (here `empty_pitched`) allocates a matrix and pads its rows, so that "
+    "each of them starts at an aligned address. The rows of a window start at its first column, whether that is "
+    "aligned or not.\n\n"
+    "Rule of thumb: every call costs several microseconds, so describe as much work as possible in one call.",
     steps=[
         Step(
             name="the window",
             shows=["run"],
             text="`target[window]` is a view, with the window's shape and the strides of the whole matrix. "
-            "`row_by_row` calls the driver once per row of the window. Every other variant makes one call for all "
-            "rows: `memcpy2d` takes both pitches from the strides of its arrays, and `memset` fills a window in the "
-            "same way. `both_ways` queues two copies in two streams, one in each direction.",
+            "`row_by_row` calls the driver once per row of the window. The other variants use one call for all rows: "
+            "`memcpy2d` takes both pitches from the strides of its arrays, and `memset` likewise fills a whole window. "
+            "`both_ways` queues two copies in two streams, one in each direction.",
         ),
         Step(
             name="done or queued",
@@ -75,27 +76,27 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The column 'calls': one per row of the window, or one for all rows.",
+        "The 'calls' column shows the difference: one call per row of the window, or one call for all rows.",
         "Every row of the table is also checked for changes outside the window.",
         "On an H200, 6,143 copies of one row each reach 0.88 GB/s, and one copy of all rows reaches 52 GB/s.",
-        "Two copies in opposite directions at once reach 91 GB/s on an H200, where one direction of the link carries "
-        "55 GB/s.",
+        "Two simultaneous copies in opposite directions reach 91 GB/s on an H200, where one direction of the link "
+        "carries 55 GB/s.",
     ],
     exercise=Exercise(
-        task="Write `exchange_quarters(target, source, stream)`. It copies a device matrix into another one and swaps "
-        "its diagonally opposite quarters, so that element `(0, 0)` goes to row `rows // 2` and column `columns // 2`, "
-        "as in `numpy.fft.fftshift`. It may queue at most four copies. `target` is a window of a larger matrix, and "
-        "the number of rows or columns may be odd.",
+        task="Write `exchange_quarters(target, source, stream)`. It copies one device matrix to another and swaps its "
+        "diagonally opposite quarters, so that element `(0, 0)` goes to row `rows // 2` and column `columns // 2`, as "
+        "with `numpy.fft.fftshift`. It may queue at most four copies. `target` is a window of a larger matrix, and the "
+        "number of rows or columns may be odd.",
         hints=[
-            "How many rectangles does the matrix consist of, if each moves as a whole?",
+            "Into how many rectangles must the matrix be cut, if each of them moves as a whole?",
             "The last `rows // 2` rows of the source are the first rows of the target. The same holds for columns.",
-            "For each axis, write down two pairs of slices, target and source. Combine those of the rows with those of "
-            "the columns, and call `memcpy2d` for each combination.",
+            "For each axis, write down two pairs of slices, one slice for the target and one for the source. Combine "
+            "each pair for the rows with each pair for the columns, and call `memcpy2d` for each combination.",
         ],
-        answer="Each quarter is a window of the source and a window of the target, and one `memcpy2d` copies it, "
-        "whatever its number of rows. With odd sides the quarters differ in size. The slices account for that: the "
+        answer="Each quarter is a window of the source and a window of the target, so a single `memcpy2d` copies it, "
+        "however many rows it has. If a side is odd, the quarters differ in size. The slices account for that: the "
         "part that comes first in one matrix comes last in the other.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures that the tour follows give no figures for this topic.",
 )

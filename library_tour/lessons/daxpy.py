@@ -14,7 +14,7 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCKS, THREADS = 4, 64
-# 32 neighbouring doubles fill 8 sectors of 32 bytes.
+# 32 adjacent doubles fill 8 sectors of 32 bytes.
 SECTORS = 8
 
 
@@ -27,26 +27,26 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load"])
         yield compare(f"{BLOCKS * THREADS} threads compute all {size:,} elements", device_y.to_host(), 2 * x + y)
         if size % (BLOCKS * THREADS) == 0:
-            fact = f"a warp's load touches {SECTORS} sectors, as for neighbouring elements"
+            fact = f"a warp's load touches {SECTORS} sectors, as for adjacent elements"
             yield at_most(fact, counted["sectors/load"], SECTORS)
 
 
 LESSON = Lesson(
-    why="How do you know when to stop optimising? On an H200 this kernel, one plain line of arithmetic, "
-    "moves 4,344 GB/s. A plain copy of device memory moves 4,304 GB/s. There is nothing left to gain, and no amount of "
-    "tuning would make the kernel faster.\n\n"
-    "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a kernel that is limited by "
-    "memory, and most kernels are of that kind.",
+    why="How do you know when to stop optimising? On an H200 this kernel, one plain line of arithmetic, moves 4,344 "
+    "GB/s. A plain copy of device memory moves 4,304 GB/s. There is nothing left to gain, and no amount of tuning "
+    "would make the kernel faster.\n\n"
+    "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a memory-bound kernel, and "
+    "most kernels are memory-bound.",
     learn=[
         "count the bytes and operations of a kernel, and tell which of the two limits it.",
         "compare a kernel with a copy, and say how much faster it could still become.",
         "write a grid-stride loop, which works with any number of threads.",
     ],
-    idea="A kernel can be no faster than its slower half: moving the data or doing the arithmetic. For each element, "
-    "*daxpy* reads 8 bytes of `x` and 8 of `y`, and writes 8 of `y`. For these 24 bytes it does two operations, a "
-    "multiplication and an addition.\n\n"
-    "In the time that an H200 takes to move 24 bytes, at 4.8 TB/s, it could do some 170 operations in double "
-    "precision, at 33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the "
+    idea="A kernel can be no faster than the slower of its two tasks: moving the data and doing the arithmetic. For "
+    "each element, *daxpy* reads 8 bytes of `x` and 8 of `y`, and writes 8 of `y`. For these 24 bytes, it performs two "
+    "operations: a multiplication and an addition.\n\n"
+    "In the time that an H200 takes to move 24 bytes at 4.8 TB/s, it could perform some 170 double-precision "
+    "operations at 33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the "
     "**limit**.\n\n"
     "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with a copy. If it is as fast "
     "as a copy, only moving fewer bytes can make it faster.",
@@ -55,35 +55,34 @@ LESSON = Lesson(
             name="daxpy",
             shows=["daxpy", "run"],
             text="Each thread computes one element. `blocks_for` rounds the number of blocks up, and `if (i < n)` "
-            "stops the surplus threads, as in `vector_add`. The compiler turns the line into one fused multiply-add, "
-            "which rounds once, where NumPy rounds both the product and the sum. That is why the check allows a small "
-            "tolerance. `bind` keeps a launch with its arguments, and `measure` performs it, checks its result, and "
-            "times it on a GPU.",
+            "stops the surplus threads, as in `vector_add`. The compiler turns the statement into one fused "
+            "multiply-add, which rounds once, whereas NumPy rounds both the product and the sum. That is why the check "
+            "allows a small tolerance. `bind` stores a launch together with its arguments. `measure` runs it, checks "
+            "its result and, on a GPU, times it.",
         ),
     ],
     look_at=[
         "The limit of this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
         "so its rate counts both.",
-        "On an H200 the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory is a little faster "
-        "the less it alternates between reads and writes: *daxpy* reads two elements for each one that it writes, and "
-        "a copy reads one.",
+        "On an H200, the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory gets slightly faster "
+        "when it alternates less between reads and writes. *daxpy* reads two elements for each one that it writes, and "
+        "a copy reads only one.",
     ],
     exercise=Exercise(
-        task="The kernel needs one thread per element. Change it to a *grid-stride loop*, which computes all `n` "
-        "elements with any number of blocks and threads. Neighbouring threads must still read neighbouring elements: a "
-        "warp that reads 32 neighbouring doubles touches 256 bytes, which is 8 **sectors**, the 32-byte units in which "
-        "memory is fetched.",
+        task="The kernel needs one thread per element. Rewrite it with a *grid-stride loop*, which computes all `n` "
+        "elements with any number of blocks and threads. Adjacent threads must still read adjacent elements: a warp "
+        "that reads 32 adjacent doubles touches 256 bytes, or 8 **sectors**, the 32-byte units in which memory is "
+        "fetched.",
         hints=[
-            "After its first element, which one should a thread take next, if its neighbour takes the element beside "
-            "it?",
-            "The grid has `gridDim.x * blockDim.x` threads. In one pass, they cover as many consecutive elements.",
+            "Adjacent threads compute adjacent elements. So which element should a thread compute after its first?",
+            "The grid has `gridDim.x * blockDim.x` threads. In one pass, they cover that many consecutive elements.",
             "Replace the test with a loop that starts at the thread's index, runs while `i < n`, and steps by the "
             "number of threads in the grid.",
         ],
-        answer="In each pass of the loop the whole grid covers one contiguous piece of the arrays, and neighbouring "
-        "lanes read neighbouring elements. If instead each thread took a contiguous piece of its own, one load of a "
-        "warp would touch 32 distant sectors. The loop's condition replaces the test of the index.",
+        answer="In each pass of the loop, the whole grid covers one contiguous piece of the arrays, and adjacent lanes "
+        "read adjacent elements. If each thread took its own contiguous piece instead, a single load of a warp would "
+        "touch 32 distant sectors. The loop condition replaces the bounds check.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures that the tour follows give no figures for this topic.",
 )

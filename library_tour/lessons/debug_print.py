@@ -46,26 +46,27 @@ LESSON = Lesson(
     "This stop shows how to get output that you can read, and uses it to look at something that is hard to see "
     "otherwise: which lane a **shuffle** reads from.",
     learn=[
-        "print from a kernel so that the output can be read.",
-        "say when printed text arrives, in which order, and when some of it is lost.",
-        "predict which lane a shuffle reads from, at the end of a group as well.",
+        "print readable output from a kernel.",
+        "say when printed text arrives, in what order, and when some of it is lost.",
+        "predict which lane a shuffle reads from, even at the end of a group.",
         "say what a `printf` costs a kernel.",
     ],
     idea="`printf` in a kernel writes into a buffer on the device. The host prints the buffer's text when it "
-    "synchronises, and not before. The buffer is circular: once it is full, new lines overwrite the oldest ones "
-    "without an error. One call is one piece of text. Blocks and warps run in any order, so the pieces of different "
-    "threads arrive in any order.\n\n"
-    "A **shuffle** lets the lanes of a warp read one another's registers, without memory. `__shfl_down_sync(mask, "
-    "value, 2, width)` returns the `value` of the lane two further on, within a group of `width` lanes:\n\n"
+    "synchronises, not before. The buffer is circular: once it is full, new lines overwrite the oldest ones without an "
+    "error. Each call writes one piece of text. Blocks and warps run in any order, so pieces from different threads "
+    "arrive in any order.\n\n"
+    "A **shuffle** lets the lanes of a warp read one another's registers, without going through memory. "
+    "`__shfl_down_sync(mask, value, 2, width)` returns the `value` of the lane two further on, within a group of "
+    "`width` lanes:\n\n"
     "```\n"
     "width 32   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 16 17 | 18 ... 31 30 31\n"
     "width 16   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 14 15 | 18 ... 31 30 31\n"
     "```\n\n"
-    "At the end of a group there is no such lane, and the lane reads its own value. `mask` has one bit per lane. "
-    "Every lane that it names must execute the same shuffle, except lanes whose threads have returned: no shuffle "
-    "waits for those. A lane that reads from one of them gets an undefined value.\n\n"
+    "At the end of a group there is no such lane, so the last two lanes read their own values. `mask` has one bit per "
+    "lane. Every lane in the mask must execute the same shuffle, except for lanes whose threads have returned: no "
+    "shuffle waits for those. A lane that reads from one of them gets an undefined value.\n\n"
     "Rule of thumb: print one whole line per call, with the thread's index in it, from as few threads as possible. "
     "Then synchronise.",
     steps=[
@@ -73,13 +74,13 @@ LESSON = Lesson(
             name="one thread",
             shows=["Quiet", "Prints", "root<Prints>"],
             text="Each thread computes a square root by Newton's method. One thread, chosen by its index, prints each "
-            "of its guesses. `Prints` is a template parameter: with `Quiet` instead, the kernel contains no `printf` "
-            "at all.",
+            "of its guesses. `Prints` is a template argument: with `Quiet` in its place, the kernel contains no "
+            "`printf` at all.",
         ),
         Step(
             name="every thread",
             shows=["every_thread"],
-            text="All threads print. Their lines arrive in any order, so each line says which thread it is from.",
+            text="All threads print. Their lines arrive in any order, so each line says which thread it comes from.",
         ),
         Step(
             name="one line in two calls",
@@ -89,35 +90,35 @@ LESSON = Lesson(
         Step(
             name="no synchronisation",
             shows=["not_waited_for"],
-            text="Nothing has been printed when the launch returns. The text waits on the device until the host "
+            text="When the launch returns, nothing has been printed yet. The text stays on the device until the host "
             "synchronises.",
         ),
         Step(
             name="shuffle, width 32",
             shows=["shuffle_down<32>"],
-            text="Every lane reads the number of the lane two further on. Lanes 30 and 31 have no such lane, and read "
-            "their own.",
+            text="Every lane reads the lane number of the lane two further on. For lanes 30 and 31 there is no such "
+            "lane, so they read their own numbers.",
             compared_with="every thread",
         ),
         Step(
             name="shuffle, width 16",
             shows=["shuffle_down<16>"],
-            text="The same kernel with groups of 16 lanes. Now lanes 14 and 15 read their own numbers too, because the "
-            "lanes two further on belong to the other group.",
+            text="This is the same kernel with groups of 16 lanes. Now lanes 14 and 15 read their own numbers too, "
+            "because the lanes two further on belong to the other group.",
         ),
     ],
     look_at=[
-        "Below the table, each pair is a lane and the value it read. Compare (14,16) and (15,17) for width 32 with "
+        "Each pair below the table is a lane and the value that it read. Compare (14,16) and (15,17) for width 32 with "
         "(14,14) and (15,15) for width 16.",
-        "The row 'buffer overflow': the oldest lines are lost without an error. If every line matters, count the "
+        "In the 'buffer overflow' row, the oldest lines are lost without an error. If every line matters, count the "
         "lines, or enlarge the buffer with `device.limits.printf_fifo_size`.",
-        "Look at the table of costs. Every thread pays for the `printf`, although one thread prints, so a `printf` "
-        "can change the speed of the kernel that you are examining.",
+        "Look at the table of costs. Every thread pays for the `printf`, although only one thread prints. So a "
+        "`printf` can change the speed of the kernel that you are examining.",
     ],
     exercise=Exercise(
         task="Print the elements of an array, four per line, as in `group 2: 8 -1 0 5`. Lines may arrive in any order, "
-        "but each must be whole. The array has `n` elements, which is a multiple of 4 but not always of 32, and a "
-        "block has 64 threads. Each thread may load only one element.",
+        "but each must be whole. The number of elements, `n`, is a multiple of 4 but not always of 32, and a block has "
+        "64 threads. Each thread may load only one element.",
         hints=[
             "One thread must print the whole line in one call. How can it get the elements of the three threads after "
             "it, without loading them?",
@@ -125,12 +126,12 @@ LESSON = Lesson(
             "Only the first lane of each group prints, but the other three must execute the shuffles too: put the "
             "`if` for printing after them.",
         ],
-        answer="The first lane of each group of four reads the other three elements with shuffles, and prints all "
-        "four in one call. All lanes of the group execute the shuffles, and only the `printf` is in a branch. Threads "
-        "beyond the end may have returned by then: `n` is a multiple of 4, so no group is split, and no lane that "
-        "prints reads from a lane that has returned.",
+        answer="The first lane of each group of four reads the other three elements with shuffles, and prints all four "
+        "in one call. All lanes of the group execute the shuffles, and only the `printf` is in a branch. Threads "
+        "beyond the end of the array may have returned by then. That is safe: `n` is a multiple of 4, so no group is "
+        "split, and no lane that prints reads from a lane that has returned.",
         check=check,
     ),
-    course="The pairs of lanes below the table are those of a lecture on GPU programming. The lectures give no times "
-    "for this topic.",
+    course="The pairs of lanes below the table come from one of the lectures that the tour follows. The lectures give "
+    "no times for this topic.",
 )

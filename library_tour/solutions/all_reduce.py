@@ -1,4 +1,4 @@
-"""Bring an array of one worker to all others, in less time than it takes to send two such arrays."""
+"""Copy an array from one worker to all others, in at most the time that it takes to send two such arrays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Send = Callable[[int, int, int, int], None]
 
 
 def broadcast(send: Send, workers: int, size: int) -> None:
-    """Bring the array of worker 0 to all workers by calls of send(source, target, begin, end)."""
+    """Copy the array of worker 0 to all workers by calling send(source, target, begin, end)."""
     ends = [size * number // workers for number in range(workers + 1)]
     # Worker 0 sends each worker its part and keeps the first one.
     for target in range(1, workers):
         send(0, target, *ends[target : target + 2])
-    # The parts go around the ring: each worker passes on what arrived in the previous step. Worker 0 needs none.
+    # The parts go around the ring: each worker passes on what arrived in the previous step. Nothing goes to worker 0.
     for step in range(workers - 1):
         for source in range(workers):
             target, part = (source + 1) % workers, (source - step) % workers

@@ -1,4 +1,4 @@
-// Sum the 256 elements of each block in shared memory, as a tree.
+// Sum the 256 elements of each block in shared memory with a tree reduction.
 
 constexpr int BLOCK = 256;
 

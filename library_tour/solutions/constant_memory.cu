@@ -1,4 +1,4 @@
-// Look up the levels of the codes of a signal, and filter them with five weights. The host writes both variables.
+// Look up the level of each code in a signal, and filter the levels with five weights. The host writes both variables.
 
 constexpr int TAPS = 5;
 constexpr int LEVELS = 32;

@@ -1,6 +1,6 @@
-// Add up how much neighbouring elements differ: the sum of |a[i + 1] - a[i]|. The total is zero at the beginning.
+// Add up the differences between adjacent elements: the sum of |a[i + 1] - a[i]|. The total starts at zero.
 
-// Add n elements of anything that can be indexed, in a grid-stride loop.
+// Add up n elements of anything that can be indexed, in a grid-stride loop.
 template <class Input>
 __device__ void add(Input in, float* total, int n)
 {

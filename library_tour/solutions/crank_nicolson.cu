@@ -2,8 +2,8 @@
 
 constexpr unsigned ALL = 0xffffffff;
 
-// Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are the
-// rows 31 and 1, and those of row 31 are the rows 30 and 0. A block is one warp and solves system blockIdx.x.
+// Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are
+// rows 31 and 1, and the neighbours of row 31 are rows 30 and 0. A block is one warp and solves system blockIdx.x.
 extern "C" __global__ void solve_ring(const float* down, const float* middle, const float* up, const float* right,
                                       float* x)
 {

@@ -4,7 +4,7 @@ extern "C" __global__ void print_groups(const int* x, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
-        return;  // no group of four is in two parts, so nobody reads from these lanes
+        return;  // no group of four is split, so no lane reads from these lanes
     // All four lanes of a group execute the shuffles, although only the first one prints.
     int first = x[i];
     int second = __shfl_down_sync(0xffffffff, first, 1, 4);
