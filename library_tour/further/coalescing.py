@@ -66,15 +66,16 @@ FURTHER = [
             "column and the row within the tile.",
         ],
         answer="The column of a thread follows from `threadIdx.x`, and its row from `threadIdx.y`. A warp then reads "
-        "32 adjacent elements of one row, which lie in 4 sectors. Before, it read 4 elements in each of 8 rows.",
+        "32 adjacent elements of one row, which lie in 4 sectors. In the original kernel, it read 4 elements in each "
+        "of 8 rows.",
         check=check_brighten,
     ),
     Exercise(
         name="hard",
         task="`n` points are stored as `x y z x y z ...`. Split them into three arrays. The kernel reads three "
-        "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Let each load and each "
-        "store of a warp touch at most 4 sectors, without causing bank conflicts. A block has 128 threads, and `n` "
-        "need not be a multiple of 128.",
+        "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Rewrite it so that "
+        "each load and each store of a warp touches at most 4 sectors, without causing bank conflicts. A block has 128 "
+        "threads, and `n` need not be a multiple of 128.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
             "Put the 384 elements into shared memory first, in three coalesced steps. After a barrier, each thread "

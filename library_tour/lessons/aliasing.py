@@ -103,9 +103,9 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The 'PTX loads' and 'PTX stores' columns show the number of instructions in the PTX, the assembly language "
-        "that the compiler produces. The weighted sum goes from 17 stores to 1, and the four results from 8 loads to "
-        "2.",
+        "The 'PTX loads' and 'PTX stores' columns show the number of global loads and stores in the PTX, the assembly "
+        "language that the compiler produces. The weighted sum goes from 17 stores to 1, and the four results from 8 "
+        "loads to 2.",
         "The weighted sum has 32 loads in every row. The rows differ in how early these loads may be issued, and only "
         "times measured on a GPU show that.",
         "The four results hardly gain from fewer loads: on the H200 they reach 3,661 GB/s without the promise and "
@@ -126,8 +126,8 @@ LESSON = Lesson(
         ],
         answer="The column and its sum are kept in local variables. The loops are unrolled, so every index of `column` "
         "is a constant and the array stays in registers. `__restrict__` tells the compiler that `sums` and `table` are "
-        "distinct. But a store to the table may still change another element of the same table, so that element is "
-        "loaded again.",
+        "distinct. But a store to the table may still change another element of the same table, so that element would "
+        "be loaded again without the local array.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic.",

@@ -144,7 +144,7 @@ LESSON = Lesson(
             "Worker 0 cannot send more than two arrays in this time, so it cannot send the whole array to everyone. "
             "The others must pass it on.",
             "Let worker 0 first send one part to each worker, as if that worker had summed it in the first round of a "
-            "ring. What does the second round do next?",
+            "ring. What remains for the second round to do?",
             "In step *s* of the second round, worker *w* passes part *w* - *s* (modulo the number of workers) "
             "to worker *w* + 1.",
         ],

@@ -33,7 +33,7 @@ LESSON = Lesson(
     "and 1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
     "Strides of 32 are common: a warp has one whenever it reads a column of a tile that is 32 elements wide.",
     learn=[
-        "tell from an index expression whether an access has a bank conflict, and how many ways it has.",
+        "tell from an index expression whether an access has a bank conflict, and whether it is 2-way, 4-way or worse.",
         "recognise strides that cause conflicts and strides that do not.",
         "explain why lanes that read the same word do not conflict.",
     ],
@@ -57,13 +57,13 @@ LESSON = Lesson(
             shows=["ways"],
             text="The number of ways can be computed before anything runs: take the distinct words that the lanes "
             "read, and count how many of them lie in each bank. The largest count is the number of ways. With stride "
-            "2, the lanes share banks in pairs. With stride 3, no lanes share a bank, since 3 and 32 have no common "
-            "factor. With stride 32, all lanes read from the same bank.",
+            "2, the lanes share banks in pairs. With stride 3, no two lanes share a bank, since 3 and 32 have no "
+            "common factor. With stride 32, all lanes read from the same bank.",
         ),
     ],
     look_at=[
-        "Compare the 'ways' and 'wavefronts' columns. An n-way conflict takes n wavefronts per read, so the wavefronts "
-        "grow in proportion to the ways.",
+        "Compare the 'ways' and 'wavefronts' columns. An n-way conflict takes n wavefronts per read, so the two "
+        "columns grow in proportion.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
         "In the last row, all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
         "On the H200, a 2-way conflict takes 1.69 times as long as stride 1, and a 32-way conflict takes 27 times as "

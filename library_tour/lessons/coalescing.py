@@ -124,7 +124,7 @@ LESSON = Lesson(
         hints=[
             "Writing in reverse order costs nothing by itself, since the order of the lanes does not matter. Look at "
             "the distance between adjacent lanes instead.",
-            "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take adjacent ones.",
+            "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take adjacent elements.",
             "A thread begins at `8 * blockIdx.x * blockDim.x + threadIdx.x` and steps ahead by `blockDim.x`.",
         ],
         answer="In each iteration, adjacent lanes read adjacent elements, and they also write adjacent elements. For "

@@ -41,15 +41,15 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Filters, polynomials and stencils use a few coefficients that are the same for all threads. Speed depends on "
-    "the memory that they are stored in. On an H200, a polynomial of 256 terms takes 4.24 ms with its coefficients in "
-    "global memory, and 1.67 ms with its coefficients in constant memory.\n\n"
+    why="Filters, polynomials and stencils use a few coefficients that are the same for all threads. The speed of a "
+    "kernel depends on where they are stored. On an H200, a polynomial of 256 terms takes 4.24 ms with its "
+    "coefficients in global memory, and 1.67 ms with its coefficients in constant memory.\n\n"
     "Used for the wrong data, constant memory is a trap. When each thread looks up a different word of a table, the "
     "look-ups take 33 ms in constant memory and 0.6 ms in shared memory.",
     learn=[
         "say which data belong in constant memory, and which do not.",
         "put coefficients into a `__constant__` variable or pass them as an argument by value.",
-        "choose a better memory for a table that is indexed by data.",
+        "choose a suitable memory for a table that is indexed by data.",
     ],
     idea="Threads run in groups of 32, called **warps**, and the threads of a warp are its **lanes**. A warp executes "
     "one instruction at a time, for all of its lanes.\n\n"
@@ -90,8 +90,8 @@ LESSON = Lesson(
         Step(
             name="registers, 8 elements each",
             shows=["polynomial_registers"],
-            text="This version does without constant memory. Each thread computes eight elements, so it uses every "
-            "coefficient that it loads from global memory eight times.",
+            text="This version does without constant memory. Each thread computes eight elements, so each coefficient "
+            "is loaded from global memory once and used eight times.",
             compared_with="global memory",
         ),
         Step(
@@ -110,7 +110,7 @@ LESSON = Lesson(
         "Look at the 'loads' column. With constant memory, a warp loads only its input elements. With global memory, "
         "it performs 256 more loads, one per term.",
         "The 'constants' column shows the number of reads of constant memory at addresses that are known only at run "
-        "time. It is 32 times as large when a warp reads 32 different words of the table as when it reads one.",
+        "time. The number is 32 times as large when a warp reads 32 different words of the table as when it reads one.",
         "On the H200, looking up 32 different words takes 33 ms in constant memory, 0.6 ms in shared memory, and 0.9 "
         "ms in global memory, where the L1 cache holds the table.",
         "With 4 terms, it makes no difference on the H200 where the coefficients are stored: the kernel takes 0.401 ms "
@@ -124,7 +124,7 @@ LESSON = Lesson(
         hints=[
             "Which of the two do all lanes of a warp read at the same index? Which one do they read at an index that "
             "depends on the data?",
-            "Make `weights` a `__constant__` variable. Then `levels` must leave constant memory.",
+            "Make `weights` a `__constant__` variable. Then `levels` has to move out of constant memory.",
             "Make `levels` a `__device__` variable. Let each block copy it to shared memory first, with a barrier "
             "before any thread reads it.",
         ],

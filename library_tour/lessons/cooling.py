@@ -40,11 +40,11 @@ LESSON = Lesson(
         "replace a temporary array with an iterator, and say how many bytes that saves.",
         "check that a generic algorithm costs no more than a kernel written by hand.",
     ],
-    idea="The time of a memory-bound kernel is determined by the number of bytes that it moves. A temporary array "
-    "moves every element two more times: once to write it and once to read it back. If the algorithm uses its input "
-    "only as `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` reads one element from "
-    "each of two arrays and returns the difference. The compiler inlines the operator, so the loads from the arrays "
-    "end up in the algorithm's own loop.\n\n"
+    idea="The time of a memory-bound kernel is determined by the number of bytes that it moves. With a temporary "
+    "array, every element moves two more times: once when it is written and once when it is read back. If the "
+    "algorithm uses its input only as `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` "
+    "reads one element from each of two arrays and returns the difference. The compiler inlines the operator, so the "
+    "loads from the arrays end up in the algorithm's own loop.\n\n"
     "CCCL, the CUDA Core Compute Libraries, provides the usual iterators. A `counting_iterator` returns its index, a "
     "`transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns elements "
     "of several arrays together.\n\n"
@@ -110,8 +110,8 @@ LESSON = Lesson(
         "`scratch`.",
         hints=[
             "`add` uses its input only in the expression `in[i]`. What can `in` be, other than a pointer?",
-            "A struct with an `operator[]` can be indexed like a pointer. What must it have as a member so that it can "
-            "compute a difference?",
+            "A struct with an `operator[]` can be indexed like a pointer. What member does it need in order to compute "
+            "a difference?",
             "Define `struct Differences { const float* a; __device__ float operator[](int i) const { ... } };`, and "
             "pass an object of this type to `add`.",
         ],

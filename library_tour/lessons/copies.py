@@ -116,8 +116,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The table 'When the call returns, the copy is' has the same entries with and without a GPU. Its 'memcpy' and "
-        "'in a stream' columns differ for pinned memory and for pageable sources.",
+        "The table 'When the call returns, the copy is' shows the same results with and without a GPU. Its 'memcpy' "
+        "and 'in a stream' columns differ for pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
         "device and 44 GB/s from it, because every byte is also copied within the host.",
         "The 'call ms' column, which is present only on a GPU, shows how long a call takes to queue a copy in a "

@@ -37,8 +37,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="Suppose that you want to copy part of an 8,192 x 8,192 matrix: a window of 6,143 rows and 4,095 columns. Row "
     "by row, that takes 114 ms on an H200. In a single call, it takes 1.9 ms for the same bytes.\n\n"
-    "Each row has 16 KB, and copying it takes 19 microseconds. In that time, the link could carry 1 MB. The link is "
-    "not slow; the 6,143 calls are.",
+    "Each row of the window is 16 KB long, and copying it takes 19 microseconds. In that time, the link could carry 1 "
+    "MB. The link is not slow; the 6,143 calls are.",
     learn=[
         "define the **pitch** of a matrix.",
         "copy or fill a window of a matrix in one call.",
@@ -79,16 +79,16 @@ LESSON = Lesson(
         "The 'calls' column shows the difference: one call per row of the window, or one call for all rows.",
         "Every row of the table is also checked for changes outside the window.",
         "On an H200, 6,143 copies of one row each reach 0.88 GB/s, and one copy of all rows reaches 52 GB/s.",
-        "Two simultaneous copies in opposite directions reach 91 GB/s on an H200, where one direction of the link "
-        "carries 55 GB/s.",
+        "Two simultaneous copies in opposite directions reach 91 GB/s on an H200, although one direction of the link "
+        "carries only 55 GB/s.",
     ],
     exercise=Exercise(
         task="Write `exchange_quarters(target, source, stream)`. It copies one device matrix to another and swaps its "
-        "diagonally opposite quarters, so that element `(0, 0)` goes to row `rows // 2` and column `columns // 2`, as "
-        "with `numpy.fft.fftshift`. It may queue at most four copies. `target` is a window of a larger matrix, and the "
-        "number of rows or columns may be odd.",
+        "diagonally opposite quarters, so that element `(0, 0)` goes to row `rows // 2` and column `columns // 2`, "
+        "just as `numpy.fft.fftshift` does. It may queue at most four copies. `target` is a window of a larger matrix, "
+        "and the number of rows or columns may be odd.",
         hints=[
-            "Into how many rectangles must the matrix be cut, if each of them moves as a whole?",
+            "Into how many rectangles can you cut the matrix so that each of them moves as a whole?",
             "The last `rows // 2` rows of the source are the first rows of the target. The same holds for columns.",
             "For each axis, write down two pairs of slices, one slice for the target and one for the source. Combine "
             "each pair for the rows with each pair for the columns, and call `memcpy2d` for each combination.",

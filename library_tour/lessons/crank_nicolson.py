@@ -102,8 +102,8 @@ LESSON = Lesson(
         Step(
             name="one warp, factored",
             shows=["Factors", "solve", "steps_of_warp", "warp_factored"],
-            text="The matrix is the same in every time step. So everything that depends on the matrix alone, the "
-            "multiples of the rows, is computed before the first step and stays in registers. A step applies these "
+            text="The matrix is the same in every time step. So everything that depends on the matrix alone (the "
+            "multiples of the rows) is computed before the first step and stays in registers. A step applies these "
             "multiples to the right-hand side only, and its chain contains no reciprocal.",
         ),
     ],

@@ -32,7 +32,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="How do you know when to stop optimising? On an H200 this kernel, one plain line of arithmetic, moves 4,344 "
+    why="How do you know when to stop optimising? On an H200, this kernel, a single line of arithmetic, moves 4,344 "
     "GB/s. A plain copy of device memory moves 4,304 GB/s. There is nothing left to gain, and no amount of tuning "
     "would make the kernel faster.\n\n"
     "*daxpy* computes y = a x + y for vectors of doubles. It is the standard example of a memory-bound kernel, and "
@@ -62,7 +62,7 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The limit of this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
+        "The limit for this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
         "so its rate counts both.",
         "On an H200, the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory gets slightly faster "
         "when it alternates less between reads and writes. *daxpy* reads two elements for each one that it writes, and "
@@ -81,7 +81,7 @@ LESSON = Lesson(
         ],
         answer="In each pass of the loop, the whole grid covers one contiguous piece of the arrays, and adjacent lanes "
         "read adjacent elements. If each thread took its own contiguous piece instead, a single load of a warp would "
-        "touch 32 distant sectors. The loop condition replaces the bounds check.",
+        "touch 32 distant sectors. The loop's condition replaces the bounds check.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic.",
