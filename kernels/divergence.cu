@@ -1,23 +1,23 @@
-// The 32 threads of a warp execute one instruction at a time. Where a condition differs between them, the warp executes
-// both sides one after the other, each with the threads that take it: T(condition) + T(then) + T(else). Where the whole
-// warp agrees, it executes one side only. So it matters which threads of a block decide alike.
+// The 32 threads of a warp execute one instruction at a time. When they disagree on a condition, the warp executes both
+// sides one after the other, each with the threads that take it: T(condition) + T(then) + T(else). When all threads of
+// the warp agree, it executes only one side. So it matters which threads of a block take the same side.
 //
 //   choose<One>         every thread applies function 0
-//   choose<ByWarp>      each thread applies one of 8 functions, by the index of its warp modulo 8: no warp diverges
-//   choose<ByLane>      one of 8 functions, by threadIdx.x % 8: each warp executes all of them, with 4 lanes each
+//   choose<ByWarp>      one of 8 functions, picked by the index of the warp modulo 8: no warp diverges
+//   choose<ByLane>      one of 8 functions, picked by threadIdx.x % 8: each warp executes all 8, with 4 lanes each
 //
 //   sides<Then>, sides<Else>    every thread takes the same side
-//   sides<Even>         threadIdx.x % 2 == 0: neighbours differ, and every warp diverges
-//   sides<First<s>>     threadIdx.x < s: at most one warp of a block diverges, none if s is a multiple of 32
-//   sides<EvenRow>      threadIdx.y % 2 == 0, for blocks of two dimensions. Threads are numbered along x first: a row of
-//                       32 threads is a warp, and a warp of a block of 16 x 16 has two rows
+//   sides<Even>         threadIdx.x % 2 == 0: neighbouring threads disagree, and every warp diverges
+//   sides<First<s>>     threadIdx.x < s: at most one warp per block diverges, and none if s is a multiple of 32
+//   sides<EvenRow>      threadIdx.y % 2 == 0, for two-dimensional blocks. Threads are numbered along x first: a row of
+//                       32 threads is a warp, and in a block of 16 x 16 threads a warp has two rows
 //   sides<FirstRow<s>>  threadIdx.y < s
 //
 //   select<Even>        each side is one multiply-add: the compiler lets every thread select its factor, or predicates
 //                       the instructions, and no warp diverges
 //
-// A function repeats a multiply-add, x = x * factor + 1, `passes` times, with a factor of its own. The loops keep the
-// compiler from selecting the factor, as it does in `select`.
+// Each function repeats the multiply-add x = x * factor + 1 `passes` times, with its own factor. Because of the loops,
+// the compiler cannot simply select the factor, as it does in `select`.
 
 __device__ unsigned element()
 {

@@ -1,23 +1,23 @@
 // The dot product of two arrays: one product per element, then a sum. Both arrays are read once, so the read bandwidth
 // is the limit.
 //
-//   dot_atomic          every thread adds its product to the one total by an atomic
-//   dot_tree            the products of a block lie in shared memory. In each step half of the threads add the sums of
-//                       the other half, with a barrier after each step; one atomic per block
-//   dot_warps           the products of a warp stay in registers and are added by shuffles, without a barrier; one
+//   dot_atomic          every thread adds its product to a single total with an atomic
+//   dot_tree            the products of a block are in shared memory. In each step, half of the remaining threads add
+//                       the sums of the other half, with a barrier after each step; one atomic per block
+//   dot_warps           the products of a warp stay in registers and are added with shuffles, without a barrier; one
 //                       atomic per warp
-//   dot_block           the block adds up the sums of its warps as well: one barrier and one atomic per block
+//   dot_block           the block also adds up the sums of its warps: one barrier and one atomic per block
 //   dot_grid<1>         a fixed grid strides over the arrays, four elements of each at a time
 //   dot_grid<loads>     dot_grid<1> with several loads per thread from each array in flight before the first is used
 //
-// WRONG: each has a barrier that not all threads of a block reach equally often.
+// WRONG: each has a barrier that not all threads of a block reach the same number of times.
 //
 //   dot_in_branch       if (i < n) { ...; __syncthreads(); }     the threads beyond the end never reach it
 //   dot_in_tree         if (tid < half) { ...; __syncthreads(); }     inside the tree's own branch
-//   dot_in_loop         for (i = tid; i < n; i += threads) { ...; __syncthreads(); }     some threads reach it once more
+//   dot_in_loop         for (i = tid; i < n; i += threads) { ...; __syncthreads(); }     some reach it once more
 //
-// Blocks consist of whole warps. With a tree, a block has a power of two threads, at most BLOCK. The total starts at
-// zero. The arrays begin at multiples of 16 bytes.
+// Blocks consist of whole warps. For a tree, the number of threads per block is a power of two, at most BLOCK. The
+// total starts at zero. The arrays are aligned to 16 bytes.
 
 #include "block_sum.cuh"
 
@@ -39,7 +39,7 @@ extern "C" __global__ void dot_tree(const float* x, const float* y, float* total
 {
     __shared__ float sums[BLOCK];
     unsigned tid = threadIdx.x;
-    // A thread beyond the end has a zero: it takes part in the tree and reaches each barrier.
+    // A thread beyond the end contributes a zero: it takes part in the tree and reaches each barrier.
     sums[tid] = product(x, y, blockIdx.x * blockDim.x + tid, n);
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
@@ -70,7 +70,7 @@ __device__ float dot_of(float4 x, float4 y)
     return x.x * y.x + x.y * y.y + x.z * y.z + x.w * y.w;
 }
 
-// A block takes tiles of `loads` groups per thread. In each round of loads its threads read neighbouring groups.
+// A block reads tiles of `loads` groups of four elements per thread. In each round, its threads load adjacent groups.
 template <int loads>
 __global__ void dot_grid(const float* x, const float* y, float* total, unsigned n)
 {
@@ -137,7 +137,7 @@ extern "C" __global__ void dot_in_tree(const float* x, const float* y, float* to
         atomicAdd(total, sums[0]);
 }
 
-// For one block.
+// Launched with one block.
 extern "C" __global__ void dot_in_loop(const float* x, const float* y, float* total, unsigned n)
 {
     __shared__ float sums[BLOCK];

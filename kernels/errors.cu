@@ -1,13 +1,13 @@
-// Kernels for mistakes. A launch is either refused at once, or queued, and then it returns. An error of the running
-// kernel is reported later: by the next call that waits for it, and from then on by every call of this process.
+// Kernels for common mistakes. A launch is either refused at once or queued, and then it returns. An error in a running
+// kernel is reported later: by the next call that waits for it, and from then on by every call in this process.
 //
 //   nothing            for a launch that is refused
-//   fill               right: writes a value to all n elements
-//   store              writes a value to any address: null, an uninitialised pointer, an address of the host
+//   fill               correct: writes a value to all n elements
+//   store              writes a value to any address: null, an uninitialised pointer or a host address
 //   require_positive   asserts that every element is positive; NDEBUG disables assert(), as in C
-//   copy               right if its input was ever written: new memory holds whatever was there before
-//   sum_bytes<bytes>   takes a structure by value: parameters may have 4,096 bytes before compute capability 7.0, and
-//                      32,764 bytes since then with CUDA 12.1
+//   copy               correct only if its input has been written: new memory holds whatever was there before
+//   sum_bytes<bytes>   takes a structure by value: parameters may occupy 4,096 bytes before compute capability 7.0, and
+//                      32,764 bytes from 7.0 on, with CUDA 12.1 or later
 
 #ifndef __CUDACC_RTC__  // NVRTC has assert() built in
 #include <cassert>
@@ -46,7 +46,7 @@ struct Bytes {
     unsigned char values[bytes];
 };
 
-// With the pointer, which is aligned to 8 bytes, the parameters have `bytes` bytes.
+// Together with the pointer, which is aligned to 8 bytes, the parameters occupy `bytes` bytes.
 template <int bytes>
 __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
 {

@@ -1,10 +1,10 @@
-// A transform of many elements, whose launches are timed by events and by the host clock.
+// A transform of many elements, whose launches are timed with events and with the host clock.
 //
 //   cool   one step of Newton's law of cooling: each temperature moves toward the ambient one by a fraction of the
 //          difference
 //
 // A launch only queues the kernel. So do CUB's device-wide functions (cub::DeviceTransform::Transform could do the same
-// step) and, with the policy thrust::cuda::par_nosync, Thrust's algorithms. With any other policy a call of Thrust
+// step) and, with the policy thrust::cuda::par_nosync, Thrust's algorithms. With any other policy, a call to Thrust
 // returns when the device has finished. Before the host reads a result, or a clock to time the work, it must wait with
 // cudaEventSynchronize, cudaStreamSynchronize or cudaDeviceSynchronize.
 

@@ -1,11 +1,11 @@
 // The same small step a hundred times: as a hundred launches, as one graph, and as a loop inside one kernel.
 //
 //   cool        one step of Newton's law of cooling. It reads and writes every element once
-//   cool_often  all steps in one launch: an element stays in a register, so memory is read and written once
+//   cool_often  all steps in one launch. An element stays in a register, so it is read once and written once
 //
 // The host needs a few microseconds to launch a kernel, however much the kernel has to do. A graph holds many launches
 // that the driver has prepared once, and the host starts them with one call. It saves the device no work: a hundred
-// passes over a large array take as long in a graph as in a hundred launches. Only the loop in the kernel saves them.
+// passes over a large array take as long in a graph as in a hundred launches. Only the loop in the kernel avoids them.
 
 __device__ float cooled(float temperature, float ambient, float part)
 {

@@ -1,15 +1,15 @@
 // A step of the heat plate (heat.cu) on one strip of its rows. Other devices have the rows above and below. A strip
 // keeps a copy of the nearest row of each, its halo, as its first and its last row.
 //
-//   heat_strip   all rows but the halo, which must have arrived before
+//   heat_strip   all rows except the halo, which must already have arrived
 //   heat_edges   only the first and the last of these rows, which the neighbours wait for
-//   heat_inside  the rows in between, which need no halo: they are computed while the edges travel
+//   heat_inside  the rows in between, which need no halo: they are computed while the edges are sent
 //
 // The number of columns is a multiple of four.
 
 #include "heated.cuh"
 
-constexpr int HEIGHT = 2;  // rows that a thread goes down
+constexpr int HEIGHT = 2;  // rows that a thread computes
 
 __device__ void heat_between(const float* in, float* out, int rows, int columns, float rate, int first, int end)
 {
@@ -24,7 +24,7 @@ extern "C" __global__ void heat_strip(const float* in, float* out, int rows, int
     heat_between(in, out, rows, columns, rate, 1, rows - 1);
 }
 
-// The grid is two blocks high, one block per edge. If a strip has a single row, both compute it with the same result.
+// The grid is two blocks high, one block per edge. If a strip has a single row, both compute it, with the same result.
 extern "C" __global__ void heat_edges(const float* in, float* out, int rows, int columns, float rate)
 {
     int column = 4 * (blockIdx.x * blockDim.x + threadIdx.x);

@@ -1,12 +1,12 @@
 // Heat diffusion on a plate: in each step a cell moves toward the mean of its four neighbours. A step reads one copy of
-// the plate and writes the other. The cells at the edge keep their temperature. A step needs every cell five times; at
-// best, memory reads it once and writes it once.
+// the plate and writes the other. The cells at the edge keep their temperature. A step uses every cell five times; at
+// best, each cell is read from memory once and written once.
 //
 //   heat_strided     a grid-stride loop over the cells; launched with one thread, with one block, and with many
 //   heat_cells       one thread per cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
 //   heat_unbounded   the same without the test. WRONG on purpose: it reads and writes outside the plate
-//   heat_tiled       a block first loads its tile and a halo of one cell into shared memory. Where the caches hold the
-//                    neighbours anyway, the tile adds more instructions than it saves loads
+//   heat_tiled       a block first loads its tile and a halo of one cell into shared memory. Where the neighbours are
+//                    in the caches anyway, the tile adds more instructions than it saves
 //   heat_rows<n>     a thread updates four cells of a row, 16 bytes at a time, and goes down n rows. The row below
 //                    stays in registers, where it becomes the middle row and then the row above
 //

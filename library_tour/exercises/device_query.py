@@ -1,6 +1,6 @@
-"""Compute the side of the largest square tile of floats that fits into a block's shared memory, on any device.
+"""Compute the side of the largest square tile of floats that fits in a block's shared memory, on any device.
 
-So far, the size is assumed: every device offers 48 KiB per block without opting in. Ask the device instead.
+The starting code assumes 48 KiB, which every device offers per block without opting in. Ask the device instead.
 """
 
 from __future__ import annotations

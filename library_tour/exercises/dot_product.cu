@@ -1,6 +1,6 @@
-// Find the largest element of each block by a tree. A block has 256 threads.
+// Find the largest element of each block with a tree. A block has 256 threads.
 //
-// The result of a block that is not full is wrong.
+// The result is wrong for a block that is not full.
 
 constexpr int BLOCK = 256;
 

@@ -1,7 +1,7 @@
 """Find the first of several launches that fails.
 
-So far, the answer is the first launch that raises an exception. But a launch returns before its kernel has run, so the
-error comes later, from another call or from none.
+The starting code returns the first launch that raises an exception. But a launch returns before its kernel has run, so
+the error is raised later by another call, or not at all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Return the milliseconds that the device takes for each of several steps in a stream.
 
-The start reads a host clock as soon as a step is queued.
+The starting code reads a host clock as soon as a step is queued.
 """
 
 from __future__ import annotations

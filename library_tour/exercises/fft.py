@@ -1,6 +1,6 @@
-"""Differentiate a periodic function by Fourier transforms.
+"""Differentiate a periodic function with Fourier transforms.
 
-The start returns a result that is too large, and has the wrong length if the number of points is odd.
+The starting code returns a result that is too large, and that has the wrong length if the number of points is odd.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Multiply many pairs of matrices, the first of each transposed.
+"""Multiply many pairs of matrices, of which the first is transposed.
 
-The start makes one call per pair, and transposes each first matrix by a copy.
+The starting code calls `gemm` once per pair, and transposes the first matrix of each pair by copying it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cudart_py import libraries
 
 
 def products(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return transposed a[i] times b[i] for each i; shapes are (count, depth, rows) and (count, depth, columns)."""
+    """Return the transpose of a[i] times b[i] for each i; a is (count, depth, rows), b is (count, depth, columns)."""
     count, _, rows = a.shape
     out = cuda.empty((count, rows, b.shape[2]), np.float32)
     for i in range(count):

@@ -1,6 +1,6 @@
 """Take the same steps over one batch after another.
 
-The results are right, but the host launches every step anew for each batch.
+The results are correct, but the host launches every step anew for each batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Queue a step of a strip so that its edges travel while its inside is computed.
+"""Queue a step of a strip so that its edges are sent while its inside is computed.
 
-In the start nothing overlaps: the copies begin after the whole strip is computed.
+In the starting code, nothing overlaps: the copies begin after the whole strip is computed.
 """
 
 from __future__ import annotations

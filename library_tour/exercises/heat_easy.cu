@@ -1,7 +1,7 @@
-// Replace each cell of a plate by the average of its four neighbours. Where a neighbour is outside of the plate, the
+// Replace each cell of a plate with the average of its four neighbours. Where a neighbour is outside the plate, the
 // cell itself takes its place.
 //
-// So far, neighbours are found by the index in memory, also across the edges of the plate.
+// The starting code finds neighbours by their index in memory, even across the edges of the plate.
 
 extern "C" __global__ void step(const float* in, float* out, int rows, int columns)
 {

@@ -1,7 +1,7 @@
-// Do two steps of a rod at once: in a step, each cell becomes (left + 2 cell + right) / 4. At the ends the cell itself
-// takes the place of a missing neighbour. A block has 256 threads.
+// Take two steps of a rod at once: in a step, each cell becomes (left + 2 cell + right) / 4. At the ends, the cell
+// itself takes the place of a missing neighbour. A block has 256 threads.
 //
-// The result is right, but each thread loads all cells that it needs itself.
+// The result is correct, but each thread itself loads every cell that it needs.
 
 __device__ float after_a_step(const float* in, int i, int n)
 {

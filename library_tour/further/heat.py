@@ -24,9 +24,9 @@ Floats = NDArray[np.float32]
 
 
 def check_edges(answer: cuda.Module) -> Iterator[Check]:
-    """Do a step of plates of several shapes, of which one has a single row."""
+    """Take one step on plates of several shapes, one of which has a single row."""
     for rows, columns in ((64, 96), (45, 70), (1, 33)):
-        # Multiples of 4, of which a quarter of a sum is exact.
+        # Multiples of 4, so that a quarter of a sum is exact.
         plate = 4 * np.random.default_rng(5).integers(0, 100, (rows, columns)).astype(np.float32)
         out = poisoned(plate.shape, np.float32)
         grid = (blocks_for(columns, BLOCK[0]), blocks_for(rows, BLOCK[1]))
@@ -42,9 +42,9 @@ def _after_a_step(rod: Floats) -> Floats:
 
 
 def check_two_steps(answer: cuda.Module) -> Iterator[Check]:
-    """Do two steps of rods of whole blocks, for which the loads are counted, and of others."""
+    """Take two steps on rods of whole blocks, counting the loads, and on others."""
     for size in (4 * ROD_BLOCK, 1001, 258, 1):
-        # Multiples of 16, of which a sixteenth of a sum is exact.
+        # Multiples of 16, so that a sixteenth of a sum is exact.
         rod = 16 * np.random.default_rng(5).integers(0, 100, size).astype(np.float32)
         out = poisoned(size, np.float32)
         blocks = blocks_for(size, ROD_BLOCK)
@@ -52,7 +52,7 @@ def check_two_steps(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["loads"])
         yield compare(f"two steps of a rod of {size:,} cells", out.to_host(), _after_a_step(_after_a_step(rod)))
         if size % ROD_BLOCK == 0:
-            fact = f"the warps of a block load at most {ROD_LOADS} times"
+            fact = f"the warps of a block perform at most {ROD_LOADS} loads"
             yield at_most(fact, float(counted["loads"]) / blocks, ROD_LOADS)
 
 
@@ -60,34 +60,34 @@ FURTHER = [
     Exercise(
         name="easy",
         task="In a step, each cell of a plate becomes the average of its four neighbours. The edges are insulated: "
-        "where a neighbour is outside of the plate, the cell itself takes its place. The kernel finds the neighbours "
-        "by the index in memory, so that the left neighbour of the first cell of a row is the last cell of the row "
-        "above. Handle the four edges correctly.",
+        "where a neighbour is outside the plate, the cell itself takes its place. The kernel finds the neighbours by "
+        "their index in memory, so it uses the last cell of the row above as the left neighbour of the first cell of "
+        "a row. Handle the four edges correctly.",
         hints=[
-            "The index in memory cannot tell whether a neighbour is in the same row. Row and column can.",
+            "The index in memory does not show whether a neighbour is in the same row. The row and the column do.",
             "`max(column - 1, 0)` is the column of the left neighbour, or of the cell itself at the left edge.",
         ],
-        answer="Each neighbour's row or column is limited to the plate, and only then turned into an index. At an edge "
-        "the limit gives the cell itself, which is what insulation means. No branch is needed.",
+        answer="Each neighbour's row or column is first clamped to the plate, and only then turned into an index. At "
+        "an edge, the result is the cell itself, which is what insulation means. No branch is needed.",
         check=check_edges,
     ),
     Exercise(
         name="hard",
-        task="Each cell of a rod becomes `(left + 2 cell + right) / 4` in a step. At the ends the cell itself takes "
-        "the place of a missing neighbour. The kernel does two steps in one launch, in which each thread loads all "
-        "cells that it needs itself. Let a block of 256 threads load its cells and the halo once: at most ten loads by "
-        "the warps of a block. The rod may have any number of cells.",
+        task="In a step, each cell of a rod becomes `(left + 2 cell + right) / 4`. At the ends, the cell itself takes "
+        "the place of a missing neighbour. The kernel takes two steps in one launch, and each thread itself loads "
+        "every cell that it needs. Let a block of 256 threads load its cells and the halo only once: the warps of a "
+        "block may perform at most ten loads. The rod may have any number of cells.",
         hints=[
             "A block's 256 cells after two steps need 258 cells after one step, and 260 cells of the input.",
             "Use two arrays in shared memory: one for the 260 cells, and one for the 258 cells after the first step. "
             "Where do barriers belong?",
-            "A cell beyond the end must not get a first step of its own. Limit the position to the rod each time "
-            "before you look a cell up.",
+            "Do not take a first step for a cell beyond the end. Clamp the index to the rod each time before you look "
+            "up a cell.",
         ],
         answer="The block loads 260 cells, computes 258 cells after the first step, and 256 after the second, with a "
-        "barrier between the stages. The two or four cells at the borders are computed by two blocks each. That is the "
-        "price for reading the rod once for two steps, and it is small as long as the block is much larger than the "
-        "halo.",
+        "barrier between the stages. At each border, two blocks load the same four cells and compute the first step "
+        "of the same two. That is the price of reading the rod once for two steps, and it is small as long as the "
+        "block is much larger than the halo.",
         check=check_two_steps,
     ),
 ]

@@ -17,7 +17,7 @@ BLOCKS, BLOCK, PASSES = 4, 256, 64
 
 
 def reference(x: np.ndarray[tuple[int], np.dtype[np.float32]]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """Return x after all passes: each halves the elements of even index and adds one, and subtracts one elsewhere."""
+    """Return x after all passes. Each maps x to x / 2 + 1 at even indices, and to x - 1 at odd ones."""
     even = np.arange(x.size) % 2 == 0
     for _ in range(PASSES):
         x = np.where(even, x * np.float32(0.5) + np.float32(1), x - np.float32(1))
@@ -36,24 +36,24 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A kernel in which each thread applies one of eight functions takes 2.58 ms on an H200 when whole warps choose "
-    "the same function. It takes 19.6 ms when neighbouring threads choose different ones. The work per thread is the "
-    "same in both.\n\n"
-    "Branches are not slow in themselves. What matters is which threads take the same branch, and that is often a "
-    "choice of indices.",
+    why="A kernel in which each thread applies one of eight functions takes 2.58 ms on an H200 when all threads of a "
+    "warp choose the same function. It takes 19.6 ms when neighbouring threads choose different functions. The work "
+    "per thread is the same in both cases.\n\n"
+    "Branches are not slow in themselves. What matters is which threads take the same branch, and you can often "
+    "control that by the way you assign indices to threads.",
     learn=[
-        "say from a condition on `threadIdx` whether it splits warps, in blocks of one and of two dimensions.",
-        "assign work to threads so that whole warps decide alike.",
-        "say when the compiler removes a branch, so that it costs nothing.",
+        "tell whether a condition on `threadIdx` splits warps, in one-dimensional and in two-dimensional blocks.",
+        "assign work to threads so that all lanes of a warp take the same branch.",
+        "say when the compiler removes a branch, so that no warp diverges.",
     ],
-    idea="A warp executes one instruction at a time, for all of its 32 lanes. When a condition differs between lanes, "
-    "the warp executes both sides, one after the other, and on each side the lanes that did not take it are idle. This "
+    idea="A warp executes one instruction at a time, for all of its 32 lanes. When the lanes disagree on a condition, "
+    "the warp executes both sides, one after the other. On each side, the lanes that did not take it are idle. This "
     "is **divergence**, and the time is T(condition) + T(then) + T(else). When all 32 lanes agree, the warp executes "
-    "one side only. Different warps do not wait for each other's branches.\n\n"
-    "Threads are numbered along x first, and every 32 consecutive threads form a warp. In a block of 16 x 16 threads a "
-    "warp has two rows of 16.\n\n"
-    "The rule of thumb: let conditions depend on `threadIdx.x / 32` or on data that whole warps share, and not on "
-    "`threadIdx.x % n`.",
+    "only one side. Different warps do not wait for each other's branches.\n\n"
+    "Threads are numbered along x first, and each group of 32 consecutive threads forms a warp. In a block of 16 x 16 "
+    "threads, a warp consists of two rows of 16.\n\n"
+    "The rule of thumb: let conditions depend on `threadIdx.x / 32` or on data that is the same for a whole warp, not "
+    "on `threadIdx.x % n`.",
     steps=[
         Step(
             name="8 functions, by lane",
@@ -64,46 +64,50 @@ LESSON = Lesson(
         Step(
             name="8 functions, by warp",
             shows=["ByWarp", "choose<ByWarp>"],
-            text="The same eight functions, picked by the index of the warp. All lanes of a warp agree, and it "
-            "executes one function.",
+            text="The same eight functions, picked by the index of the warp. All lanes of a warp agree, so the warp "
+            "executes only one function.",
         ),
         Step(
             name="conditions of an if",
             shows=["Even", "First", "EvenRow", "FirstRow", "sides"],
             text="`threadIdx.x % 2` splits every warp. `threadIdx.x < s` splits at most one warp per block, and none "
-            "if `s` is a multiple of 32. In a block of 16 x 16 threads `threadIdx.y % 2` splits every warp too, since "
-            "each has two rows. In a block of 32 x 8 it splits none.",
+            "if `s` is a multiple of 32. In a block of 16 x 16 threads, `threadIdx.y % 2` also splits every warp, "
+            "since each warp has two rows. In a block of 32 x 8 threads, it splits none.",
             compared_with="8 functions, by lane",
         ),
         Step(
             name="x % 2, selected",
             shows=["select"],
-            text="Both sides are a single multiply-add. The compiler lets each thread select its factor instead of "
+            text="Each side is a single multiply-add. The compiler lets each thread select its factor instead of "
             "branching, so no warp diverges.",
         ),
     ],
     look_at=[
-        "The column 'active lanes' is the average number of lanes that take part in an instruction, ideally 32. With "
-        "eight functions by lane it is about four, and the warps execute about eight times as many instructions.",
-        "In the second table, the rows with all lanes active are those whose condition is the same within every warp.",
-        "In the last table, the selected branch has all lanes active although its condition splits every warp.",
-        "The curve shows when divergence matters. With one multiply-add per function, eight functions take twice as "
-        "long as one on the H200, since all lanes share the time for memory. With 512, they take 7.7 times as long.",
+        "The 'active lanes' column shows how many lanes take part in an instruction on average; the ideal is 32. When "
+        "eight functions are picked by lane, it is about four, and the warps execute about eight times as many "
+        "instructions.",
+        "In the second table, about 32 lanes are active in every row whose condition splits no warp.",
+        "In the last table, all lanes are active in the row 'x % 2, selected', although its condition splits every "
+        "warp.",
+        "The curve shows when divergence matters. On an H200, with one multiply-add per function, eight functions "
+        "take only twice as long as one, because most of the time goes into memory accesses, which do not diverge. "
+        "With 512 multiply-adds, they take 7.7 times as long.",
     ],
     exercise=Exercise(
-        task="Elements with an even index follow one rule, elements with an odd index another. Thread `i` computes "
-        "element `i`, so every warp executes both rules. Assign the elements to threads differently, so that all lanes "
-        "of a warp follow the same rule. A block has 256 threads and computes 256 elements.",
+        task="Elements with an even index follow one rule, and elements with an odd index follow another. Thread `i` "
+        "computes element `i`, so every warp executes both rules. Assign the elements to threads differently, so that "
+        "all lanes of a warp follow the same rule. A block has 256 threads and computes 256 elements.",
         hints=[
-            "Which element a thread computes is up to you, as long as each element is computed once.",
+            "You may choose the element that a thread computes, as long as each element is computed once.",
             "Let the first half of the warps of a block take the even elements, and the second half the odd ones.",
             "The `k`-th thread of each half takes element `2 * k` or `2 * k + 1` of the block.",
         ],
-        answer="The first 128 threads take the elements with an even index, the others those with an odd index. The "
-        "condition is now the same within each warp. The price is a stride of two in memory: each load uses half of "
-        "the bytes that it fetches. When the rules take a long time, as here, that is the smaller price.",
+        answer="The first 128 threads take the elements with an even index, and the other threads take the elements "
+        "with an odd index. All lanes of a warp now agree on the condition. The price is a stride of two in memory: "
+        "each load uses only half of the bytes that it fetches. When the rules take as long as they do here, that "
+        "costs less than divergence.",
         check=check,
     ),
-    course="The lectures measured 4.61 s for one function and 8.61 s for eight, picked by `threadIdx.x % 8`. These "
-    "are 256 launches over 2^28 elements on a T1000.",
+    course="The lectures measured 4.61 s for one function, and 8.61 s for eight functions picked by `threadIdx.x % "
+    "8`. Each time is for 256 launches over 2^28 elements on a T1000.",
 )

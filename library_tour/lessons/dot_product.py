@@ -17,58 +17,61 @@ BLOCK = 256
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Find the largest element of each block, all of them negative, in full and in partial blocks."""
+    """Find the largest element of each block, in full and in partial blocks; all elements are negative."""
     for size in (2 * BLOCK, 2 * BLOCK - 100, 5):
         x = -1 - np.random.default_rng(5).random(size, np.float32)
         blocks = blocks_for(size, BLOCK)
         largest = poisoned(blocks, np.float32)
         answer["largest"][blocks, BLOCK](cuda.to_device(x), largest, size)
         expected = np.array([x[BLOCK * block : BLOCK * (block + 1)].max() for block in range(blocks)], np.float32)
-        yield compare(f"the largest elements of {blocks} blocks, of {size:,} in all", largest.to_host(), expected)
+        yield compare(
+            f"the largest element of each block, {blocks} blocks over {size:,} elements", largest.to_host(), expected
+        )
 
 
 LESSON = Lesson(
-    why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200 the first version "
-    "with shuffles reads 141 GB/s. With one atomic per block instead of one per warp it reads 1,023 GB/s, and the last "
-    "version 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\n"
-    "This lesson compares the two trees of a block, in shared memory and in registers. And it shows the classic way to "
-    "hang a GPU: a barrier that not all threads reach.",
+    why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200, the first version "
+    "with shuffles reads 141 GB/s. With one atomic per block instead of one per warp, it reads 1,023 GB/s. The last "
+    "version reads 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\n"
+    "This lesson compares two ways to add up a block in a tree: in shared memory and in registers. It also shows the "
+    "classic way to hang a GPU: a barrier that not all threads reach.",
     learn=[
-        "add up a block in a tree in shared memory, with a barrier per step.",
+        "add up the values of a block in a tree in shared memory, with one barrier per step.",
         "replace most of that tree with shuffles, and say what they save.",
         "tell whether a barrier in a branch or a loop is allowed.",
     ],
-    idea="A block can add its products in a tree: in each step half of the threads add the sums of the other half, "
-    "and after log2 n steps one sum is left. In shared memory each step needs a barrier, because a thread reads what "
-    "another one has written. Within a warp, a **shuffle** passes a value directly from register to register. It "
-    "needs neither memory nor a barrier.\n\n"
-    "All threads of a block must reach the same `__syncthreads()`, and equally often. Only threads that have returned "
-    "are exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. Otherwise the "
-    "behaviour is undefined: the block may wait forever, or go on with sums that are not ready.\n\n"
-    "The rule of thumb: keep barriers outside branches, and let a thread without an element take part with the "
-    "neutral element.",
+    idea="A block can add up its products in a tree: in each step, half of the remaining threads add the sums of the "
+    "other half to their own, and after log2 n steps one sum is left. In shared memory, each step needs a barrier, "
+    "because a thread reads what another thread has written. Within a warp, a **shuffle** passes a value directly "
+    "from register to register. It needs neither memory nor a barrier.\n\n"
+    "All threads of a block must reach the same `__syncthreads()`, the same number of times. Only threads that have "
+    "returned are exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. "
+    "Otherwise the behaviour is undefined: the block may wait forever, or continue with sums that are not "
+    "complete.\n\n"
+    "The rule of thumb: keep barriers outside branches, and let a thread without an element take part with a value "
+    "that does not change the result.",
     steps=[
         Step(
             name="one atomic per thread",
             shows=["dot_atomic"],
-            text="Every thread adds its product to the one total.",
+            text="Every thread adds its product to a single total with an atomic.",
         ),
         Step(
             name="tree in shared memory",
             shows=["product", "dot_tree"],
-            text="In each step half of the threads add the sums of the other half. The barrier stands outside the "
-            "branch, so that all threads reach it. A thread beyond the end takes part with a zero.",
+            text="In each step, half of the remaining threads add the sums of the other half. The barrier is outside "
+            "the branch, so that all threads reach it. A thread beyond the end contributes a zero.",
         ),
         Step(
             name="shuffles, atomic per warp",
             shows=["product", "warp_sum", "dot_warps"],
-            text="The tree of a warp runs in registers, without shared memory and without a barrier. But each warp "
-            "makes an atomic addition.",
+            text="Each warp adds up its tree in registers, without shared memory and without a barrier. But each warp "
+            "then performs an atomic addition.",
         ),
         Step(
             name="shuffles, atomic per block",
             shows=["product", "block_sum", "dot_block"],
-            text="The sums of the warps meet in shared memory, after one barrier.",
+            text="The warps write their sums to shared memory, and after one barrier the first warp adds them up.",
         ),
         Step(
             name="four loads of each array",
@@ -79,7 +82,8 @@ LESSON = Lesson(
         Step(
             name="barrier in a branch",
             shows=["dot_in_branch"],
-            text="WRONG: threads beyond the end never reach the barrier in the branch. They wait at another one.",
+            text="WRONG: threads beyond the end never reach the barrier in the branch. They wait at a later one "
+            "instead.",
             compared_with="tree in shared memory",
         ),
         Step(
@@ -90,29 +94,31 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare 'atomics' and 'wavefronts'. The tree and the shuffles with one atomic per block make the same number "
-        "of atomics, but the shuffles access shared memory a fifth as often.",
-        "On the H200, however, the tree and the shuffles both take 8.4 ms. The limit is elsewhere: with one element "
-        "per thread, too few bytes are in flight.",
-        "One atomic per warp takes 60.9 ms, seven times as long as one per block. Count the atomics first, then the "
-        "rest.",
+        "Compare the 'atomics' and 'wavefronts' columns. The tree and the shuffles with one atomic per block perform "
+        "the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
+        "On an H200, however, these two versions both take 8.4 ms. The limit is elsewhere: with one element per "
+        "thread, too few bytes are in flight.",
+        "The version with one atomic per warp takes 60.9 ms, seven times as long as with one per block. Count the "
+        "atomics first, then everything else.",
         "Read the notes of the last rows. The simulator names the barrier that some threads have passed while others "
-        "wait. These kernels run on the simulator only, since a GPU may wait forever.",
+        "wait at it. These kernels run only on the simulator, because a GPU might wait forever.",
     ],
     exercise=Exercise(
-        task="The kernel finds the largest element of each block by a tree. Threads beyond the end of the array "
+        task="The kernel finds the largest element of each block with a tree. Threads beyond the end of the array "
         "return at once. A barrier does not wait for threads that have returned, and yet the result of the last block "
-        "is wrong. Fix it.",
+        "is wrong. Fix the kernel.",
         hints=[
             "Follow the tree in a block with fewer elements than threads. What does it read at the indices of the "
             "threads that have returned?",
-            "Nothing was written there. Let all threads stay and write something that never wins.",
-            "Elements may be negative, so zero is too large. The neutral element of a maximum is minus infinity: "
+            "Nothing was written there. Let all threads stay, and let those beyond the end write a value that is "
+            "never the largest.",
+            "Elements may be negative, so zero is too large. No element is smaller than minus infinity, "
             "`__int_as_float(0xff800000)`.",
         ],
-        answer="Nothing is ever written at the indices of the threads that have returned, and the tree compares with "
-        "whatever happens to lie there. So all threads stay, and those beyond the end take part with the neutral "
-        "element of a maximum, minus infinity. A zero would be larger than every negative element.",
+        answer="In the given code, nothing is ever written at the indices of the threads that have returned, so the "
+        "tree compares elements with whatever happens to be there. In the solution, all threads stay, and those "
+        "beyond the end take part with minus infinity, which never changes a maximum. A zero would be larger than "
+        "every negative element.",
         check=check,
     ),
     course="The lectures give no times for this topic.",

@@ -25,7 +25,7 @@ CASES = {
 
 
 def prepared(names: tuple[str, ...]) -> list[cuda.BoundLaunch]:
-    """Return launches of the stop's kernels by name, right ones and wrong ones."""
+    """Return launches of the stop's kernels by name, both correct and faulty ones."""
     module = load("errors")
     x = poisoned(COUNT, np.float32)
     negative = cuda.full(COUNT, -1.0, np.float32)
@@ -47,47 +47,49 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A launch returns within microseconds, but its kernel may run much longer: 414 ms in one row of the stop "
-    "`map`, on an H200. If the kernel fails, the launch has long since returned without an error. The error arrives "
-    "at whichever call waits next, perhaps in a different file of your program, and blames that call.\n\n"
+    why="A launch returns within microseconds, but its kernel may run much longer: 414 ms in one row of the `map` "
+    "stop, on an H200. If the kernel fails, the launch has long since returned without an error. The error surfaces "
+    "in whichever call waits next, perhaps in a different file of your program, and seems to be the fault of that "
+    "call.\n\n"
     "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
-    "ten common mistakes and shows when each one is reported, by whom, and whether the program can go on.",
+    "ten common mistakes and shows when each one is reported, by whom, and whether the program can continue.",
     learn=[
         "say which mistakes are refused at once, and which surface only when a later call waits.",
         "find the launch that caused an error.",
         "tell errors that leave the device usable from those that end the context.",
         "check every call, in Python and in C.",
     ],
-    idea="The host queues work and goes on; the device runs it later. This is an **asynchronous** launch. Mistakes "
+    idea="The host queues work and continues; the device runs it later. This is an **asynchronous** launch. Mistakes "
     "therefore fall into two groups.\n\n"
-    "The driver can judge some of them before anything is queued: an invalid shape, an allocation that is too large. "
-    "The call itself reports the error, nothing has happened, and the program may try again.\n\n"
-    "Others happen while a kernel runs: a store to a wrong address, a failed assertion. They are reported by the next "
-    "call that **synchronises**, which means that it waits for the device. They also end the **context**, the "
-    "process's whole state on the device: its memory, modules and streams. Every later call then returns the same "
-    "error (it is *sticky*), and the only remedy is a new process.\n\n"
+    "The driver can detect some of them before anything is queued, for example an invalid launch shape or an "
+    "allocation that is too large. The call itself reports the error, no work has started, and the program may try "
+    "again.\n\n"
+    "Others happen while a kernel runs, for example a store to an invalid address or a failed assertion. They are "
+    "reported by the next call that **synchronises**, which means that it waits for the device. They also end the "
+    "**context**, the process's entire state on the device: its memory, modules and streams. Every later call then "
+    "returns the same error (it is *sticky*), and the only remedy is a new process.\n\n"
     "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(
             name="invalid configuration",
             shows=["error_of", "told", "invalid_configuration"],
             text="A block of 2,048 threads is refused before anything is queued. cudart-py raises a `ValueError` that "
-            "names the argument. The driver's own call returns a status, which `cuda.check` turns into an exception. "
-            "The device keeps working. `error_of` returns the exception that a function raises, and `told` formats it "
-            "for the report.",
+            "names the argument. The same call to the driver returns a status, which `cuda.check` turns into an "
+            "exception. The device keeps working. `error_of` returns the exception that a function raises, and `told` "
+            "formats it for the report.",
         ),
         Step(
             name="failed allocation",
             shows=["TOO_LARGE", "failed_allocation"],
             text="The program asks for more memory than the device has. Again, the call itself reports the error. A "
-            "program may free something and try again.",
+            "program may free some memory and try again.",
         ),
         Step(
             name="null store",
             shows=["store", "fill", "launch_three", "null_store"],
-            text="Three launches; the second one stores to the null pointer. All three return without an error, since "
-            "none has run yet. `to_host` waits for them and raises the kernel's error. From then on every call raises "
-            "it: the context is lost.",
+            text="There are three launches, and the second one stores to the null pointer. All three return without "
+            "an error, because a launch only queues its kernel. `to_host` waits for them and raises the kernel's "
+            "error. From then on every call raises it: the context is lost.",
         ),
         Step(
             name="null store, debug()",
@@ -105,30 +107,31 @@ LESSON = Lesson(
         Step(
             name="uninitialised memory",
             shows=["copy", "uninitialised_memory"],
-            text="The mistake that no status reports. New memory holds whatever was there before, so an array that is "
-            "read before it is written has arbitrary contents. The simulator keeps track of written bytes and warns.",
+            text="No status reports this mistake. New memory holds whatever was there before, so an array that is "
+            "read before it is written has arbitrary contents. The simulator keeps track of the bytes that have been "
+            "written, and warns.",
         ),
     ],
     look_at=[
-        "The column 'status' is what the driver returns to a C program. The column 'exception' is what cudart-py "
-        "raises. `ValueError` and `TypeError` mean that cudart-py refused the call before the driver saw it.",
-        "Read the text of 'null store'. The simulator names the kernel, its line and the address. A GPU knows none of "
-        "these; it can only list the launches since the last successful synchronisation.",
-        "Mistakes that end a context are made in processes of their own, and always on the simulator.",
+        "The 'status' column shows the status that the driver returns to a C program. The 'exception' column shows "
+        "the exception that cudart-py raises. `ValueError` and `TypeError` mean that cudart-py refused the call "
+        "before the driver saw it.",
+        "Read the note of 'null store'. The simulator names the kernel, its line and the address. On a GPU, none of "
+        "these is known; the error can only list the launches since the last successful synchronisation.",
+        "Mistakes that end a context run in separate processes, always on the simulator.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It performs the launches "
-        "one after another, and returns the index of the first one that fails, or None if all succeed.",
+        "one after another and returns the index of the first one that fails, or None if all succeed.",
         hints=[
-            "When has a kernel finished? Which call raises the error of a kernel that failed?",
+            "How do you know that a kernel has finished? Which call raises the error of a kernel that failed?",
             "You can be certain that an error belongs to a launch if the host waits after that launch and before the "
             "next one.",
             "`with cuda.debug():` waits after each launch. So does a call to `cuda.current_device().synchronize()`.",
         ],
         answer="Inside `cuda.debug()` every launch waits for its kernel, so the launch that caused an error also "
-        "raises it. Calling `cuda.current_device().synchronize()` after each launch works as well. Either way costs "
-        "time, because the host and the device no longer work at the same time. Use it to find errors, not in every "
-        "run.",
+        "raises it. Calling `cuda.current_device().synchronize()` after each launch works too. Both ways cost time, "
+        "because the host and the device no longer work at the same time. Use them to find errors, not in every run.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -44,7 +44,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
     """Ask for the times of steps, the first or second of them long, and see when the device began."""
     for count, long in ((4, 1), (3, 0), (1, 0)):
         with cuda.Stream(non_blocking=True) as stream:
-            # Earlier work in the stream does not belong to the time of the steps.
+            # Earlier work in the stream is not part of the time of the steps.
             stream.launch_host_function(partial(time.sleep, 10 * LONGER))
             steps = Steps(stream, count, long)
             times = answer.step_times(steps.calls, stream)
@@ -54,27 +54,28 @@ def check(answer: ModuleType) -> Iterator[Check]:
             yield Check(f"{named}: all steps have run", len(steps.begun) == count and stream.done)
             yield Check(f"{named}: step {long} takes longest", times.index(max(times)) == long, found)
             least, most = 1e3 * LONGER, 1e4 * LONGER
-            fact = f"{named}: step {long} takes {least:g} ms and a little more"
+            fact = f"{named}: step {long} takes {least:g} ms or a little more"
             yield Check(fact, 0.95 * least <= times[long] < most, found)
-            yield Check(f"{named}: all are queued before the device begins the first", not steps.early)
+            yield Check(f"{named}: all steps are queued before the device begins the first", not steps.early)
 
 
 LESSON = Lesson(
-    why="On an H200, ten launches of a kernel take 2.01 ms. A host clock that is read right after the calls says "
-    "0.116 ms. At that speed the kernel would move 46,195 GB/s, more than ten times what a copy within the H200's "
-    "memory reaches. The clock is right, but it has timed the calls, not the work: a launch only queues a kernel and "
-    "returns.\n\n"
-    "The lectures' own time for ten steps, 0.043 ms, is wrong for this reason. Events avoid the mistake, because the "
-    "device itself takes the time. They also let one stream wait for another while the host goes on.",
+    why="On an H200, ten launches of a kernel take 2.01 ms. A host clock that is read right after the calls shows "
+    "0.116 ms. At that speed, the kernel would move 46,195 GB/s, more than ten times what a copy within the H200's "
+    "memory reaches. The clock is correct, but it has timed the calls, not the work: a launch only queues a kernel "
+    "and returns.\n\n"
+    "The lectures that this tour follows report 0.043 ms for ten steps, which is wrong for this reason. Events avoid "
+    "the mistake, because the device itself records the time. They also let one stream wait for another while the "
+    "host continues.",
     learn=[
         "say what an event is: a mark in a stream that is reached when all work queued before it is done.",
-        "measure the time that the device takes with two events, and say what a host clock measures instead.",
+        "measure time on the device with two events, and say what a host clock measures instead.",
         "make one stream wait for another without making the host wait.",
         "say what the host must wait for before it reads a result or its clock.",
     ],
-    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and goes on at "
+    idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and continues at "
     "once; the device works through the queue in order. An **event** is a mark in that queue. When the device reaches "
-    "the mark, it notes the time. The difference between two events is therefore the time that the device took for "
+    "the mark, it records the time. The difference between two events is therefore the time that the device took for "
     "the work between them, whatever the host did meanwhile.\n\n"
     "A stream can also wait for an event of another stream. The wait is queued like any other work, so it holds up "
     "only that stream.\n\n"
@@ -84,46 +85,47 @@ LESSON = Lesson(
         Step(
             name="wait in another stream",
             shows=["run"],
-            text="`first.record()` puts a mark after the copy in the first stream. `second.wait(arrived)` holds the "
-            "second stream until this mark is reached, while the host queues both copies and goes on. Then `arrived - "
-            "start` is the time between two marks, in milliseconds. An event that was made with `timing=False`, or "
-            "was never recorded, has no time, and asking for it raises an error.",
+            text="`first.record()` puts a mark after the copy in the first stream. `second.wait(arrived)` holds back "
+            "the second stream until this mark is reached, while the host queues both copies and continues. Then "
+            "`arrived - start` is the time between two marks, in milliseconds. An event that was created with "
+            "`timing=False`, or was never recorded, has no time, and asking for it raises an error.",
         ),
         Step(
             name="ten launches, timed",
             shows=["cool", "cooling"],
-            text="Ten launches, with an event after each. The host waits for each event, or for none. The function "
+            text="Ten launches, with an event after each. The host waits for every event, or for none. The function "
             "returns the last event, so that the caller can wait for it.",
         ),
         Step(
             name="host, no wait",
             shows=["waits"],
-            text="The host clock is read when the calls have returned, or after one wait at the end, or after a "
-            "wait in each call. Right after the calls `event.done` is false: the work has not ended, and this clock "
-            "has measured how long it took to queue the launches.",
+            text="The host clock is read as soon as the calls have returned, after one wait at the end, or after a "
+            "wait for each launch. As soon as the calls have returned, `event.done` is false: the work has not "
+            "finished, and the clock has measured only how long it took to queue the launches.",
         ),
         Step(
             name="result read too early",
             shows=["read_early"],
             text="WRONG on purpose: the same mistake with data. The copy to pinned memory is only queued, and the "
-            "host reads what was in that memory before. The value is right after `synchronize()`.",
+            "host reads what was in that memory before. After `synchronize()`, the value is correct.",
         ),
     ],
     look_at=[
-        "The column 'done' is the same with and without a GPU. The work is done only where the host has waited.",
-        "On an H200 ten launches take 2.01 ms by events. With one wait at the end the host clock says 2.03 ms. "
-        "With a wait after each launch it says 2.13 ms, because the device is idle while the host notices the end and "
-        "launches again.",
-        "On an H200 a copy of 268,435,456 bytes takes 4.84 ms by events. The call alone returns after 0.11 ms.",
-        "The note of 'result read too early' shows both values that the host has read.",
+        "The 'done' column is the same with and without a GPU. The work is done only where the host has waited.",
+        "On an H200, events show 2.01 ms for ten launches. With one wait at the end, the host clock shows 2.03 ms. "
+        "With a wait after each launch, it shows 2.13 ms, because the device is idle while the host notices the end "
+        "of a kernel and launches the next one.",
+        "On an H200, events show 4.84 ms for a copy of 268,435,456 bytes. The call alone returns after 0.11 ms.",
+        "The note of 'result read too early' shows both values that the host reads.",
     ],
     exercise=Exercise(
         task="Write `step_times(steps, stream)`. It calls the functions in the list `steps` one after another. Each "
-        "of them queues work in `stream`. Return the milliseconds that the device takes for each step. All steps must "
-        "be queued before the host waits, so that the device is never idle between them. The stream may still be busy "
-        "with earlier work when your function is called; that time must not count.",
+        "of them queues work in `stream`. Return the time that the device takes for each step, in milliseconds. All "
+        "steps must be queued before the host waits, so that the device is never idle between them. The stream may "
+        "still be busy with earlier work when your function is called; that time must not count.",
         hints=[
-            "`stream.record()` returns an event. A difference of two events is the time between them, in milliseconds.",
+            "`stream.record()` returns an event. The difference between two events is the time between them, in "
+            "milliseconds.",
             "The end of one step is the start of the next. How many events do you need for three steps?",
             "The events of a stream are reached in order. Wait once, for the last one, and take the differences then.",
         ],
@@ -133,6 +135,6 @@ LESSON = Lesson(
         "after each step, and the device would run out of work each time.",
         check=check,
     ),
-    course="The column 'course ms' shows 0.043 ms for ten steps of CUB's transform. The lectures read it from a host "
-    "clock without a wait, and do not name the card.",
+    course="The 'course ms' column shows 0.043 ms for ten steps of CUB's transform. The lectures measured this time "
+    "with a host clock and without a wait. They do not name the card.",
 )

@@ -26,85 +26,87 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="The discrete Fourier transform of n points needs n^2 operations by its definition and n log n by the fast "
-    "algorithm. On an H200 cuFFT transforms 4,096 rows of 4,096 complex elements in 0.072 ms, at 86.5 % of the speed "
-    "of a plain copy of the same array: the transform itself is almost free.\n\n"
-    "The layout is what costs time. The two-dimensional transform of the same array takes 0.211 ms, because its "
-    "columns need further passes over memory. And differential equations that need sparse solvers elsewhere become a "
-    "division between two transforms.",
+    why="Computed by its definition, the discrete Fourier transform of n points takes about n^2 operations. The fast "
+    "algorithm takes about n log n. On an H200, cuFFT transforms 4,096 rows of 4,096 complex elements in 0.072 ms, at "
+    "86.5 % of the speed of a plain copy of the same array: the transform itself is almost free.\n\n"
+    "It is the layout that costs time. The two-dimensional transform of the same array takes 0.211 ms, because its "
+    "columns need further passes over memory. Transforms also simplify some differential equations: instead of a "
+    "sparse solver, you need only a division between two transforms.",
     learn=[
-        "predict the scale of a cuFFT result: transforms are sums without a factor, so a transform and its "
-        "inverse multiply by the length.",
+        "predict the scale of a cuFFT result: neither a transform nor its inverse divides by the length, so together "
+        "they multiply the elements by it.",
         "lay out the transform of n real elements, which has n / 2 + 1 complex elements.",
-        "transform batches, columns and windows without a copy.",
-        "solve a differential equation with constant coefficients as a division between two transforms.",
+        "transform batches, columns and windows without copying them.",
+        "solve a differential equation with constant coefficients by a division between two transforms.",
     ],
-    idea="A transform turns n elements into the amounts of n waves that they contain. The fast algorithm splits "
-    "the length into its prime factors and passes over the data once per factor or group of factors. Small "
-    "factors (2, 3, 5, 7) are fast. A large prime is computed by way of a longer transform.\n\n"
-    "cuFFT names its transforms by their elements: C2C from complex to complex, R2C from real to complex, C2R "
-    "back. A real signal has a symmetric spectrum, so R2C stores only the first n / 2 + 1 elements.\n\n"
+    idea="A transform turns n elements into the amplitudes of the n waves that they contain. The fast algorithm "
+    "splits the length into its prime factors and passes over the data once per factor or group of factors. Small "
+    "factors (2, 3, 5, 7) are fast. For a large prime, cuFFT computes longer transforms instead.\n\n"
+    "cuFFT names its transforms by the types of their elements: C2C is complex to complex, R2C is real to complex, "
+    "and C2R is complex to real. A real signal has a symmetric spectrum, so R2C stores only the first n / 2 + 1 "
+    "elements.\n\n"
     "The rule of thumb: transform many rows in one batch, choose lengths with small factors, and remember to divide "
     "by n once.",
     steps=[
         Step(
             name="C2C single",
             shows=["kind_rows"],
-            text="`fft` transforms a batch of rows, and `ifft` goes back. Neither divides, so the result is "
-            "compared with `n` times the original. `rfft` and `irfft` do the same for real elements, in half the "
+            text="`fft` transforms a batch of rows, and `ifft` transforms it back. Neither divides, so the result is "
+            "compared with `n` times the original. `rfft` and `irfft` do the same for real elements, with half the "
             "memory.",
         ),
         Step(
             name="2-D of 3,600",
             shows=["dimension_rows"],
-            text="With `axes=None` the same function transforms along all axes, here one, two and three.",
+            text="With `axes=None`, the same function transforms along all axes. The arrays here have one, two and "
+            "three axes.",
         ),
         Step(
             name="strided window",
             shows=["layout_rows"],
             text="cuFFT accepts strides: the columns of a matrix, or every other element of some rows, are "
-            "transformed where they are. If input and output are the same array, no second array is allocated.",
+            "transformed without a copy. If input and output are the same array, no second array is allocated.",
         ),
         Step(
             name="R2C in place, padded",
             shows=["padded_row"],
-            text="In place, a row of n real elements needs the space of its n / 2 + 1 complex ones. The real "
-            "elements are a view of the padded array.",
+            text="For an in-place transform, a row of n real elements needs as much space as its n / 2 + 1 complex "
+            "results. The real elements are a view of the padded array.",
         ),
         Step(
             name="Poisson's equation",
             shows=["poisson", "poisson_row"],
-            text="In Fourier space, a second derivative is a product with minus the squared wave number. So a "
-            "division solves the equation, in our own kernel between the two transforms. The same division removes "
-            "the number of points, which the transforms leave in.",
+            text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
+            "So the equation is solved by a division, which our own kernel performs between the two transforms. The "
+            "kernel also divides by the number of points, because the transforms do not.",
         ),
     ],
     look_at=[
-        "The column 'error' stays near the rounding of a single operation, even for long transforms: each "
-        "element is the end of log n additions, not of n.",
-        "Among the rows 'length …', those whose factors are 2, 3, 5 and 7 have the smallest errors. A prime "
-        "has a larger error, because it is computed by longer transforms.",
-        "On a GPU, a picture shows the time against the length. Primes take several times as long as their "
-        "neighbours, so pad to a length with small factors where the problem allows it.",
+        "The 'error' column stays near the rounding error of a single operation, even for long transforms: each "
+        "result is at the end of a chain of about log n additions, not n.",
+        "Among the rows 'length …', lengths with only the factors 2, 3, 5 or 7 have the smallest errors. The prime "
+        "has a larger error, because it is computed with longer transforms.",
+        "On a GPU, a plot shows the time against the length. Prime lengths take several times as long as nearby "
+        "lengths with small factors, so pad the data to such a length if the problem allows it.",
         "On an H200, a batch of 4,096 rows of 4,096 elements runs at 86.5 % of the rate of a copy, and the "
-        "two-dimensional transform at 29.5 %, because its columns are separate passes over memory.",
+        "two-dimensional transform at 29.5 %, because its columns need separate passes over memory.",
     ],
     exercise=Exercise(
-        task="`derivative(u)` differentiates a periodic function by Fourier transforms. `u` has its values at n "
-        "points on [0, 2 pi). The spectrum is multiplied by i times the wave number and transformed back. But the "
-        "result is too large, and for odd n it has the wrong length. Fix both.",
+        task="`derivative(u)` differentiates a periodic function with Fourier transforms. `u` contains the values of "
+        "the function at n points on [0, 2 pi). The given code multiplies the spectrum by i times the wave number and "
+        "transforms it back. But the result is too large, and for odd n it has the wrong length. Fix both errors.",
         hints=[
             "By what factor do a transform and its inverse multiply the elements? And how can `irfft` know from n / 2 "
             "+ 1 complex elements whether n was even?",
-            "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` "
-            "has an argument `length`.",
+            "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` has a "
+            "`length` argument.",
             "For even n there is one more case: the wave k = n / 2 has the values 1, -1, 1, … at the points. "
             "What is its derivative there?",
         ],
-        answer="The transforms leave a factor of n. The kernel removes it, since it handles each element anyway. "
-        "`length=n` tells `irfft` how many real elements there are, because for even n the lengths n and n + 1 have "
-        "spectra of the same size. For even n the derivative of the last wave is zero at all points, so its factor is "
-        "zero.",
+        answer="The transforms leave a factor of n. The kernel removes it, since it processes each element anyway. "
+        "`length=n` tells `irfft` how many real elements to return. The spectrum alone does not show it: for even n, "
+        "the lengths n and n + 1 have spectra of the same size. For even n, the derivative of the last wave is zero "
+        "at all points, so its factor is zero.",
         check=check,
     ),
     course="The lectures show these libraries but give no figures for them.",

@@ -48,23 +48,24 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A small kernel can take less time than the host needs to launch it. On an H200, 100 launches over "
-    "1,003 elements keep the host busy for 386 µs, and the device waits for the host most of that time. The same "
-    "100 launches as one **graph** keep the host busy for 3 µs and are done after 109 µs instead of 392 µs.\n\n"
-    "A graph saves the host its work, but not the device. Over 268 million elements, launches and graph take the same "
-    "79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know which of the two limits you.",
+    why="A small kernel can take less time than the host needs to launch it. On an H200, 100 launches over 1,003 "
+    "elements keep the host busy for 386 µs, and the device waits for the host most of that time. The same 100 "
+    "launches as one **graph** keep the host busy for 3 µs and are done after 109 µs instead of 392 µs.\n\n"
+    "A graph saves work on the host, but not on the device. Over 268 million elements, the launches and the graph "
+    "both take 79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know whether the host or the device is "
+    "the limit.",
     learn=[
-        "say what a launch costs the host, and when that cost decides how long the work takes.",
+        "say what a launch costs the host, and when that cost determines how long the work takes.",
         "capture the work of a stream into a graph once, and replay it with one call as often as you like.",
-        "say what a graph records, such as addresses and scalars, and what is read anew at each replay: the "
-        "contents of arrays.",
+        "say what a graph records (addresses and scalars, for example), and what is read anew at each replay (the "
+        "contents of arrays).",
         "explain why a graph saves the device no work, while a loop inside the kernel does.",
     ],
-    idea="The host needs a few microseconds per launch. If kernels are shorter than that, the device idles "
-    "between them. A graph records many operations and the order among them. The driver prepares it once, and the "
-    "host then launches all of it with a single call.\n\n"
-    "The easiest way to build a graph is **stream capture**: while a stream is captured, calls that would queue "
-    "work add nodes to a graph instead, and nothing runs.\n\n"
+    idea="The host needs a few microseconds per launch. If kernels are shorter than that, the device idles between "
+    "them. A graph records many operations and their order. The driver prepares it once, and the host then launches "
+    "the whole graph with a single call.\n\n"
+    "The easiest way to build a graph is **stream capture**: while a stream is captured, calls that would queue work "
+    "add nodes to a graph instead, and nothing runs.\n\n"
     "The rule of thumb: use a graph when you repeat the same sequence of short kernels. When the kernels are long, "
     "look at what they do with memory instead.",
     steps=[
@@ -83,22 +84,23 @@ LESSON = Lesson(
         Step(
             name="one graph",
             shows=["Cooling.__init__", "Cooling.as_graph"],
-            text="Inside `with stream.capture() as captured` nothing runs: the launches become the nodes of a "
-            "graph. `instantiate()` prepares it, and `launch` starts all of it with a single call.",
+            text="Inside `with stream.capture() as captured` nothing runs: the launches become the nodes of a graph. "
+            "`instantiate()` prepares the graph, and `launch` starts all of its work with a single call.",
         ),
         Step(
             name="one launch, loop inside",
             shows=["cooled", "cool_often"],
             text="The loop moves into the kernel. An element stays in a register for all steps, so it is read once "
-            "and written once. That works because no element needs another. If a step needed the neighbours' results, "
-            "all threads would have to wait for one another between steps.",
+            "and written once. That works because no element depends on another. If a step needed the results of "
+            "neighbouring elements, all threads would have to wait for one another between steps.",
         ),
         Step(
             name="updated",
             shows=["facts"],
-            text="The address of the array and the value of `part` belong to the graph. `update` takes over the "
-            "addresses and values of another graph of the same shape, without preparing everything again. A wait on "
-            "the host cannot be captured, and neither can a copy of pageable memory. Both calls raise an error.",
+            text="The address of the array and the value of `part` are stored in the graph. `update` replaces them "
+            "with those of another graph of the same shape, without preparing everything again. A capture cannot "
+            "record a call in which the host waits, and it cannot record a copy of pageable memory. Both calls raise "
+            "an error.",
         ),
         Step(
             name="two streams",
@@ -108,34 +110,35 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare the columns 'loads' and 'stores', which are counted on the simulator. The graph has as many "
-        "as the hundred launches, and the loop inside has a hundredth of them.",
-        "On an H200, over 1,003 temperatures, 100 bound launches keep the host busy for 386 µs and are done "
-        "after 392 µs. The graph keeps it busy for 3 µs and is done after 109 µs, and the loop inside is done after "
-        "10 µs.",
-        "On an H200, over 268,435,459 temperatures, launches and graph take the same time, 78.8 ms and 78.7 "
-        "ms. The loop inside takes 2.2 ms.",
-        "The table of what a graph records is the same with and without a GPU. 'capture' shows that a capture "
-        "runs nothing. 'launched twice' shows that each launch starts from what is in the array at that moment.",
+        "On the simulator, compare the 'loads' and 'stores' columns. The graph performs as many of each as the "
+        "hundred launches, and the loop inside the kernel performs a hundredth of them.",
+        "On an H200, over 1,003 temperatures, 100 bound launches keep the host busy for 386 µs and are done after 392 "
+        "µs. The graph keeps the host busy for 3 µs and is done after 109 µs. The loop inside the kernel is done "
+        "after 10 µs.",
+        "On an H200, over 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
+        "78.7 ms. The loop inside the kernel takes 2.2 ms.",
+        "The table of what a graph records is the same with and without a GPU. The row 'capture' shows that a capture "
+        "runs nothing. The row 'launched twice' shows that each launch starts from what is in the array at that "
+        "moment.",
     ],
     exercise=Exercise(
         task="The function `process` copies a batch to the device, takes 20 steps by calling `step`, copies the "
-        "result back, and goes on with the next batch. Change it so that `step` is called only 20 times in all, for "
+        "result back, and continues with the next batch. Change it so that `step` is called only 20 times in all, for "
         "any number of batches. All batches have the same size, and you may use `array` and `pinned` for every batch.",
         hints=[
             "`step` is called 20 times if the steps are captured once. What is the same for each batch, and "
             "what differs?",
-            "The contents of pinned memory are read when a copy runs, not when it is captured. So the same "
-            "captured copy can bring a different batch each time.",
-            "Capture the copy in, the steps and the copy out. For each batch, write to `pinned`, launch the "
-            "graph, wait, and take a copy of `pinned`.",
+            "The contents of pinned memory are read when a copy runs, not when it is captured. So the same captured "
+            "copy can transfer a different batch each time.",
+            "Capture the copy in, the steps and the copy out. For each batch, write to `pinned`, launch the graph, "
+            "wait, and keep a copy of `pinned`.",
         ],
-        answer="Copy in, steps and copy out are captured once. For each batch the host writes the elements to the "
-        "same pinned memory, launches the graph and waits. Do not capture a copy of the batch itself: that would fix "
-        "the address of one batch, and a copy of pageable memory cannot be captured.",
+        answer="The copy in, the steps and the copy out are captured once. For each batch, the host writes the "
+        "elements to the same pinned memory, launches the graph and waits. Do not capture a copy of the batch itself: "
+        "that would fix the address of one batch, and a copy of pageable memory cannot be captured.",
         check=check,
     ),
     course="The lectures measured 4.61 s for 256 launches and 1.4 s for one launch with the loop inside, on a T1000. "
-    "They attribute the difference to the cost of launches. In fact the difference is the time of passes over arrays "
-    "of 1 GiB: the loop inside reads and writes each element once.",
+    "They attribute the difference to the cost of launches. In fact, the difference is the time of the passes over "
+    "arrays of 1 GiB: the loop inside the kernel reads and writes each element only once.",
 )

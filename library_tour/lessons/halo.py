@@ -40,7 +40,7 @@ class FollowedStream(cuda.Stream):
         return super().record(event)
 
     def wait(self, other: cuda.Event | cuda.Stream) -> None:
-        """Make later work come after that of an event or of another stream as well."""
+        """Make later work also come after the work before an event or in another stream."""
         super().wait(other)
         if isinstance(other, FollowedEvent | FollowedStream):
             self.before |= other.before
@@ -69,7 +69,7 @@ class Ring:
             load("halo")[f"heat_{kind}"][(1, now.shape[0]), (32, 2), 0, stream].bind(now, then, *now.shape, RATE)()
 
     def all_before(self, later: str, earlier: str, distance: int) -> bool:
-        """Tell whether work of each step comes after other work, of the step `distance` earlier."""
+        """Tell whether work in each step comes after other work, in the step `distance` earlier."""
         steps = range(distance, STEPS)
         return all(f"{earlier} {step - distance}" in self.came_after.get(f"{later} {step}", ()) for step in steps)
 
@@ -84,7 +84,7 @@ def reference(plate: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Take steps of a ring with two streams, and track which work comes after which."""
+    """Take steps of a ring with two streams, and track the order of their work."""
     ring = Ring(13, 64)
     compute, copies = FollowedStream(), FollowedStream()
     for step in range(STEPS):
@@ -105,83 +105,84 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two GPUs should be twice as fast as one. For the heat plate they nearly are: on two H200s, a step of "
-    "a plate of 16,384 x 16,384 cells takes 0.265 ms instead of 0.514 ms, an efficiency of 0.97. If the devices "
-    "compute first and exchange their edges afterwards, the efficiency is 0.93, and the loss grows with the "
-    "number of devices.\n\n"
-    "The better version computes nothing faster. It computes the edges first, and sends them while it computes "
-    "everything else. On H200s that hides 99 % of the exchange.",
+    why="Two GPUs should be twice as fast as one. For the heat plate, they nearly are: on two H200s, a step of a "
+    "plate with 16,384 x 16,384 cells takes 0.265 ms instead of 0.514 ms, an efficiency of 0.97. If the devices "
+    "compute first and exchange their edges afterwards, the efficiency is 0.93, and the loss grows with the number of "
+    "devices.\n\n"
+    "The better version does not compute faster. It computes the edges first, and sends them while it computes "
+    "everything else. On two H200s, that hides 99 % of the exchange.",
     learn=[
-        "divide a plate among devices: each has a strip of rows and a copy of the nearest rows of its "
-        "neighbours, the halo.",
+        "divide a plate among devices, so that each has a strip of rows and a copy of its neighbours' nearest rows, "
+        "the halo.",
         "overlap the exchange of edges with the computation of the inside by computing the edges first.",
         "order the streams of several devices with events, while the host only queues the work.",
         "estimate the number of devices beyond which the exchange can no longer be hidden, and say why larger plates "
         "scale further.",
     ],
-    idea="A cell needs its neighbours, and at the cut between two strips the neighbour is on another device. So "
-    "each strip keeps a copy of the neighbour's nearest row, its **halo**, which must be renewed after every "
-    "step. The exchange takes the same time however high a strip is, while the computation shrinks with the "
-    "number of devices.\n\n"
-    "The neighbours need only two rows of a strip. If those are computed first, they can travel while the device "
-    "computes the rest. The exchange costs nothing as long as it is shorter than that.\n\n"
+    idea="A cell needs its neighbours, and at the cut between two strips one of them is on another device. So each "
+    "strip keeps a copy of the nearest row of the next strip, its **halo**, which must be updated after every step. "
+    "The exchange takes the same time however tall a strip is, but the time to compute a strip falls as the number of "
+    "devices grows.\n\n"
+    "The neighbours need only two rows of a strip. If these are computed first, they can be sent while the device "
+    "computes the rest. The exchange costs nothing as long as it takes less time than computing the rest.\n\n"
     "The rule of thumb: compute first what others wait for, send it in a second stream, and let events, not the host, "
-    "keep the order.",
+    "enforce the order.",
     steps=[
         Step(
             name="one strip",
             shows=["heated", "heat_down", "heat_between", "heat_strip", "cuts"],
-            text="A step of the heat plate on one device. The new value of a cell needs the four cells around it. Each "
-            "thread computes four columns of two rows, from top to bottom. `cuts` divides the rows among several "
-            "devices.",
+            text="A step of the heat plate on one device. The new value of a cell depends on the four cells around "
+            "it. Each thread computes four columns of two rows, from top to bottom. `cuts` divides the rows among "
+            "several devices.",
         ),
         Step(
             name="sequential",
             shows=["Strip", "Strips", "take_steps"],
-            text="A strip has one more row at each end, its halo. `step` makes the stream `compute` wait until the "
+            text="A strip has an extra row at each end, its halo. `step` makes the stream `compute` wait until the "
             "halo has arrived, computes the strip, and records the event `written`. `exchange` makes the stream "
             "`copies` wait for this event, copies the two edges into the halos of the neighbours, and records `sent`. "
-            "The neighbours wait for `sent` in the next step. The host waits for nothing. Computation and copies "
+            "The neighbours wait for `sent` in the next step. The host does not wait. Computation and copies "
             "alternate, because the copies need the strip and the next step needs the copies.",
         ),
         Step(
             name="overlapped",
             shows=["heat_edges", "heat_inside", "OVERLAPPED", "take_steps"],
-            text="The kernel becomes two. `heat_edges` computes the two rows that the neighbours need, and "
-            "`written` is recorded right after it. While the edges travel, `heat_inside` computes the other rows, "
+            text="The kernel is split into two. `heat_edges` computes the two rows that the neighbours need, and "
+            "`written` is recorded right after it. While the edges are sent, `heat_inside` computes the other rows, "
             "which do not need the new halo. The host code is the same: it records the event after the first kernel.",
         ),
         Step(
             name="halo not waited for",
             shows=["without_waits", "take_steps"],
-            text="WRONG on purpose: the list of events to wait for is emptied. Nothing orders the streams of two "
-            "devices then, so a strip is computed from an old halo.",
+            text="WRONG on purpose: the list of events to wait for is emptied. Nothing then orders the streams of two "
+            "devices, so a strip may be computed from an old halo.",
         ),
     ],
     look_at=[
-        "The rows 'sequential' and 'overlapped' equal 'one strip' bit for bit. On the simulator, the column "
-        "'loads' shows that the overlapped kernels load a little more, because both kernels read the rows near an "
-        "edge.",
-        "Each cut sends two rows per step, however high the strips are. So the exchange takes the same time "
-        "for thin strips as for thick ones, while the computation gets shorter with more devices.",
-        "For a plate of 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 sequentially and "
-        "0.97 overlapped. 99 % of the exchange is hidden. A plate with twice as many rows has an efficiency of 0.99.",
-        "The row 'halo not waited for' names the kernel that read and the copy that wrote, and says that "
-        "nothing puts one before the other. On a GPU such a program may give the right result by chance.",
+        "The results of 'sequential' and 'overlapped' equal the result of 'one strip' bit for bit. On the simulator, "
+        "the 'loads' column shows that the overlapped kernels perform slightly more loads, because both kernels read "
+        "the rows near an edge.",
+        "Two rows are sent across each cut per step, however tall the strips are. So the exchange takes the same time "
+        "for short strips as for tall ones, while the computation per device shrinks as devices are added.",
+        "For a plate with 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 in the sequential "
+        "version and 0.97 in the overlapped version, which hides 99 % of the exchange. With twice as many rows, the "
+        "efficiency is 0.99.",
+        "The note of 'halo not waited for' names a kernel and a copy that access the same memory, and says that "
+        "nothing puts one before the other. On a GPU, such a program may return the right result by chance.",
     ],
     exercise=Exercise(
         task="A strip is bent into a ring and is its own neighbour. Write `take_step(edges, inside, send, compute, "
         "copies)`, which is called once per step. `edges` and `inside` compute the two parts of the strip, and `send` "
-        "copies the new edges to the new halo. Each queues its work in the stream that you pass. Queue the first two "
-        "in `compute` and the third in `copies`, each once, so that the copies and the inside of a step can run at "
-        "the same time.",
+        "copies the new edges to the new halo. Each of the three functions queues its work in the stream that you "
+        "pass. Call `edges` and `inside` with `compute`, and `send` with `copies`, once each, in such an order that "
+        "the copies and the inside of a step can run at the same time.",
         hints=[
             "For streams `a` and `b`, `a.wait(b)` makes later work in `a` wait for everything queued in `b` so far.",
             "What must be queued in `compute` before the copies may begin, and what must not be queued there yet?",
             "The edges of a step need the halo of the previous one. Where does `compute` have to wait for `copies`?",
         ],
         answer="The edges are queued first, and `copies` waits for `compute` right after them, before the inside is "
-        "queued. At the beginning of a step `compute` waits for `copies`, because the edges need the halo of the "
+        "queued. At the beginning of a step, `compute` waits for `copies`, because the edges need the halo of the "
         "previous step. If `copies` waited after the inside, or `compute` waited for the copies before the inside, "
         "the result would be the same, but the device would compute and copy one after the other.",
         check=check,

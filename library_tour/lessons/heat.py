@@ -31,44 +31,44 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         yield compare(f"the cells of a plate of {rows} x {columns}", out.to_host(), expected)
         if rows % HEIGHT == columns % WARP == 0:
             strips = (rows // HEIGHT) * (columns // WARP)
-            fact = f"a warp makes {HEIGHT + 2} loads for {HEIGHT} rows"
+            fact = f"a warp performs {HEIGHT + 2} loads for {HEIGHT} rows"
             yield at_most(fact, float(counted["loads"]) / strips, HEIGHT + 2)
 
 
 LESSON = Lesson(
-    why="A step of heat diffusion needs every cell of the plate five times: once for itself and once for each "
-    "neighbour. Yet on an H200 the best kernel of this stop runs at 4,216 GB/s, 98 % of the speed of a plain copy "
-    "that reads each cell once. The obvious kernel reaches 53 %, and the textbook remedy, a tile in shared "
-    "memory, makes it slower: 37 %.\n\n"
-    "The second half is about output. Writing 24 frames to a file takes 905 ms if computing, copying and writing take "
-    "turns. It takes 590 ms if they overlap, only 3 % more than the computing alone.",
+    why="A step of heat diffusion uses every cell of the plate five times: once for itself and once for each "
+    "neighbour. Yet on an H200, the best kernel of this stop runs at 4,216 GB/s, 98 % of the speed of a plain copy, "
+    "which reads each cell once. The obvious kernel reaches 53 %. The textbook remedy, a tile in shared memory, is "
+    "slower still and reaches 37 %.\n\n"
+    "The second half of this lesson is about output. Writing 24 frames to a file takes 905 ms if computing, copying "
+    "and writing take turns. It takes 590 ms if they overlap, only 3 % more than computing alone.",
     learn=[
         "explain why a step reads one copy of the plate and writes another, and what the bounds test is for.",
         "say where a cell that several neighbours need can come from: a cache, shared memory or a register.",
         "choose between a tile and registers by counting loads and instructions.",
-        "overlap computing, copying and writing with a staging copy, a second stream and events.",
+        "use a staging copy, a second stream and events to overlap computing, copying and writing.",
     ],
-    idea="A computation in which each cell needs its neighbours is called a **stencil**. Its arithmetic is "
-    "small, so its limit is memory, and the least that memory must do is read each cell once and write it once. "
-    "All other loads should be answered closer to the threads.\n\n"
-    "There are three places to keep a cell for reuse. The **caches** do it without any code, but each load is "
-    "still an instruction. A **tile** in shared memory holds a block's cells plus a rim of neighbours, called the "
-    "**halo**; it costs a barrier and index arithmetic. **Registers** are the cheapest: a thread that goes down a "
-    "column already holds two of the three rows that it needs.\n\n"
-    "The rule of thumb: the caches already answer repeated loads of neighbouring cells. Save instructions, and reuse "
-    "in registers before you reuse in shared memory.",
+    idea="A computation in which each cell needs its neighbours is called a **stencil**. It does little arithmetic, "
+    "so memory is the limit. Each cell must be read from memory at least once and written once. All other loads "
+    "should be served from somewhere closer to the threads.\n\n"
+    "There are three places to keep a cell for reuse. The **caches** do this without any code, but each load is still "
+    "an instruction. A **tile** in shared memory holds a block's cells plus a rim of neighbours, called the **halo**; "
+    "it costs a barrier and index arithmetic. **Registers** are the cheapest: a thread that goes down a column "
+    "already has two of the three rows that it needs.\n\n"
+    "The rule of thumb: the caches already serve repeated loads of neighbouring cells. Save instructions, and reuse "
+    "cells in registers before you reuse them in shared memory.",
     steps=[
         Step(
             name="one thread",
             shows=["heated", "heated_at", "heat_strided"],
-            text="A cell moves toward the mean of its four neighbours. Threads read `in` and write `out`, so no "
-            "thread reads a cell that another has already changed. The kernel has a grid-stride loop, so even a "
-            "single thread processes all cells.",
+            text="The value of a cell moves toward the mean of its four neighbours. Threads read `in` and write "
+            "`out`, so no thread reads a cell that another has already changed. The kernel has a grid-stride loop, so "
+            "even a single thread processes all cells.",
         ),
         Step(
             name="one block",
             shows=["WAYS", "heat_strided"],
-            text="The same kernel with 256 threads. A block runs on one multiprocessor, and the others are idle.",
+            text="The same kernel with 256 threads. A block runs on one multiprocessor, so the others are idle.",
         ),
         Step(
             name="many blocks",
@@ -79,8 +79,8 @@ LESSON = Lesson(
         Step(
             name="one thread per cell",
             shows=["heated_at", "heat_cells"],
-            text="A two-dimensional grid replaces the loop, and the division that finds row and column. The last "
-            "blocks reach beyond the plate, so both indices are tested.",
+            text="A two-dimensional grid replaces both the loop and the division that yields the row and the column. "
+            "The last blocks reach beyond the plate, so the kernel tests both indices.",
             compared_with="one thread",
         ),
         Step(
@@ -88,19 +88,19 @@ LESSON = Lesson(
             shows=["TILE_X", "TILE_Y", "heat_tiled"],
             text="A block first loads its cells and a halo one cell wide into shared memory. Each cell is loaded "
             "about once. But the index arithmetic of the halo, the barrier and the reads of the tile add more "
-            "instructions than the saved loads did, and the caches answered those loads anyway.",
+            "instructions than the tile saves, and the caches already served the loads that it saves.",
         ),
         Step(
             name="four cells, down rows",
             shows=["heated", "heat_down<2>", "heat_rows<2>"],
-            text="A thread loads 16 bytes, four cells of a row, and goes down the rows. The row below becomes the "
-            "middle row and then the row above without being loaded again: it stays in registers. Only the outer "
-            "neighbours on the left and on the right are loaded in addition.",
+            text="A thread loads 16 bytes at a time, four cells of a row, and goes down the rows. The row below stays "
+            "in registers, where it becomes the middle row and then the row above, without being loaded again. The "
+            "only other loads are those of the outer neighbours on the left and on the right.",
         ),
         Step(
             name="no bounds test",
             shows=["heat_unbounded"],
-            text="WRONG on purpose: without the test the last blocks read and write outside the plate, or in its "
+            text="WRONG on purpose: without the test, the last blocks read and write outside the plate, or in its "
             "next row.",
             compared_with="one thread per cell",
         ),
@@ -114,28 +114,28 @@ LESSON = Lesson(
         Step(
             name="film: one after another",
             shows=["Camera.take_steps", "Camera.copy_out", "Camera.write", "Camera.one_after_the_other"],
-            text="For each frame the device computes its steps, the frame is copied to pinned memory, and the host "
-            "writes it to a file. Each waits for the one before, and the device is idle while the host writes.",
+            text="For each frame, the device computes the steps, the frame is copied to pinned memory, and the host "
+            "writes it to a file. Each stage waits for the one before, and the device is idle while the host writes.",
         ),
         Step(
             name="film: overlapped",
             shows=["Camera.take_steps", "Camera.copy_out", "Camera.write", "Camera.overlapped"],
-            text="The host queues the steps of the next frame first and then writes the last one. A frame lies in a "
-            "staging copy on the device, so the plate can go on while a second stream copies the frame out. Events "
-            "keep the order: a frame is copied out once it is staged, and the next one is staged once the last has "
-            "been copied out.",
+            text="The host first queues the steps of the next frame, and then writes the previous one. A finished "
+            "frame is kept in a staging copy on the device, so the next steps can run while a second stream copies "
+            "the frame out. Events enforce the order: a frame is copied out once it is staged, and the next one is "
+            "staged once the previous one has been copied out.",
         ),
     ],
     look_at=[
-        "On the simulator, compare the columns 'loads' and 'instructions' of the rows with 66,300 cells. One "
-        "thread per cell makes 45,612 loads. The tile makes 12,436, with more than twice the instructions. Going down "
-        "the rows has the fewest of both.",
-        "On an H200 one thread per cell reaches 53.0 % of the rate of a copy, the tile 36.7 %, and going down "
-        "the rows 98.0 %.",
-        "On an H200 the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s "
-        "with many blocks.",
-        "On an H200 24 frames take 905 ms one after another and 590 ms overlapped. The steps alone take 575 "
-        "ms, so copying and writing are almost entirely hidden.",
+        "On the simulator, compare the 'loads' and 'instructions' columns for the rows with 66,300 cells. With one "
+        "thread per cell, there are 45,612 loads. The tile needs only 12,436 loads, but more than twice as many "
+        "instructions. The kernel that goes down the rows has the fewest of both.",
+        "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the "
+        "kernel that goes down the rows reaches 98.0 %.",
+        "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s with "
+        "many blocks.",
+        "On an H200, 24 frames take 905 ms one after another and 590 ms overlapped. The steps alone take 575 ms, so "
+        "copying and writing are almost entirely hidden.",
     ],
     exercise=Exercise(
         task="Each cell becomes `(above + 2 cell + below) / 4`. Where there is no cell above or below, the cell "
@@ -151,7 +151,7 @@ LESSON = Lesson(
         ],
         answer="The cell below becomes the cell, and the cell becomes the one above; only the new cell below is "
         "loaded. Two cells are loaded before the loop. The compiler cannot do this itself: the kernel stores to `out` "
-        "in between, and for all the compiler knows `out` may overlap with `in`.",
+        "in between, and for all the compiler knows, `out` may overlap `in`.",
         check=check,
     ),
     course="The lectures give no figures for this topic. They say that the overlap hides the copy.",

@@ -1,4 +1,4 @@
-"""Compute the side of the largest square tile of floats that fits into a block's shared memory, on any device."""
+"""Compute the side of the largest square tile of floats that fits in a block's shared memory, on any device."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def multiply(workers: Sequence[Worker]) -> None:
     begin = 0
     for owner in workers:
         end = begin + owner.b.shape[0]
-        # All workers receive the strip, and multiply it by the columns of A that belong to its rows.
+        # All workers receive the strip, and multiply it by the columns of A that go with its rows.
         for worker in workers:
             strip = worker.room[: end - begin]
             cuda.memcpy_peer(strip, owner.b)

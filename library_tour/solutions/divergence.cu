@@ -1,5 +1,5 @@
-// In each of `passes` passes, elements with an even index are halved and get one added; elements with an odd index get
-// one subtracted. A block has 256 threads and computes 256 elements.
+// In each of `passes` passes, x becomes x / 2 + 1 for an element with an even index, and x - 1 for an element with an
+// odd index. A block has 256 threads and computes 256 elements.
 
 extern "C" __global__ void two_ways(const float* in, float* out, int passes)
 {

@@ -1,4 +1,4 @@
-// Find the largest element of each block by a tree. A block has 256 threads.
+// Find the largest element of each block with a tree. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 

@@ -1,4 +1,4 @@
-"""Differentiate a periodic function by Fourier transforms."""
+"""Differentiate a periodic function with Fourier transforms."""
 
 from __future__ import annotations
 

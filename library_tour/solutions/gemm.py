@@ -1,4 +1,4 @@
-"""Multiply many pairs of matrices, the first of each transposed, in one call and without a copy."""
+"""Multiply many pairs of matrices, of which the first is transposed, in one call and without a copy."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from cudart_py import libraries
 
 
 def products(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return transposed a[i] times b[i] for each i; shapes are (count, depth, rows) and (count, depth, columns)."""
+    """Return the transpose of a[i] times b[i] for each i; a is (count, depth, rows), b is (count, depth, columns)."""
     return libraries.gemm(a, b, op_a="T")

@@ -1,4 +1,4 @@
-"""Queue a step of a strip so that its edges travel while its inside is computed."""
+"""Queue a step of a strip so that its edges are sent while its inside is computed."""
 
 from __future__ import annotations
 

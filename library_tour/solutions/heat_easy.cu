@@ -1,4 +1,4 @@
-// Replace each cell of a plate by the average of its four neighbours. Where a neighbour is outside of the plate, the
+// Replace each cell of a plate with the average of its four neighbours. Where a neighbour is outside the plate, the
 // cell itself takes its place.
 
 extern "C" __global__ void step(const float* in, float* out, int rows, int columns)

@@ -1,9 +1,9 @@
-// Do two steps of a rod at once: in a step, each cell becomes (left + 2 cell + right) / 4. At the ends the cell itself
-// takes the place of a missing neighbour. A block has 256 threads.
+// Take two steps of a rod at once: in a step, each cell becomes (left + 2 cell + right) / 4. At the ends, the cell
+// itself takes the place of a missing neighbour. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 
-// The cell at position i of the rod after a step, from a piece of the rod that begins at position `first`.
+// Return cell i of the rod after a step, from a piece of the rod that begins at cell `first`.
 __device__ float after_a_step(const float* piece, int first, int i, int n)
 {
     return 0.25f * (piece[max(i - 1, 0) - first] + 2.0f * piece[i - first] + piece[min(i + 1, n - 1) - first]);
