@@ -1,4 +1,4 @@
-"""Multiply matrices that no device holds as a whole: blocks over a grid of devices, panels along rows and columns.
+"""Multiply matrices that no single device holds: blocks on a grid of devices, panels sent along rows and columns.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -13,15 +13,16 @@ On the simulator with one device, which checks and counts but does not time:
     cuBLASMp
     cuBLASMp: not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip
     install 'nvmath-python[cu13-distributed]' mpi4py cupy-cuda13x
-    The matrices are cut into blocks over a grid of workers. A panel is a few
-    columns of A and as many rows of B. The workers that have a panel send it along
-    their row and their column of the grid, and all add the product of its two parts
-    to their blocks of C. Meanwhile the next panel travels.
-    Data often arrives in strips of whole rows. 'redistributed' sends them to the
-    blocks of the grid, and back.
-    cuBLASMp multiplies the blocks of the same grid, and also strips, where each
-    rank gathers the strips of A.
-    'efficiency' is the time of one device divided by that of N devices and by N.
+    The matrices are divided into blocks on a grid of workers. A panel is a few
+    columns of A and the same number of rows of B. The workers that own a panel send
+    it along their rows and columns of the grid, and every worker adds the product
+    of its two parts to its block of C. Meanwhile, the next panel is in flight.
+    Data often arrives in strips of whole rows. In the row 'redistributed', the
+    strips are sent to the blocks of the grid and back.
+    cuBLASMp multiplies the blocks of the same grid. It also multiplies strips, for
+    which each rank gathers the strips of A.
+    'efficiency' is the time on one device, divided by N times the time on N
+    devices.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run
@@ -55,18 +56,20 @@ from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
 SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
 CHECKED = 200
-# Sizes in the picture, up to that of the run.
+# Sizes in the plot, up to the size of the run.
 CURVE_SIZES = (2048, 4096, 8192, 16384)
-# Panels per worker, and how many it has room for: while one is multiplied, the next one travels.
+# Panels per worker, and how many a worker has room for: while one is multiplied, the next one is sent.
 PANELS, SLOTS = 4, 2
 ALONE = "one device"  # the row that the others are compared with
 NOTES = (
-    "The matrices are cut into blocks over a grid of workers. A panel is a few columns of A and as many rows of B. The "
-    "workers that have a panel send it along their row and their column of the grid, and all add the product of its "
-    "two parts to their blocks of C. Meanwhile the next panel travels.",
-    "Data often arrives in strips of whole rows. 'redistributed' sends them to the blocks of the grid, and back.",
-    "cuBLASMp multiplies the blocks of the same grid, and also strips, where each rank gathers the strips of A.",
-    "'efficiency' is the time of one device divided by that of N devices and by N.",
+    "The matrices are divided into blocks on a grid of workers. A panel is a few columns of A and the same number of "
+    "rows of B. The workers that own a panel send it along their rows and columns of the grid, and every worker adds "
+    "the product of its two parts to its block of C. Meanwhile, the next panel is in flight.",
+    "Data often arrives in strips of whole rows. In the row 'redistributed', the strips are sent to the blocks of the "
+    "grid and back.",
+    "cuBLASMp multiplies the blocks of the same grid. It also multiplies strips, for which each rank gathers the "
+    "strips of A.",
+    "'efficiency' is the time on one device, divided by N times the time on N devices.",
 )
 
 Floats = NDArray[np.float32]
@@ -74,7 +77,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Plan:
-    """Layout of square matrices on the grid: one block of C per worker, and the panels of A and B dealt out."""
+    """Layout of square matrices on the grid: one block of C per worker, and the owners of the panels of A and B."""
 
     size: int
     grid: tuple[int, int]
@@ -102,12 +105,12 @@ class Plan:
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes of all panels: those of A go to the other columns of the grid, those of B to the other rows."""
+        """The bytes sent for all panels: A goes to the other columns of the grid, and B to the other rows."""
         return 4 * self.size**2 * (sum(self.grid) - 2)
 
 
 class Worker(Blocks):
-    """The blocks of one place of the grid, and room for two panels of A and of B."""
+    """The blocks of one worker in the grid, and room for two panels of A and of B."""
 
     def __init__(self, device: cuda.Device, number: int, plan: Plan) -> None:
         super().__init__(device, number, plan.layouts)
@@ -116,13 +119,13 @@ class Worker(Blocks):
         with device:
             self.copies = cuda.Stream(non_blocking=True)
             self.room = [[cuda.empty(plan.width * length, np.float32) for _ in range(SLOTS)] for length in self.c.shape]
-            # Reached when the panels of a slot have been multiplied, so that others may arrive there.
+            # Reached when the panel in a slot has been multiplied, so that another one may arrive there.
             self.free = [self.compute.record() for _ in range(SLOTS)]
             device.synchronize()
         self.waits_for: list[cuda.Event] = []
 
     def own(self, operand: int, number: int) -> cuda.DeviceArray:
-        """Return the part of A (0) or B (1) of a panel that lies in the blocks of this worker."""
+        """Return the part of A (0) or B (1) of a panel that is in the blocks of this worker."""
         begin = number // self.plan.grid[1 - operand] * self.plan.width
         panel = self.plan.panels[number]
         chosen = slice(begin, begin + panel.stop - panel.start)
@@ -185,7 +188,7 @@ class Grid:
                 worker.waits_for.append(sent)
 
     def redistributed(self, matrix: Floats) -> Floats:
-        """Return a matrix after the way of its strips to the layout of A, and back."""
+        """Send the strips of a matrix to the layout of A and back; return the matrix."""
         there, here = strips(matrix.shape, len(self.blocks)), self.plan.layouts[0]
         parts = [there.part(matrix, worker.number) for worker in self.blocks]
         for source, target in ((there, here), (here, there)):
@@ -195,23 +198,23 @@ class Grid:
         return np.concatenate(parts)
 
     def close(self) -> None:
-        """Do nothing: all that a grid has is memory."""
+        """Do nothing: a grid has nothing to free but memory."""
 
 
 class RankGrid:
-    """The worker of this rank, whose panels come by MPI, through the host."""
+    """The worker of this rank, which receives panels through the host, with MPI."""
 
     def __init__(self, together: Ranks, device: cuda.Device, size: int) -> None:
         self.ranks, self.workers, self.devices = together, together.count, [device]
         self.plan = Plan(size, near_square(together.count))
         self.worker = Worker(device, together.rank, self.plan)
         self.blocks = [self.worker]
-        # The ranks of this one's row of the grid, along which parts of A go, and those of its column.
+        # The communicator of this rank's row of the grid, along which parts of A are sent, and that of its column.
         self.lines = [together.comm.Split(place, together.rank) for place in self.worker.place]
         self.staged = [[cuda.pinned_empty(room.shape, np.float32) for room in rooms] for rooms in self.worker.room]
 
     def multiply(self) -> None:
-        """Take one panel after the other: MPI sends the next one while the device multiplies."""
+        """Process one panel after another: MPI sends the next one while the device multiplies."""
         with self.worker.device:
             for number in range(len(self.plan.panels)):
                 for operand in (0, 1):
@@ -222,7 +225,7 @@ class RankGrid:
     def _send(self, operand: int, number: int) -> None:
         """Let MPI send a panel's part of A or B along the line of the rank that has it, and queue its copy to the room.
 
-        MPI reads and writes host memory, so the copies from and to it must be done.
+        MPI reads and writes host memory, so the copies to and from it must have finished.
         """
         worker, line = self.worker, self.lines[operand]
         room, owner = worker.arriving(operand, number), number % line.size
@@ -273,7 +276,7 @@ def run(device: cuda.Device, size: int) -> Result:
             "cuBLASMp, grid": lambda size: CublasMp(together, device, Plan(size, near_square(count)).layouts),
             "cuBLASMp, strips": lambda size: CublasMp(together, device, in_strips(size, count)),
         }
-    # So large that every worker has a block.
+    # Large enough for every worker to have a block.
     few = max(min(size, CHECKED), count**2)
     limit, pictures = arithmetic_limit(device), []
     rows = checked_rows(device, grid, makers, few)
@@ -330,7 +333,7 @@ def product_row(name: str, fact: str, team: Team, a: Floats, b: Floats, expected
 
 
 def work_of(size: int, workers: int, panels: int, sent: int) -> dict[str, float]:
-    """Return the work of each worker, and the bytes that all send. A multiply-add counts as two operations."""
+    """Return the work of each worker, and the bytes that all workers send. A multiply-add counts as two operations."""
     if timing.available():
         return {}
     return {

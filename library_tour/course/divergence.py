@@ -28,22 +28,23 @@ On the simulator, which checks and counts but does not time:
     ──────────────────────────────────────────────────
     x % 2, in loops        14,233          24.4  right
     x % 2, selected         6,259          32.0  right
-    A warp executes one instruction at a time. Where a condition differs between its
-    threads, it executes both sides, each with the threads that take it, and the
-    time is T(condition) + T(then) + T(else). Where all 32 threads agree, it
-    executes one side. Different warps do not wait for each other's branches.
-    So a condition should be the same for whole warps: threadIdx.x / 32, or
-    threadIdx.x < s with s a multiple of 32. With any other s, one warp of the block
-    diverges. In a block of two dimensions, threads are numbered along x first. A
-    warp is then one row of 32 threads or two rows of 16. In a warp of two rows,
-    y % 2 differs and y < 8 does not.
-    Eight functions cost 8 times as much only if nothing else takes time. If they
-    are short, most of the time goes into memory accesses, which all threads make
-    together. The lectures' 256 launches took 8.61 s with 8 functions by threadIdx.x
-    % 8, and 4.61 s with one: a factor of 1.87, on a T1000.
+    A warp executes one instruction at a time. When its threads disagree on a
+    condition, the warp executes both sides, each with the threads that take it, and
+    the time is T(condition) + T(then) + T(else). When all 32 threads agree, it
+    executes only one side. Different warps do not wait for each other's branches.
+    So all threads of a warp should agree on a condition. They do if it depends only
+    on threadIdx.x / 32, or if it is threadIdx.x < s and s is a multiple of 32. With
+    any other s, one warp of the block diverges. In a two-dimensional block, threads
+    are numbered along x first. A warp is then one row of 32 threads or two rows of
+    16. The two rows of a warp disagree on y % 2 and agree on y < 8.
+    Eight functions take eight times as long as one only if nothing else takes time.
+    If they are short, most of the time goes into memory accesses, which all threads
+    of a warp perform together. In the lectures, 256 launches on a T1000 took 8.61 s
+    with eight functions picked by threadIdx.x % 8, and 4.61 s with one function: a
+    factor of 1.87.
     The compiler replaces a short branch with a selection, or it predicates the
-    instructions of both sides: every thread executes all of them, those of the
-    other side without effect, and no warp diverges.
+    instructions of both sides. With predication, every thread executes both sides,
+    but the side that it did not take has no effect. Either way, no warp diverges.
 """
 
 from __future__ import annotations
@@ -65,28 +66,29 @@ from ..variants import Variant, measure, points
 
 TITLE = "Divergence: warps whose threads take different branches"
 SIZE = Size("threads, one element each", full=2**27 + 5, small=2**13 + 5)
-CHECKED = 2**13 + 5  # elements, of all
+CHECKED = 2**13 + 5  # elements that are checked
 BLOCK, FUNCTIONS, PASSES = 256, 8, 512
-CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop does 32 at a time
-# Of values up to 400, after 512 rounded steps. Another function, or one pass more or less, changes them by more.
+CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop runs 32 at a time
+# For values up to 400, after 512 rounded steps. A different function, or one pass more or less, changes them by more.
 TOLERANCE = 0.02
 COURSE_MS = {"one function": 4610.0, "8 functions, by lane": 8610.0}
 EXPLAINED_BY = ("instructions", "active lanes")
 SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "Two sides of one multiply-add each"
 IN_LOOPS, SELECTED = "x % 2, in loops", "x % 2, selected"
 NOTES = (
-    "A warp executes one instruction at a time. Where a condition differs between its threads, it executes both sides, "
-    "each with the threads that take it, and the time is T(condition) + T(then) + T(else). Where all 32 threads agree, "
-    "it executes one side. Different warps do not wait for each other's branches.",
-    "So a condition should be the same for whole warps: threadIdx.x / 32, or threadIdx.x < s with s a multiple of 32. "
-    "With any other s, one warp of the block diverges. In a block of two dimensions, threads are numbered along x "
-    "first. A warp is then one row of 32 threads or two rows of 16. In a warp of two rows, y % 2 differs and y < 8 "
-    "does not.",
-    "Eight functions cost 8 times as much only if nothing else takes time. If they are short, most of the time goes "
-    "into memory accesses, which all threads make together. The lectures' 256 launches took 8.61 s with 8 functions "
-    "by threadIdx.x % 8, and 4.61 s with one: a factor of 1.87, on a T1000.",
-    "The compiler replaces a short branch with a selection, or it predicates the instructions of both sides: every "
-    "thread executes all of them, those of the other side without effect, and no warp diverges.",
+    "A warp executes one instruction at a time. When its threads disagree on a condition, the warp executes both "
+    "sides, each with the threads that take it, and the time is T(condition) + T(then) + T(else). When all 32 threads "
+    "agree, it executes only one side. Different warps do not wait for each other's branches.",
+    "So all threads of a warp should agree on a condition. They do if it depends only on threadIdx.x / 32, or if it "
+    "is threadIdx.x < s and s is a multiple of 32. With any other s, one warp of the block diverges. In a "
+    "two-dimensional block, threads are numbered along x first. A warp is then one row of 32 threads or two rows of "
+    "16. The two rows of a warp disagree on y % 2 and agree on y < 8.",
+    "Eight functions take eight times as long as one only if nothing else takes time. If they are short, most of the "
+    "time goes into memory accesses, which all threads of a warp perform together. In the lectures, 256 launches on a "
+    "T1000 took 8.61 s with eight functions picked by threadIdx.x % 8, and 4.61 s with one function: a factor of 1.87.",
+    "The compiler replaces a short branch with a selection, or it predicates the instructions of both sides. With "
+    "predication, every thread executes both sides, but the side that it did not take has no effect. Either way, no "
+    "warp diverges.",
 )
 
 Floats = NDArray[np.float32]
@@ -144,7 +146,7 @@ def run(device: cuda.Device, size: int) -> Result:
     def variant(name: str, passes: int, amount: float) -> Variant:
         way = WAYS[name]
         few = min(size, CHECKED)
-        # The kernel whose sides are one multiply-add has no loop, and so no argument for its passes.
+        # The kernel with one multiply-add per side has no loop, so it takes no number of passes.
         arguments = () if name == SELECTED else (passes,)
         check, timed = (
             module[way.kernel][blocks_for(n, BLOCK), way.block].bind(x, out, n, *arguments) for n in (few, size)

@@ -28,19 +28,19 @@ On the simulator, which checks and counts but does not time:
     barrier: threads of the block wait here, and this one has gone past it; block
     (0, 0, 0), thread (44, 0, 0), instruction 'bar.sync 0'
         148 | __syncthreads();
-    A tree of 256 elements in shared memory has 8 steps with one barrier each, and
-    in each step half as many threads add. Shuffles pass values from register to
-    register within a warp, which needs no barrier. One barrier remains, for the
-    sums of the warps.
-    Atomic additions to one total are made one after another. With one per block,
-    there is one for 256 products. Arrays that are read once, by 16-byte loads with
-    several in flight per thread, are read as fast as memory allows.
-    All threads of a block must reach the same __syncthreads(), and equally often.
-    Only threads that have ended are exempt. A barrier may stand in a branch or a
-    loop if all threads of the block take that branch, or repeat the loop equally
-    often. Otherwise the behaviour is undefined: the block waits forever, or goes on
-    with sums that are not ready. So a thread without an element takes a zero and
-    reaches the barrier too.
+    A tree over 256 elements in shared memory has 8 steps with one barrier each, and
+    each step uses half as many threads as the one before. Shuffles pass values from
+    register to register within a warp and need no barrier. One barrier remains, for
+    the sums of the warps.
+    Atomic additions to one total are performed one after another. With one atomic
+    per block, there is one for every 256 products. With several 16-byte loads in
+    flight per thread, the arrays are read as fast as memory allows.
+    All threads of a block must reach the same __syncthreads(), the same number of
+    times. Only threads that have returned are exempt. A barrier may be inside a
+    branch or a loop if all threads of the block take that branch, or run the same
+    number of iterations. Otherwise the behaviour is undefined: the block waits
+    forever, or continues with sums that are not complete. So a thread without an
+    element contributes a zero and reaches the barrier too.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
 SIZE = Size("elements in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
 EVERY = "one atomic per thread"
-ATOMICS = 2**24  # the most elements of that variant, since each takes a nanosecond or more
-# Each kernel, and the elements of an array that a thread of a fixed grid loads per round: 0 without a fixed grid.
+ATOMICS = 2**24  # the most elements for that variant, since each atomic takes at least a nanosecond
+# Each kernel, and how many elements of an array a thread of a fixed grid loads per iteration: 0 without a fixed grid.
 KERNELS = {
     EVERY: ("dot_atomic", 0),
     "tree in shared memory": ("dot_tree", 0),
@@ -74,19 +74,19 @@ KERNELS = {
     "fixed grid, vector loads": ("dot_grid<1>", 4),
     "four loads of each array": (f"dot_grid<{LOADS}>", 4 * LOADS),
 }
-FEW = 200  # elements, fewer than a block has threads and not a multiple of a warp
-LONGER = 300  # elements, more than a block has threads
+FEW = 200  # elements: fewer than a block has threads, and not a multiple of the warp size
+LONGER = 300  # elements: more than a block has threads
 EXPLAINED_BY = ("loads", "atomics", "wavefronts", "instructions")
 NOTES = (
-    "A tree of 256 elements in shared memory has 8 steps with one barrier each, and in each step half as many threads "
-    "add. Shuffles pass values from register to register within a warp, which needs no barrier. One barrier remains, "
-    "for the sums of the warps.",
-    "Atomic additions to one total are made one after another. With one per block, there is one for 256 products. "
-    "Arrays that are read once, by 16-byte loads with several in flight per thread, are read as fast as memory allows.",
-    "All threads of a block must reach the same __syncthreads(), and equally often. Only threads that have ended are "
-    "exempt. A barrier may stand in a branch or a loop if all threads of the block take that branch, or repeat the "
-    "loop equally often. Otherwise the behaviour is undefined: the block waits forever, or goes on with sums that are "
-    "not ready. So a thread without an element takes a zero and reaches the barrier too.",
+    "A tree over 256 elements in shared memory has 8 steps with one barrier each, and each step uses half as many "
+    "threads as the one before. Shuffles pass values from register to register within a warp and need no barrier. One "
+    "barrier remains, for the sums of the warps.",
+    "Atomic additions to one total are performed one after another. With one atomic per block, there is one for every "
+    "256 products. With several 16-byte loads in flight per thread, the arrays are read as fast as memory allows.",
+    "All threads of a block must reach the same __syncthreads(), the same number of times. Only threads that have "
+    "returned are exempt. A barrier may be inside a branch or a loop if all threads of the block take that branch, or "
+    "run the same number of iterations. Otherwise the behaviour is undefined: the block waits forever, or continues "
+    "with sums that are not complete. So a thread without an element contributes a zero and reaches the barrier too.",
 )
 
 Floats = NDArray[np.float32]
@@ -116,7 +116,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def make_arrays(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-    """Return arrays whose products add to partial sums that a float holds exactly: each comes with its negative."""
+    """Return arrays whose products have partial sums that a float represents exactly: each comes with its negative."""
     half = random.integers(-4, 5, (2, size // 2 + 1)).astype(np.float32) / 4
     x, y = np.concatenate([half[0], -half[0]]), np.concatenate([half[1], half[1]])
     x[0] = y[0] = 2  # so that the total is not zero
@@ -141,7 +141,7 @@ def make_variants(
         kernel = module[name]
         grid = blocks_for(size, BLOCK)
         if each:
-            # A few times as many blocks as the device holds at once, but no more than there are elements for.
+            # A few times as many blocks as the device holds at once, but no more than the elements require.
             most = WAVES * device.sm_count * kernel.occupancy(BLOCK).blocks
             grid = min(most, blocks_for(size, each * BLOCK))
         launch = kernel[grid, BLOCK].bind(x, y, total, size)
@@ -178,7 +178,7 @@ def in_tree() -> str:
 
 
 def in_loop() -> str:
-    """Run a kernel with its barrier in a loop that some threads repeat once more than others."""
+    """Run a kernel with its barrier in a loop of which some threads run one more iteration than others."""
     return misplaced("dot_in_loop", LONGER)
 
 

@@ -1,4 +1,4 @@
-"""Make common mistakes, and see the exception that each one raises and the driver's status.
+"""Make common mistakes, and show the exception that each one raises and the status that the driver returns.
 
 On the simulator, which checks and does not time:
 
@@ -108,13 +108,13 @@ On the simulator, which checks and does not time:
     A launch returns before its kernel runs. If the kernel fails, the next call that
     waits raises the error, and the context is lost: a GPU then needs a new process,
     and the simulator needs a call to cuda.reset(). The simulator names the kernel
-    and its line. A GPU names neither, so its first error lists the launches since
+    and the line. A GPU names neither, so its first error lists the launches since
     the last synchronisation, as the next call's error does here. cuda.debug() and
-    CUDART_PY_DEBUG=1 wait after each launch, and so find the kernel and the line of
-    the host program that launched it.
-    Mistakes that end a context, or that only the simulator detects, are made in
-    other processes, which run on the simulator. A GPU that can access the host's
-    pageable memory, as in Grace Hopper, accepts a host pointer.
+    CUDART_PY_DEBUG=1 wait after each launch, so the error names the kernel and the
+    line of the host program that launched it.
+    Mistakes that end a context, or that only the simulator detects, run in separate
+    processes on the simulator. A GPU that can access the host's pageable memory, as
+    in a Grace Hopper system, accepts a host pointer.
 """
 
 from __future__ import annotations
@@ -158,11 +158,11 @@ def run(device: cuda.Device, size: int) -> Result:
         "turns the status of a raw call into an exception.",
         "A launch returns before its kernel runs. If the kernel fails, the next call that waits raises the error, and "
         "the context is lost: a GPU then needs a new process, and the simulator needs a call to cuda.reset(). The "
-        "simulator names the kernel and its line. A GPU names neither, so its first error lists the launches since the "
-        "last synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after each "
-        "launch, and so find the kernel and the line of the host program that launched it.",
-        "Mistakes that end a context, or that only the simulator detects, are made in other processes, which run on "
-        "the simulator. A GPU that can access the host's pageable memory, as in Grace Hopper, accepts a host pointer.",
+        "simulator names the kernel and the line. A GPU names neither, so its first error lists the launches since "
+        "the last synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after "
+        "each launch, so the error names the kernel and the line of the host program that launched it.",
+        "Mistakes that end a context, or that only the simulator detects, run in separate processes on the simulator. "
+        "A GPU that can access the host's pageable memory, as in a Grace Hopper system, accepts a host pointer.",
     ]
     tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
     return Result(rows, checks=[sound], notes=notes, tables=tables)
@@ -210,7 +210,7 @@ def told(error: Exception | None, call: str, raw: tuple[Any, ...]) -> str:
 
 
 def fault(launch: Callable[[], object]) -> str:
-    """Launch, wait, and report the error; the context is lost, so the raw call fails in the same way."""
+    """Launch, wait, and report the error; the context is lost, so the raw call fails too."""
     launch()
     error = error_of(cuda.current_device().synchronize)
     return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
@@ -241,12 +241,12 @@ def null_store_in_debug_mode() -> str:
 
 
 def uninitialised_pointer() -> str:
-    """Store to a made-up address, such as an uninitialised C pointer holds."""
+    """Store to a made-up address, like one that an uninitialised C pointer might contain."""
     return fault(load_all()["store"][1, 1].bind(cuda.Pointer(0xCDCDCDCDCDCDCDC0), 1.0))
 
 
 def host_pointer() -> str:
-    """Give a kernel a host array, which is refused, then its bare address, which is not."""
+    """Pass a host array to a kernel, which is refused, then its bare address, which is not."""
     store, host = load_all()["store"][1, 1], np.zeros(COUNT, np.float32)
     refused = error_of(lambda: store(host, 1.0))
     as_address = fault(store.bind(cuda.Pointer(host.ctypes.data), 1.0))
@@ -305,7 +305,7 @@ def too_many_parameters() -> str:
     cuda.check(nvrtc.nvrtcDestroyProgram(program))
     return told(error, "nvrtcCompileProgram", result).replace(
         f"{path.parent.parent}{os.sep}", ""
-    )  # the reader's folders have other names
+    )  # the reader's folders have different names
 
 
 # Keyed by the names of their rows.

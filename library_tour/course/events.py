@@ -22,8 +22,8 @@ On the simulator, which checks and does not time:
     host, one wait         yes   right
     host, wait after each  yes   right
     An asynchronous call returns when its work is queued. A host clock that is read
-    without a wait therefore shows the time of the calls. The lectures read 0.043 ms
-    for 10 steps of CUB's transform that way, on a card that they do not name. That
+    without a wait therefore shows the time of the calls. In the lectures, it shows
+    0.043 ms for 10 steps of CUB's transform, on a card that they do not name. That
     is less than one kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
     wait before they return, unless their execution policy is
@@ -52,7 +52,7 @@ SIZE = Size("bytes to copy", full=2**28, small=2**22, least=4)
 # The number of launches in a row, and of temperatures that are checked: not a multiple of the block.
 STEPS, BLOCK, CHECKED = 10, 256, 2**12 + 5
 AMBIENT, PART = 20.0, 0.25
-# What the lectures' host clock said for ten steps of CUB's transform, without a wait.
+# The time that the lectures' host clock showed for ten steps of CUB's transform, without a wait.
 COURSE_MS = 0.043
 
 Floats = NDArray[np.float32]
@@ -97,8 +97,8 @@ def run(device: cuda.Device, size: int) -> Result:
     heading = copy_limit(device).heading(f"{STEPS} kernel launches, timed by each clock")
     notes = [
         "An asynchronous call returns when its work is queued. A host clock that is read without a wait therefore "
-        f"shows the time of the calls. The lectures read {COURSE_MS} ms for {STEPS} steps of CUB's transform that "
-        "way, on a card that it does not name. That is less than one kernel takes.",
+        f"shows the time of the calls. In the lectures, it shows {COURSE_MS} ms for {STEPS} steps of CUB's transform, "
+        "on a card that they do not name. That is less than one kernel takes.",
         "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
         "unless their execution policy is thrust::cuda::par_nosync.",
     ]
@@ -124,7 +124,7 @@ def cooling(temperatures: cuda.DeviceArray, *, wait: bool) -> Callable[[], cuda.
 
 
 def waits(device: cuda.Device, count: int) -> list[Row]:
-    """Launch the steps without a wait, with one at the end, and with one after each; time them by each clock."""
+    """Launch the steps without a wait, with one at the end, and with one after each; time them with each clock."""
     host = np.random.default_rng().uniform(0, 100, min(count, CHECKED)).astype(np.float32)
     expected = reference(host, STEPS)
     few = cuda.empty_like(host)
@@ -172,7 +172,7 @@ def read_early() -> str:
 
 
 def clocks(target: cuda.DeviceArray, source: NDArray[np.uint8], limit: Limit) -> list[Row]:
-    """Time one copy by events, and by the host clock without and with a wait."""
+    """Time one copy with events, and with the host clock without and with a wait."""
     if not timing.available():
         return []
 

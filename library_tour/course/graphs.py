@@ -1,4 +1,4 @@
-"""Start a hundred launches with one call, as a graph, which saves the host work but not the device.
+"""Start a hundred launches with one call, as a graph, which saves work on the host but not on the device.
 
 On the simulator, which checks and counts but does not time:
 
@@ -30,21 +30,21 @@ On the simulator, which checks and counts but does not time:
     pageable copy in a capture         refused
     Each row takes 100 steps, and each step is a pass over all temperatures. 'us
     queued' is the time on the host clock, in microseconds, until the calls have
-    returned, and 'us done' until the steps are done.
+    returned, and 'us done' is the time until the steps are done.
     A graph is recorded once and launched with one call, so the host no longer
     spends the time of 100 launches. That helps where a kernel takes less time than
-    its launch, as with few temperatures. A graph loads and stores as much as its
-    launches do, so over a large array it takes as long as they do.
+    its launch, as with few temperatures. A graph performs the same loads and stores
+    as the launches, so over a large array it takes as long as they do.
     The loop inside the kernel reads and writes each element once instead of 100
-    times. It works here because no element needs another. Where a step needs the
-    neighbours' results, the end of a launch is the barrier. Over a large array the
-    loop is limited by the arithmetic of 100 steps, not by memory.
-    In the lectures, 256 launches took 4.61 s, and one launch with the loop inside
-    1.4 s, on a T1000. They attribute the difference, 12.5 ms per launch, to the
-    cost of a launch. But each launch reads two arrays of 1 GiB and writes one,
+    times. It works here because no element depends on another. Where a step needs
+    the results of neighbouring elements, the end of a launch is the barrier. Over a
+    large array, the loop is limited by the arithmetic of 100 steps, not by memory.
+    In the lectures, 256 launches took 4.61 s on a T1000, and one launch with the
+    loop inside took 1.4 s. They attribute the difference, 12.5 ms per launch, to
+    the cost of a launch. But each launch reads two arrays of 1 GiB and writes one,
     which takes 18 ms at 179 GB/s, and the loop inside does so only once. A launch
     itself takes the host a few microseconds, as the first table shows on a GPU.
-    The address of an array and the value of a scalar belong to the graph, and an
+    The address of an array and the value of a scalar are part of the graph, and an
     update replaces them. The contents of the array are read at each launch.
 """
 
@@ -78,7 +78,7 @@ TOLERANCE = 1e-3  # degrees: each step rounds by up to 4e-6
 # A unit of work is timed up to ROUNDS times within SECONDS; a point of a curve gets less time.
 ROUNDS, SECONDS, CURVE_SECONDS = 300, 0.2, 0.03
 CURVE_SIZES = tuple(2**power for power in range(10, 29, 2))
-# The lectures took 256 launches of its function in seconds, then one launch with the loop inside, on a T1000.
+# The lectures' times in seconds: 256 launches of a function, then one launch with the loop inside, on a T1000.
 COURSE_LAUNCHES, COURSE_SECONDS, COURSE_LOOP_SECONDS = 256, 4.61, 1.4
 
 Floats = NDArray[np.float32]
@@ -187,7 +187,7 @@ def clocked(work: Work, stream: cuda.Stream, seconds: float = SECONDS) -> tuple[
 
 
 def few_rows(few: Cooling) -> list[Row]:
-    """Time steps by the host clock that take the device less time than their launches take the host."""
+    """Time steps with the host clock; each takes less time on the device than its launch takes on the host."""
     rows = []
     for name, work in few.ways().items():
         host = random_temperatures(few)
@@ -306,18 +306,20 @@ def notes() -> list[str]:
     saved = 1e3 * (COURSE_SECONDS - COURSE_LOOP_SECONDS) / COURSE_LAUNCHES
     return [
         f"Each row takes {STEPS} steps, and each step is a pass over all temperatures. 'us queued' is the time on the "
-        "host clock, in microseconds, until the calls have returned, and 'us done' until the steps are done.",
+        "host clock, in microseconds, until the calls have returned, and 'us done' is the time until the steps "
+        "are done.",
         f"A graph is recorded once and launched with one call, so the host no longer spends the time of {STEPS} "
-        "launches. That helps where a kernel takes less time than its launch, as with few temperatures. A graph loads "
-        "and stores as much as its launches do, so over a large array it takes as long as they do.",
+        "launches. That helps where a kernel takes less time than its launch, as with few temperatures. A graph "
+        "performs the same loads and stores as the launches, so over a large array it takes as long as they do.",
         f"The loop inside the kernel reads and writes each element once instead of {STEPS} times. It works here "
-        "because no element needs another. Where a step needs the neighbours' results, the end of a launch is the "
-        f"barrier. Over a large array the loop is limited by the arithmetic of {STEPS} steps, not by memory.",
-        f"In the lectures, {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s, and one launch with the loop inside "
-        f"{COURSE_LOOP_SECONDS} s, on a T1000. They attribute the difference, {saved:.1f} ms per launch, to "
+        "because no element depends on another. Where a step needs the results of neighbouring elements, the end of a "
+        f"launch is the barrier. Over a large array, the loop is limited by the arithmetic of {STEPS} steps, not by "
+        "memory.",
+        f"In the lectures, {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s on a T1000, and one launch with the loop "
+        f"inside took {COURSE_LOOP_SECONDS} s. They attribute the difference, {saved:.1f} ms per launch, to "
         "the cost of a launch. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 "
         "GB/s, and the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
         "first table shows on a GPU.",
-        "The address of an array and the value of a scalar belong to the graph, and an update replaces them. The "
+        "The address of an array and the value of a scalar are part of the graph, and an update replaces them. The "
         "contents of the array are read at each launch.",
     ]

@@ -1,4 +1,4 @@
-"""Cut the heat plate into one strip per device, and send the edges to the neighbours while the inside is computed.
+"""Divide the heat plate into one strip per device, and send the edges while the inside is computed.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -20,15 +20,15 @@ On the simulator with one device, which checks and counts but does not time:
     one wait for the other; block (0, 6, 0), thread (0, 0, 0), instruction
     'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
-    Each strip keeps a copy of its neighbours' nearest rows, its halo. Sequentially,
-    a device computes its strip, sends its edges, and waits for the halo of the next
-    step. Overlapped, it computes the edges first. Another stream sends them while
-    the device computes the inside, which needs no halo. Events order the streams,
-    and the result equals that of one strip bit for bit.
+    Each strip keeps a copy of its neighbours' nearest rows, its halo. In the
+    sequential version, a device computes its strip, sends its edges, and waits for
+    the next halo. In the overlapped version, it computes the edges first. Another
+    stream sends them while the device computes the inside, which needs no halo.
+    Events order the streams, and the result equals that of one strip bit for bit.
     'hidden' is the fraction of the exchange that does not make a step longer.
-    'efficiency' is the time of one strip divided by that of N devices and by N: 1
-    if N devices are N times as fast. The larger plate has as many rows in each
-    strip as the one strip has.
+    'efficiency' is the time with one strip, divided by N times the time on N
+    devices: 1 if N devices are N times as fast. In the larger plate, each strip has
+    as many rows as the single strip.
     All 4 strips are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run halo`.
@@ -63,17 +63,17 @@ DRAWN_STEPS = 6
 BLOCK, HEIGHT = (64, 4), 2
 # The kernels of a step. The first writes the rows that the neighbours wait for.
 SEQUENTIAL, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
-# The rows of several strips, and the row of one strip, with which they are compared.
+# The rows for several strips, and the row for one strip, with which they are compared.
 WAYS, ONE = {"sequential": SEQUENTIAL, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
-    "Each strip keeps a copy of its neighbours' nearest rows, its halo. Sequentially, a device computes its strip, "
-    "sends its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. Another stream "
-    "sends them while the device computes the inside, which needs no halo. Events order the streams, and the result "
-    "equals that of one strip bit for bit.",
-    "'hidden' is the fraction of the exchange that does not make a step longer. 'efficiency' is the time of one strip "
-    "divided by that of N devices and by N: 1 if N devices are N times as fast. The larger plate has as many rows in "
-    "each strip as the one strip has.",
+    "Each strip keeps a copy of its neighbours' nearest rows, its halo. In the sequential version, a device computes "
+    "its strip, sends its edges, and waits for the next halo. In the overlapped version, it computes the edges first. "
+    "Another stream sends them while the device computes the inside, which needs no halo. Events order the streams, "
+    "and the result equals that of one strip bit for bit.",
+    "'hidden' is the fraction of the exchange that does not make a step longer. 'efficiency' is the time with one "
+    "strip, divided by N times the time on N devices: 1 if N devices are N times as fast. In the larger plate, each "
+    "strip has as many rows as the single strip.",
 )
 
 Floats = NDArray[np.float32]
@@ -179,7 +179,7 @@ class Strips:
 
 
 class RankStrip:
-    """The strip of this rank, whose edges go to the neighbouring ranks by MPI."""
+    """The strip of this rank, whose edges are sent to the neighbouring ranks with MPI."""
 
     def __init__(self, ranks: Ranks, device: cuda.Device, rows: int, columns: int) -> None:
         self.ranks, self.devices, self.count, self.columns = ranks, [device], ranks.count, columns
@@ -206,7 +206,7 @@ class RankStrip:
         else:
             for side in self.near:
                 cuda.memcpy(self.outgoing[side], strip.edges(copy)[side], stream=strip.copies)
-            # MPI reads and writes host memory: these copies, and those of the last halo, must have ended.
+            # MPI reads and writes host memory: these copies, and those of the last halo, must have finished.
             strip.copies.synchronize()
             self._send(self.outgoing, self.incoming)
             for side in self.near:
@@ -231,7 +231,7 @@ Maker = Callable[[int, int], Cut]
 
 
 def cuts(rows: int, count: int) -> list[int]:
-    """Return the ends of strips that divide all rows of a plate but the first and the last."""
+    """Return the ends of the strips that divide all rows of a plate except the first and the last."""
     return [1 + (rows - 2) * number // count for number in range(count + 1)]
 
 
@@ -269,7 +269,7 @@ def run(device: cuda.Device, size: int) -> Result:
             rows, pictures = timed(rows, right_everywhere(rows, together), device, make, size, limit)
     notes = list(NOTES)
     if together:
-        notes.append("The counters are those of rank 0.")
+        notes.append("The counters are from rank 0.")
     else:
         rows += all_shown_wrong({"halo not waited for": without_waits}, devices=2)
     notes += on_one_device(places, together, "halo", "strips")

@@ -33,8 +33,8 @@ On the simulator, which checks and counts but does not time:
     columns + column]);
     The asymmetry check prints the columns in which the first and the last row
     differ by more than 0.1. A plate that equals its mirror image has none. Without
-    its bounds test the kernel compares memory beyond the plate.
-    One thread and one block get smaller plates, as the column 'cells' shows.
+    its bounds test, the kernel compares memory beyond the plate.
+    One thread and one block get smaller plates, as the 'cells' column shows.
     Compare their rates and their counters per cell with those of the other rows.
 """
 
@@ -147,8 +147,8 @@ def run(device: cuda.Device, size: int) -> Result:
     more, checks, pictures = film(device, module, max(16, size // 4))
     notes = [
         "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1. A plate "
-        "that equals its mirror image has none. Without its bounds test the kernel compares memory beyond the plate.",
-        "One thread and one block get smaller plates, as the column 'cells' shows. Compare their rates and their "
+        "that equals its mirror image has none. Without its bounds test, the kernel compares memory beyond the plate.",
+        "One thread and one block get smaller plates, as the 'cells' column shows. Compare their rates and their "
         "counters per cell with those of the other rows.",
     ]
     return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
@@ -180,7 +180,7 @@ def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: lis
 
 
 def asymmetry(variant: Variant) -> Check:
-    """Check that the plate that the variant computed equals its mirror image, bit for bit."""
+    """Check that the plate from the variant equals its mirror image, bit for bit."""
     cooled = on_host(variant.output)
     return compare(f"{variant.name}: the plate equals its mirror image", cooled, cooled[::-1, ::-1])
 
@@ -204,14 +204,14 @@ def check_asymmetry(kernel: cuda.Kernel, plate: Floats) -> None:
 
 
 def check_without_bounds() -> str:
-    """Check a plate that is not made of whole blocks by the kernel without a bounds test."""
+    """Check a plate that is not made of whole blocks with the kernel without a bounds test."""
     check_asymmetry(load("heat", names=[ROWS])["asymmetry_unbounded"], make_plate(100, 100))
     cuda.legacy_default.synchronize()
     return ""
 
 
 def without_bounds() -> str:
-    """Step a plate that is not made of whole blocks by the kernel without a bounds test."""
+    """Step a plate that is not made of whole blocks with the kernel without a bounds test."""
     plates = [cuda.to_device(make_plate(100, 100)) for _ in range(2)]
     stepper(load("heat", names=[ROWS]), Way("heat_unbounded", (32, 8), (32, 8)), plates, cuda.legacy_default)(1)
     after = plates[1].to_host()
@@ -220,9 +220,9 @@ def without_bounds() -> str:
 
 @dataclass
 class Camera:
-    """A plate that takes steps in one stream while its last frame is copied out in another one and written.
+    """A plate that takes steps in one stream while its last frame is copied out in another and written.
 
-    A frame goes to a staging copy on the device first, so that the plate can go on, then to pinned memory.
+    A frame goes to a staging copy on the device first, so that the next steps can run, and then to pinned memory.
     """
 
     module: cuda.Module
@@ -303,7 +303,7 @@ class Camera:
 
 
 def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row], list[Check], list[Picture]]:
-    """Write a film of a plate, one step after another and overlapped; return rows, checks and pictures."""
+    """Write a film of a plate, one stage after another and overlapped; return rows, checks and pictures."""
     plate = make_plate(size // 4 * 4, size // 4 * 4)
     steps = FRAME_STEPS
     with tempfile.TemporaryFile() as file:
@@ -345,9 +345,11 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
         return [], checks, pictures
     longer = max(ms["steps"], ms["writing"])
     rows = [Row(f"film: {name}", {"ms": value}) for name, value in ms.items()]
-    note = f"takes {ms['overlapped'] / longer:.3f} times as long as the longer of steps and writing alone"
+    note = f"takes {ms['overlapped'] / longer:.3f} times as long as the steps or the writing alone, whichever is longer"
     rows[-1] = Row(
-        rows[-1].name, rows[-1].values, note=f"{note} ({FRAMES} frames of side {plate.shape[0]}, {steps} steps each)"
+        rows[-1].name,
+        rows[-1].values,
+        note=f"{note} ({FRAMES} frames with sides of {plate.shape[0]} cells, {steps} steps each)",
     )
     return rows, checks, [*pictures, overlapping.timeline(begin, begin_seconds)]
 

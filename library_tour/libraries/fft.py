@@ -35,14 +35,14 @@ On the simulator, whose libraries run in software and which does not time:
     nvmath, planned       nvmath, CPU  1.0e-07  5.6e-06  right
     Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
     Poisson's equation: a kernel divides the spectrum by minus the squared wave
-    numbers; the grid represents the right-hand side, a single wave, exactly, so the
-    whole error is rounding
-    Errors are in the 2-norm, relative to that of the result. The bound is 16
-    roundings per factor of two in the length. GB/s count each element as read once
-    and written once, as in a copy.
-    The transform of n real elements has n/2 + 1 complex elements, which take the
-    space of n + 2 real ones (n + 1 where n is odd). So each row of a transform in
-    place is padded by two elements, as in FFTW.
+    numbers; the right-hand side is a single wave, which the grid represents
+    exactly, so rounding is the only error
+    Errors are in the 2-norm, relative to the norm of the result. The bound is 16
+    rounding errors per factor of two in the length. The GB/s count each element as
+    read once and written once, as in a copy.
+    The transform of n real elements has n/2 + 1 complex elements, which take as
+    much space as n + 2 real elements (n + 1 if n is odd). So each row of an
+    in-place transform is padded by two elements, as in FFTW.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ BLOCK = (32, 8)
 SMOOTH = (64, 243, 625, 1024, 2401, 4096, 6561, 15625, 16807, 65536, 117649, 262144, 1048576)
 PRIMES = (61, 251, 631, 1021, 2399, 4093, 6563, 15619, 16811, 65537, 117671, 262139, 1048573)
 
-# In a batch of these lengths.
+# The number of points in a batch of one of these lengths.
 POINTS = 2**24
 
 Array = NDArray[Any]
 
 
 def exact(x: Array) -> Array:
-    """Return the elements in the longest precision that NumPy has, which SciPy transforms too."""
+    """Return the elements in the longest precision of NumPy, which SciPy can transform too."""
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
 def bound_of(dtype: Any, points: int) -> float:
-    """Return the largest allowed relative error of a transform in the 2-norm: several roundings per level.
+    """Return the largest allowed relative error of a transform in the 2-norm: several rounding errors per level.
 
     A prime length needs three transforms of at least twice the length.
     """
@@ -109,10 +109,10 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(poisson_row(n - n % 2))
     pictures = length_curves(limit) if timing.available() else []
     notes = [
-        "Errors are in the 2-norm, relative to that of the result. The bound is 16 roundings per factor of two in the "
-        "length. GB/s count each element as read once and written once, as in a copy.",
-        "The transform of n real elements has n/2 + 1 complex elements, which take the space of n + 2 real ones (n + "
-        "1 where n is odd). So each row of a transform in place is padded by two elements, as in FFTW.",
+        "Errors are in the 2-norm, relative to the norm of the result. The bound is 16 rounding errors per factor of "
+        "two in the length. The GB/s count each element as read once and written once, as in a copy.",
+        "The transform of n real elements has n/2 + 1 complex elements, which take as much space as n + 2 real "
+        "elements (n + 1 if n is odd). So each row of an in-place transform is padded by two elements, as in FFTW.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
@@ -128,7 +128,7 @@ def transform_work(x: Array, spectrum: Array | cuda.DeviceArray, points: int) ->
 
 
 def kind_rows(n: int) -> list[Row]:
-    """Transform complex and real elements of single and double precision there and back, and halves."""
+    """Transform complex and real elements in single and double precision, forward and back, and in half precision."""
     from scipy import fft as reference
 
     rows = []
@@ -156,7 +156,7 @@ def kind_rows(n: int) -> list[Row]:
 
 
 def half_rows() -> list[Row]:
-    """Transform halves and pairs of halves, with a length that is a power of two, as cuFFT requires."""
+    """Transform real and complex halves; the length is a power of two, as cuFFT requires."""
     length, bound = 64, bound_of(np.float16, 64)
     pairs = np.zeros((BATCH, length), libraries.complex32)
     pairs["real"], pairs["imag"] = np.random.default_rng().standard_normal((2, BATCH, length))
@@ -179,7 +179,7 @@ def half_rows() -> list[Row]:
 
 
 def of_pairs(pairs: Array) -> Array:
-    """Return pairs of halves as complex elements of the longest precision."""
+    """Return pairs of halves as complex elements in the longest precision."""
     values: Array = pairs["real"].astype(np.longdouble) + 1j * pairs["imag"].astype(np.longdouble)
     return values
 
@@ -200,7 +200,7 @@ def dimension_rows(n: int) -> list[Row]:
 
 
 def layout_rows(n: int) -> list[Row]:
-    """Transform columns, every other element of a window, and in place, also real elements in padded rows."""
+    """Transform columns, every other element of a window, an array in place, and real elements in padded rows."""
     from scipy import fft as reference
 
     rows = []
@@ -245,7 +245,7 @@ def length_rows() -> list[Row]:
         got = libraries.fft(cuda.to_device(x)).to_host()
         error = relative_error(exact(got), reference.fft(exact(x)))
         does = transform_work(x, got, length)
-        # A transform of prime length is computed by longer ones.
+        # A transform of prime length is computed with longer ones.
         points = length if "prime" not in title else 4 * length**2
         rows.append(judged(f"length {title}", "cuFFT", error, bound_of(np.complex64, points), does=does))
     return rows
@@ -295,7 +295,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
 
 
 def timed_rows(size: int, limit: Limit) -> list[Row]:
-    """Time a batch of many short rows and a square, which memory limits, or nearly so."""
+    """Time a batch of many short rows and a square; memory limits both, or nearly so."""
     if not timing.available():
         return []
     rows = []
@@ -325,7 +325,7 @@ def poisson_row(n: int) -> Row:
     """Solve the equation Δu = f on a periodic square: transform, divide in a kernel, transform back."""
     grid = 2 * np.pi * np.arange(n) / n
     x, y = np.meshgrid(grid, grid)
-    # The grid represents this wave exactly, so the whole error is rounding.
+    # The grid represents this wave exactly, so rounding is the only error.
     u = np.sin(x) * np.cos(y)
     f = -2 * u
     spectrum = libraries.rfft(cuda.to_device(f), axes=(0, 1))
@@ -334,15 +334,15 @@ def poisson_row(n: int) -> Row:
     metrics = counted(load("fft")["poisson"][blocks, BLOCK].bind(spectrum, n))
     got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
     note = (
-        "a kernel divides the spectrum by minus the squared wave numbers; the grid represents the right-hand side, a "
-        "single wave, exactly, so the whole error is rounding"
+        "a kernel divides the spectrum by minus the squared wave numbers; the right-hand side is a single wave, which "
+        "the grid represents exactly, so rounding is the only error"
     )
     error = relative_error(got, u)
     return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note, metrics=metrics)
 
 
 def length_curves(limit: Limit) -> list[Curve]:
-    """Measure transforms against their length, for small factors and for primes, in batches of 2^24 points."""
+    """Measure the time of a transform against its length, for small factors and primes, in batches of 2^24 points."""
     times = {"factors 2, 3, 5, 7": times_of(SMOOTH), "primes": times_of(PRIMES)}
     length, first = times["factors 2, 3, 5, 7"][0]
     times["n log n"] = [(float(n), first * n * np.log(n) / (length * np.log(length))) for n in SMOOTH]
@@ -357,7 +357,7 @@ def length_curves(limit: Limit) -> list[Curve]:
 
 
 def times_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
-    """Measure the nanoseconds per transform for some lengths, each in a batch."""
+    """Measure the nanoseconds per transform for several lengths, each in a batch."""
     times = []
     for length in lengths:
         count = max(1, POINTS // length)

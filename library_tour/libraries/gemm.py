@@ -1,4 +1,4 @@
-"""Multiply matrices with cuBLAS in every precision, layout and epilogue, beside nvmath's high-level functions.
+"""Multiply matrices with cuBLAS in every precision, layout and epilogue, alongside nvmath's high-level functions.
 
 On the simulator, whose libraries run in software and which does not time:
 
@@ -41,11 +41,12 @@ On the simulator, whose libraries run in software and which does not time:
     nvmath, bias, GELU: not run here: nvmath has this function on a GPU only
     nvmath, tensors: not run here: nvmath has this function on a GPU only
     Errors are in the Frobenius norm, relative to the product of the operands'
-    norms. Matrices are row-major. cuBLAS expects column-major ones and is asked for
-    the transposed product, so nothing is copied.
-    A product of two n x n matrices does about n operations per element that it
-    reads, so arithmetic limits it. gemv, axpy and scal do one or two operations per
-    element. Memory limits them to a small fraction of the arithmetic rate.
+    norms. Matrices are row-major. cuBLAS expects column-major matrices and is asked
+    for the transposed product, so nothing is copied.
+    A product of two n x n matrices performs about n operations per element that it
+    reads, so arithmetic limits it. gemv, axpy and scal perform one or two
+    operations per element. Memory limits them to a small fraction of the arithmetic
+    rate.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def run(device: cuda.Device, size: int) -> Result:
         unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
         for unit in ("fp32", "fp64", "tf32", "halves")
     }
-    # Operations per byte. gemv does two for each element of 8 bytes that it reads. axpy does two, reads two elements
-    # and writes one. scal does one, reads one element and writes one.
+    # Operations per byte. gemv performs two per 8-byte element that it reads. axpy performs two, reads two elements
+    # and writes one. scal performs one, reads one element and writes one.
     memory = {"gemv": ("read", 2 / 8), "axpy": ("copy", 2 / 24), "scal": ("copy", 1 / 16)}
     for name, (kind, intensity) in memory.items():
         rate = 1e-12 * intensity * measured_ceiling(device, kind) if timed else None
@@ -108,10 +109,10 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits)]
     notes = [
         "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are row-major. "
-        "cuBLAS expects column-major ones and is asked for the transposed product, so nothing is copied.",
-        "A product of two n x n matrices does about n operations per element that it reads, so arithmetic limits it. "
-        "gemv, axpy and scal do one or two operations per element. Memory limits them to a small fraction of the "
-        "arithmetic rate.",
+        "cuBLAS expects column-major matrices and is asked for the transposed product, so nothing is copied.",
+        "A product of two n x n matrices performs about n operations per element that it reads, so arithmetic limits "
+        "it. gemv, axpy and scal perform one or two operations per element. Memory limits them to a small fraction of "
+        "the arithmetic rate.",
     ]
     pictures = []
     if timed:
@@ -122,7 +123,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def product_error(got: Array, a: Array, b: Array) -> float:
-    """Return the error of a product over the product of the norms."""
+    """Return the error of a product, relative to the product of the norms."""
     left, right = exact(a), exact(b)
     scale = float(np.linalg.norm(left.ravel()) * np.linalg.norm(right.ravel()))
     return relative_error(exact(got), left @ right, scale)
@@ -290,7 +291,7 @@ def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
 
 
 def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Add a bias and apply an activation, in the epilogue of the product and by separate kernels."""
+    """Add a bias and apply an activation, in the epilogue of the product and with separate kernels."""
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n,), np.float32)
     activated, scale, bound = gelu_of(a, b, bias)
     expected = {"ReLU": np.maximum(exact(a) @ exact(b) + exact(bias), 0), "GELU": activated}
@@ -338,7 +339,7 @@ def follow(module: cuda.Module, matrix: cuda.DeviceArray, bias: cuda.DeviceArray
 
 
 def gemv_row(n: int, size: int, limit: Limit) -> Row:
-    """Multiply a matrix and a vector, with two operations for each element of the matrix."""
+    """Multiply a matrix by a vector, with two operations per element of the matrix."""
     a, x = numbers((n, n + 1), np.float64), numbers((n + 1,), np.float64)
     got = libraries.gemv(cuda.to_device(a), cuda.to_device(x), poisoned(n, np.float64)).to_host()
     work: Callable[[], object] | None = None
@@ -368,7 +369,7 @@ def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
             "scal": functools.partial(libraries.scal, -1.0, first),
         }
     operations = {"axpy": 2, "scal": 1}
-    # The arrays that each reads and writes.
+    # The arrays that each one reads and writes.
     moved = {"axpy": (x, y, y), "scal": (x, x)}
     return [
         judged(f"{name} float64", "cuBLAS", error, 2.0**-51, work=works.get(name), amount=operations[name] * size**2,
@@ -378,7 +379,7 @@ def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
 
 
 def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
-    """Measure TFLOP/s against the size, beside what memory and arithmetic allow."""
+    """Measure TFLOP/s against the size, alongside the rates that memory and arithmetic allow."""
     lines = {name: product_rates(way) for name, way in PRECISIONS.items()}
     copy = 1e-12 * measured_ceiling(device, "copy")
     for name in ("float32", "bfloat16"):
@@ -405,7 +406,7 @@ def product_rates(precision: Precision) -> list[tuple[float, float]]:
 
 
 def vector_curve(products: Points, limit: Limit) -> Curve:
-    """Measure TFLOP/s of gemv, axpy and scal in double precision against the size, beside those of gemm."""
+    """Measure TFLOP/s of gemv, axpy and scal in double precision against the size, alongside the rate of gemm."""
     most = max(CURVE_SIZES)
     a, b = (on_device((most**2,), np.float64) for _ in range(2))
     lines: dict[str, list[tuple[float, float]]] = {}
