@@ -1,20 +1,20 @@
-// Count how many values fall into each of a few bins. Atomic additions to one counter are made one after another, so a
-// counter that fewer threads share, or that lies nearer to them, is faster.
+// Count how many values fall into each of a few bins. Atomic additions to one counter are performed one after another,
+// so a counter is faster if fewer threads share it, or if it is closer to them.
 //
 //   histogram_racy       reads, adds and stores without atomics: a data race that loses counts. Wrong on purpose
 //   histogram_atomic     atomic additions to counters in global memory that all threads share
 //   histogram_unordered  private counters per block, still in global memory, but no barrier keeps a thread from adding
 //                        before they are set to zero, or from merging before all have added. Wrong on purpose
 //   histogram_private    the same counters with both barriers
-//   histogram_scoped     the same through cuda::atomic_ref, whose type names the threads that may use the counters at
-//                        the same time: those of the block, of the device, or of the whole system with its hosts
+//   histogram_scoped     the same counters through cuda::atomic_ref, whose type names the threads that may use a
+//                        counter at the same time: those of the block, the device, or the whole system with its hosts
 //   histogram_cub        CUB's BlockHistogram, which sorts a tile and counts runs: equally fast for all values
-//   histogram_shared     private counters in shared memory, whose hardware merges lanes that add to one counter
+//   histogram_shared     private counters in shared memory; the hardware merges lanes that add to the same counter
 //   histogram_vector     histogram_shared with 16-byte loads, several in flight, so that memory bandwidth is the limit
 //
 // Two more operations of cuda::atomic_ref:
-//   histogram_remove     removes values from the counts again, by fetch_sub
-//   empty_bins           begins with a mask of ones and clears the bit of each value's bin, by fetch_and
+//   histogram_remove     removes values from the counts again, with fetch_sub
+//   empty_bins           begins with a mask of ones and clears the bit of each value's bin, with fetch_and
 //
 // Values in [0, 1) fall into `bins` bins of equal width. One more counter after the last bin counts the values outside.
 // Each block adds its counters to the result, which starts at zero, with one atomic per counter. Kernels with private
@@ -35,7 +35,7 @@ __device__ int bin_of(float value)
     return value >= 0.0f && value < 1.0f ? int(value * bins) : bins;
 }
 
-// The first index and the stride of a thread, in a grid that strides over the values.
+// The first index and the stride of a thread in a grid-stride loop over the values.
 __device__ int first()
 {
     return blockIdx.x * BLOCK + threadIdx.x;
@@ -166,8 +166,8 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
 }
 #endif
 
-// A thread loads `loads` groups of four values at a time, one grid width apart; then single groups; then at most one of
-// the last n % 4 values.
+// Each thread loads `loads` groups of four values at a time, one grid stride apart, then single groups, and then at
+// most one of the last n % 4 values.
 template <int bins, int loads>
 __global__ void histogram_vector(const float* values, unsigned* counts, unsigned* work, int n)
 {

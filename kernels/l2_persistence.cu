@@ -1,9 +1,9 @@
-// All memory is read through the L2 cache, where new data replaces old. An array that a kernel reads again and again is
-// lost from it if more other data passes through than the cache holds. A part of L2 can be set aside for data that the
-// host marks as persisting, by an access policy of the stream. The kernel does not change.
+// All reads of memory go through the L2 cache, where new data replaces old. An array that a kernel reads again and
+// again is evicted if more other data passes through than the cache can hold. Part of L2 can be set aside for data that
+// the host marks as persisting with an access policy on the stream. The kernel does not change.
 //
 //   weigh<false>   reads many values once, and with them an array of weights over and over
-//   weigh<true>    reads the values by __ldcs, which tells the cache that each is read once: replace it first
+//   weigh<true>    reads the values with __ldcs, which tells the cache that each is read only once: replace it first
 //   add_up         reads one array over and over: how much of L2 is left for it?
 //
 // Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. A block has 256 threads.
@@ -27,7 +27,7 @@ __device__ unsigned next(unsigned index, unsigned step, unsigned length)
     return index < length ? index : index - length;
 }
 
-// Lengths count groups and are less than 2^31.
+// Lengths are numbers of groups, less than 2^31.
 template <bool evict_first>
 __global__ void weigh(const uint4* __restrict__ values, const uint4* __restrict__ weights, unsigned* sums,
                       unsigned length, unsigned weights_length)

@@ -1,13 +1,13 @@
 // A launch has a grid of blocks and a block of threads, each with one to three dimensions: kernel<<<grid, block>>>(...)
-// takes two integers or two dim3. The shape decides which threads exist; the kernel decides what each of them does.
+// takes two integers or two dim3 values. The shape determines which threads exist, and the kernel what each one does.
 //
 //   number_threads   every thread writes its number: blocks are numbered with x fastest, then y, then z, and so are the
 //                    threads of a block; 32 consecutive threads of a block form a warp
-//   matrix_add       one thread per element of a matrix: x runs along the row, whose elements are neighbours in memory
+//   matrix_add       one thread per element of a matrix: x runs along the row, whose elements are adjacent in memory
 //   cool             one step of cooling, for n cells and any number of threads, in a grid-stride loop
 //   nothing          for launches that will be refused
 //
-// cooled is __host__ __device__: one function for both processors, here also evaluated by the compiler. stride_over
+// cooled is __host__ __device__: one function for both processors, here also evaluated at compile time. stride_over
 // takes the body of its loop as a lambda, which captures the kernel's parameters.
 
 __host__ __device__ constexpr float cooled(float temperature)

@@ -1,14 +1,14 @@
 // Local variables live in registers, which have no addresses. An array is kept in registers only if every index is known
-// when the kernel is compiled. Otherwise it lies in local memory, a part of the device's memory that belongs to the
-// thread and is reached through the same caches. Word k of all lanes of a warp lies side by side there: lanes that use
-// the same index touch 128 contiguous bytes, and lanes that use different ones touch more sectors.
+// when the kernel is compiled. Otherwise it is in local memory, a part of device memory that belongs to the thread and
+// is accessed through the same caches. There, word k of each lane is adjacent to word k of the next lane: lanes that
+// use the same index touch 128 contiguous bytes, and lanes that use different indices touch more sectors.
 //
 //   count_in_loop        compares a value with each k in a loop: the index varies, and the counters are in local memory
 //   count_unrolled<1>    the same loop unrolled: each index is a constant, and the counters are in registers
 //   count_unrolled<8>    the same, with so few registers that 8 blocks fit on a multiprocessor: the compiler spills what
 //                        does not fit to local memory
-//   count_by_value       a value is the index: one counter is updated instead of 32 compared, but in local memory again
-//   count_shared         the counters of a block in shared memory, those of a thread in one bank: no index conflicts
+//   count_by_value       the value is the index: one update instead of 32 comparisons, but in local memory again
+//   count_shared         the counters of a block in shared memory, those of each thread in one bank: no bank conflicts
 //
 // Each thread counts how often each value from 0 to 31 occurs among its values, which come in groups of four, and writes
 // its counters: counts[value * threads + thread]. A block has 256 threads.

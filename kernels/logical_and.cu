@@ -1,14 +1,14 @@
-// Are all elements of an array true, that is, not zero? *all begins at 1, and a thread that finds a zero sets it to 0. An
-// array without zeros is read once and hardly anything is written, so the read bandwidth is the limit.
+// Are all elements of an array true, that is, not zero? *all is initially 1, and a thread that finds a zero sets it to
+// 0. An array without zeros is read once and hardly anything is written, so the read bandwidth is the limit.
 //
-//   and_atomic          every thread combines its truth value with the result by an atomic
-//   and_tree            the tree of a sum with & in place of +: shuffles in a warp, shared memory for the results of the
-//                       warps, one atomic per block
+//   and_atomic          every thread combines its truth value with the result, using an atomic
+//   and_tree            the reduction tree of a sum with & in place of +: shuffles in a warp, shared memory for the
+//                       results of the warps, one atomic per block
 //   and_vote            __syncthreads_and() combines the truth values of a block; only a block with a zero writes
 //   and_grid<1>         a fixed grid strides over the array, and each thread takes four elements at a time
 //   and_grid<loads>     and_grid<1> with several loads per thread in flight before the first value is used
 //   and_early<loads>    a thread that finds a zero writes at once; each round also reads the result so far, and the
-//                       thread ends when that is false
+//                       thread returns once that is false
 //   and_skips_shuffle   WRONG: val = val && __shfl_down_sync(...) skips the shuffle if val is false already
 //
 // Combine truth values, not elements: 1 & 2 is 0, although both are true. Blocks consist of whole warps. A grid covers
@@ -47,7 +47,7 @@ extern "C" __global__ void and_tree(const int* x, int* all, unsigned n)
     }
 }
 
-// Every thread of the block calls this. The write is atomic, since threads of other blocks may read *all meanwhile.
+// Every thread of the block calls this. The write is atomic, since other blocks may read *all at the same time.
 __device__ void join(int* all, bool value)
 {
     if (!__syncthreads_and(value) && threadIdx.x == 0)
@@ -67,8 +67,8 @@ __device__ bool all_of(int4 group)
 }
 
 // Whether all elements that one thread of a fixed grid reads are true. A block takes tiles of `loads` groups per thread.
-// In each round of loads its threads read neighbouring groups. With `early`, a thread ends at its first zero, or when
-// *all is 0 already.
+// In each round of loads, its threads read adjacent groups. With `early`, a thread returns at its first zero, or when
+// *all is already 0.
 template <int loads, bool early>
 __device__ bool strided_and(const int* x, int* all, unsigned n)
 {
@@ -92,7 +92,7 @@ __device__ bool strided_and(const int* x, int* all, unsigned n)
         for (int k = 0; k < loads; k++)
             value &= all_of(group[k]);
         if (early && !value)
-            atomicAnd(all, 0);  // at once, while other threads still read
+            atomicAnd(all, 0);  // at once, while other threads are still reading
         if (early && !(proceed && value))
             return value;
     }
@@ -107,7 +107,7 @@ __global__ void and_grid(const int* x, int* all, unsigned n)
     join(all, strided_and<loads, false>(x, all, n));
 }
 
-// Without the barrier of a vote, since it would wait for threads that still read.
+// There is no vote here, since its barrier would wait for threads that are still reading.
 template <int loads>
 __global__ void and_early(const int* x, int* all, unsigned n)
 {

@@ -1,7 +1,7 @@
 // Managed memory has one address for the host and all devices. The kernel is the same wherever the pages are: a load
-// from a page that is elsewhere is slow, and no instruction shows it.
+// from a page that is elsewhere is slower, but the instruction is the same.
 //
-//   advance   replaces each element by the one `steps` later in a sequence of pseudorandom numbers
+//   advance   replaces each element with the one `steps` later in a sequence of pseudorandom numbers
 //
 // The sequence is x -> factor x + summand modulo 2^32. Each input is read once, however many steps follow, so `steps`
 // sets how long the kernel computes per byte that it reads.

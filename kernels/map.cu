@@ -8,8 +8,8 @@
 //                written once. With __restrict__ on both pointers, map_memory would become this
 //
 // Each kernel has f in two forms: Pow, and Product with c * c instead of pow(c, 2), a replacement that the compiler
-// does not make. Under --use_fast_math, sin, cos and sqrt become one instruction each of the special-function unit. pow
-// becomes a logarithm and a power of two, so a negative base gives NaN; c * c remains right.
+// does not make. Under --use_fast_math, sin, cos and sqrt each become one instruction of the special-function unit. pow
+// becomes a logarithm and a power of two, so a negative base gives NaN; c * c is still right.
 
 struct Pow {
     static __device__ float square(float c) { return powf(c, 2.0f); }

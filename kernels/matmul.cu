@@ -1,14 +1,14 @@
 // Multiply matrices, c = a b: an m x k matrix by a k x n one, both row-major. Each multiply-add needs two elements, so
 // the question is where they come from: global memory, shared memory or registers.
 //
-//   matmul_one_block      the index of a thread in its block is that of its element, so one block covers the matrix
+//   matmul_one_block      a thread's index in its block is also that of its element, so one block covers the matrix
 //   matmul_elements       one thread per element, in many blocks: k elements of a and k of b from global memory for each
 //   matmul_tile<width>    a block loads tiles of a and b into shared memory, where `width` threads read each element
 //   matmul_registers<4>   a thread computes 4 x 4 elements from 4 + 4 values in registers: 8 reads of shared memory for
-//                         16 multiply-adds, instead of two for one
+//                         16 multiply-adds, instead of two for each one
 //   matmul_registers<8>   8 x 8 elements per thread: 16 reads for 64 multiply-adds
 //   matmul_pipelined      8 x 16 elements per thread. While the multiply-adds of a step execute, the next elements are
-//                         read from shared memory, and the next tiles are copied there by cp.async
+//                         read from shared memory, and the next tiles are copied there with cp.async
 //
 // The kernels take any m, n and k, except that the last one needs n in multiples of four.
 
@@ -65,7 +65,7 @@ __global__ void matmul_tile(const float* a, const float* b, float* c, int m, int
         c[size_t(row) * n + column] = sum;
 }
 
-// Read four neighbouring elements of shared memory at once.
+// Read four adjacent elements of shared memory at once.
 __device__ void read_four(float* to, const float* from)
 {
     float4 four = *reinterpret_cast<const float4*>(from);
@@ -76,14 +76,14 @@ __device__ void read_four(float* to, const float* from)
 }
 
 // A block of 16 x 16 threads computes a square of 16 * own rows and columns. The rows and columns of a thread are groups
-// of four, 64 apart, so that a warp reads neighbouring groups.
+// of four, 64 apart, so that a warp reads adjacent groups.
 template <int own>
 __global__ __launch_bounds__(256) void matmul_registers(const float* a, const float* b, float* c, int m, int n, int k)
 {
     constexpr int side = 16 * own;
     constexpr int depth = 8;
     constexpr int padding = 4;  // lanes that store a column of a then reach different banks
-    __shared__ __align__(16) float tile_a[depth][side + padding];  // transposed, so that four rows are neighbours
+    __shared__ __align__(16) float tile_a[depth][side + padding];  // transposed, so that four rows are adjacent
     __shared__ __align__(16) float tile_b[depth][side];
 
     int first_row = blockIdx.y * side;
@@ -159,14 +159,14 @@ struct Copier {
     float* to_a;
     float* to_b;
 
-    // A warp copies eight neighbouring elements of four rows of a, which it stores as columns, and groups of four of b.
+    // A warp copies eight adjacent elements of four rows of a, which it stores as columns, and groups of four of b.
     __device__ Copier(const float* a, const float* b, int m, int n, int k, int first_row, int first_column,
                       float* tiles)
         : n(n), a_column(threadIdx.x % 8), b_row(threadIdx.x / (COLUMNS / 4))
     {
         int a_row = threadIdx.x / 8;
         int b_column = threadIdx.x % (COLUMNS / 4) * 4;
-        // Instead of rows and columns outside, it copies the last ones again. Their products are not stored.
+        // Instead of rows and columns outside the matrices, it copies the last ones again, whose products are not used.
 #pragma unroll
         for (int i = 0; i < A_COPIES; i++)
             this->a[i] = a + size_t(min(first_row + a_row + i * (THREADS / 8), m - 1)) * k + a_column;
@@ -201,7 +201,7 @@ struct Copier {
 };
 
 // The product times alpha, as in BLAS. The scaling costs one multiplication per element at the end, and frees the
-// assembler: without it, the four sums of a 16-byte store must be neighbouring registers throughout the loop. Then more
+// assembler: without it, the four sums of a 16-byte store must be adjacent registers throughout the loop. Then more
 // multiply-adds have two operands in the same bank of the register file, which are read one after another: 374 of the
 // 2,048 in the loop, against 170 with the scaling (nvcc 13.0).
 extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
@@ -219,7 +219,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
     int first_row = (8 * group + in_group % height) * ROWS;
     int first_column = in_group / height * COLUMNS;
 
-    // Neighbouring lanes share an address of a or of b (bits 0 and 1 of the lane), so that a read by a warp takes one
+    // Adjacent lanes share an address of a or of b (bits 0 and 1 of the lane), so that a read by a warp takes one
     // wavefront instead of two.
     int warp = threadIdx.x / 32;
     int lane = threadIdx.x % 32;
@@ -258,7 +258,7 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
                 stage = 1 - stage;
             }
             read((step + 1) % 2, stage, (step + 1) % DEPTH);
-            // Down one column, its even rows and then its odd ones, and back up the next. So two consecutive
+            // Go down one column, its even rows and then its odd ones, and back up the next. So two consecutive
             // multiply-adds share a factor, which is read from the register file once, and their other factors lie in
             // the same one of its two banks, which leaves the other bank for the sums.
 #pragma unroll

@@ -1,4 +1,4 @@
-// The price of a call option from simulated paths of its share: ds = s (r dt + sigma sqrt(dt) z), with z standard
+// The price of a call option from simulated paths of the share price: ds = s (r dt + sigma sqrt(dt) z), with z standard
 // normal.
 //
 //   price<Euler>      Euler's step, s *= 1 + r dt + sigma sqrt(dt) z: biased, because the step is finite
@@ -6,9 +6,9 @@
 //
 // The random numbers are computed in registers, from the index of the path (option_path.cuh).
 //
-// In a grid-stride loop each thread simulates paths and adds up their payoffs in registers. A warp then adds them by
-// shuffles and a block in shared memory, in double precision. A block stores its sum and, for the interval, its sum of
-// squares.
+// In a grid-stride loop, each thread simulates paths and adds up their payoffs in registers. The sums are then added in
+// double precision, with shuffles within a warp and in shared memory within a block. Each block stores its sum and, for
+// the interval, its sum of squares.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"

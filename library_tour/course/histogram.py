@@ -34,10 +34,10 @@ On the simulator, which checks and counts but does not time:
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
-    The columns count the run with 256 bins and values spread evenly over [0, 1).
+    The columns show counts for 256 bins and values spread evenly over [0, 1).
     A scope names the threads that may use a counter at the same time. Private
     counters are used by one block only, so all three scopes give the right counts.
-    A wider scope promises more and may cost more.
+    A wider scope guarantees more and may cost more.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
         note = (
-            f"The columns are {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) "
+            f"The columns show {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) "
             "or, under 'equal', are all 0.5."
         )
         rows = [of_slowest(row, limit) for row in rows]
@@ -115,20 +115,20 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:
-        note = f"The columns count the run with {BINS[-1]} bins and values spread evenly over [0, 1)."
+        note = f"The columns show counts for {BINS[-1]} bins and values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
     wrong = all_shown_wrong({"no atomics": race, "no barriers": unordered})
     notes = [
         note,
         "A scope names the threads that may use a counter at the same time. Private counters are used by one block "
-        "only, so all three scopes give the right counts. A wider scope promises more and may cost more.",
+        "only, so all three scopes give the right counts. A wider scope guarantees more and may cost more.",
     ]
     return Result([*wrong, *rows, *other_operations(uniform)], limit, pictures=pictures, notes=notes)
 
 
 def other_operations(values: Floats) -> list[Row]:
-    """Remove values from the counts by fetch_sub, and find the empty bins by fetch_and."""
+    """Remove values from the counts with fetch_sub, and find the empty bins with fetch_and."""
     bins, module = BINS[-1], load_all()
     values = values[:FEW]
     out = values[: values.size // 2]
@@ -145,7 +145,7 @@ def other_operations(values: Floats) -> list[Row]:
 
 
 def in_words(case: str) -> str:
-    """Return the name of a case in pictures."""
+    """Return the name of a case for the plots."""
     bins, _, equal = case.partition(" ")
     return f"{bins} bins" + (", all in one" if equal else "")
 
@@ -204,6 +204,6 @@ def unordered() -> str:
 
 
 def lost(counts: cuda.DeviceArray, values: Floats) -> str:
-    """Return a sentence on the values that were not counted, an empty one where all were."""
+    """Return a sentence on the values that were not counted, or an empty string if all were."""
     total = int(on_host(counts).sum())
     return f"counts {total:,} of {values.size:,} values." if total != values.size else ""

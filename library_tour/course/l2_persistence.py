@@ -1,4 +1,4 @@
-"""An array that stays in the L2 cache while a longer one passes through, by an access policy of the stream.
+"""Keep an array in the L2 cache while a longer one passes through, with an access policy on the stream.
 
 On the simulator, which checks and counts but does not time:
 
@@ -24,23 +24,23 @@ On the simulator, which checks and counts but does not time:
     'L2 hit rate' is the share of reads of the weights, or of the other array, that
     hit in a model of L2. The model always replaces the least recently used line. A
     real L2 replaces lines differently, and its rates change less.
-    The weights take 0.9 times the size that can be set aside, the large ones 1.5
-    times. Weights are read again and again, and each value once. Without a policy
-    the values displace the weights. With a persisting policy, the weights stay in
-    the part of L2 that is set aside. A rate above the limit, which is that of
-    memory, shows what L2 saves. A streaming policy does the opposite: the weights
-    are replaced first. __ldcs in the kernel lets the values be replaced first,
-    which helps the weights without any policy.
-    Weights that are larger than the part set aside displace each other there. A hit
-    ratio a little below its size divided by theirs lets that share of them persist.
-    The rest is replaced first.
-    Persisting lines stay after the kernel, until they are read as normal ones or
-    reset. Meanwhile other data has less of L2.
-    An H200 follows the model in part. __ldcs raises its rate by a quarter, and a
-    streaming policy lowers it. Weights that fit are read as fast without a policy
-    as with a persisting one. Large weights gain a little from persisting, and less
-    with the tuned ratio. Another array, half as large as L2, is read as fast beside
-    persisting lines.
+    The weights take up 0.9 times the size that can be set aside, and the large
+    weights 1.5 times. The weights are read again and again, and each value only
+    once. Without a policy, the values displace the weights. With a persisting
+    policy, the weights stay in the part of L2 that is set aside. The limit is the
+    bandwidth of memory, so a rate above it shows how much L2 saves. A streaming
+    policy does the opposite: the weights are replaced first. With __ldcs in the
+    kernel, the values are replaced first, so the weights stay without any policy.
+    Weights that are larger than the part set aside displace each other there. With
+    a hit ratio a little below the size of that part divided by the size of the
+    weights, that share of the weights persists. The rest is replaced first.
+    Lines continue to persist after the kernel ends, until they are read as normal
+    lines or reset. Until then, less of L2 is available to other data.
+    An H200 follows the model only in part. __ldcs raises its rate by a quarter, and
+    a streaming policy lowers it. Weights that fit are read as fast without a policy
+    as with a persisting one. Large weights gain a little from a persisting policy,
+    and less from the tuned ratio. Another array, half as large as L2, is read just
+    as fast alongside persisting lines.
 """
 
 from __future__ import annotations
@@ -66,29 +66,31 @@ TITLE = "Data that persists in the L2 cache"
 SIZE = Size("groups of four values to weigh", full=2**27, small=2**13 + 5)
 BLOCK = 256
 CHECKED_BLOCKS, CHECKED_WEIGHTS = 3, 601
-# Sizes as fractions of the part set aside: a little less than all of it, and too much for it.
+# Sizes as fractions of the part set aside: one that fits, and one that does not.
 FITS, EXCEEDS = 0.9, 1.5
 WINDOWS = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 1.75, 2.0)
 ANOTHER = 0.5  # the size of the other array, as a fraction of L2
-MODEL_LINE = 2**18  # bytes: much more than a line of the cache has, to make the model fast
+MODEL_LINE = 2**18  # bytes: much longer than a line of the real cache, to make the model fast
 MODEL_ROUNDS = 4
 HITS = "L2 hit rate"
 
 NOTES = [
     "'L2 hit rate' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
     "always replaces the least recently used line. A real L2 replaces lines differently, and its rates change less.",
-    f"The weights take {FITS} times the size that can be set aside, the large ones {EXCEEDS} times. Weights are read "
-    "again and again, and each value once. Without a policy the values displace the weights. With a persisting policy, "
-    "the weights stay in the part of L2 that is set aside. A rate above the limit, which is that of memory, shows what "
-    "L2 saves. A streaming policy does the opposite: the weights are replaced first. __ldcs in the kernel lets the "
-    "values be replaced first, which helps the weights without any policy.",
-    "Weights that are larger than the part set aside displace each other there. A hit ratio a little below its size "
-    "divided by theirs lets that share of them persist. The rest is replaced first.",
-    "Persisting lines stay after the kernel, until they are read as normal ones or reset. Meanwhile other data has "
-    "less of L2.",
-    "An H200 follows the model in part. __ldcs raises its rate by a quarter, and a streaming policy lowers it. Weights "
-    "that fit are read as fast without a policy as with a persisting one. Large weights gain a little from persisting, "
-    "and less with the tuned ratio. Another array, half as large as L2, is read as fast beside persisting lines.",
+    f"The weights take up {FITS} times the size that can be set aside, and the large weights {EXCEEDS} times. The "
+    "weights are read again and again, and each value only once. Without a policy, the values displace the weights. "
+    "With a persisting policy, the weights stay in the part of L2 that is set aside. The limit is the bandwidth of "
+    "memory, so a rate above it shows how much L2 saves. A streaming policy does the opposite: the weights are "
+    "replaced first. With __ldcs in the kernel, the values are replaced first, so the weights stay without any policy.",
+    "Weights that are larger than the part set aside displace each other there. With a hit ratio a little below the "
+    "size of that part divided by the size of the weights, that share of the weights persists. The rest is replaced "
+    "first.",
+    "Lines continue to persist after the kernel ends, until they are read as normal lines or reset. Until then, less "
+    "of L2 is available to other data.",
+    "An H200 follows the model only in part. __ldcs raises its rate by a quarter, and a streaming policy lowers it. "
+    "Weights that fit are read as fast without a policy as with a persisting one. Large weights gain a little from a "
+    "persisting policy, and less from the tuned ratio. Another array, half as large as L2, is read just as fast "
+    "alongside persisting lines.",
 ]
 
 Words = NDArray[np.uint32]

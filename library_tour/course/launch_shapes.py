@@ -1,4 +1,4 @@
-"""Choose the grid and the blocks of a launch: which threads exist, why few of them are slow, which shapes are refused.
+"""Choose the grid and the block of a launch: which threads exist, why a few are slow, and which shapes are refused.
 
 On the simulator, which checks and counts but does not time:
 
@@ -56,21 +56,23 @@ On the simulator, which checks and counts but does not time:
     not the int 0
     Instructions are executed by warps of 32 threads, so a block of 1 thread costs
     as much as one of 32, and a block of 33 as much as one of 64. Choose a multiple
-    of 32 threads per block, with x along neighbours in memory. The rows 'matrix'
-    name the threads of a block in x and y: a block of 3 x 3 leaves 23 lanes of its
-    warp idle, and in a block of 1 x 256 each lane of a warp reads a different row.
-    A block runs on one multiprocessor, so only many blocks use the whole device.
-    Few threads also have few loads in flight. Even with one thread per cell, one
-    load of 4 bytes per thread does not reach the limit of a large GPU (see the stop
-    coalescing). The column 'cells' is the number of cells, or of elements per
-    matrix; few threads get fewer of them. The lectures' times, for 10 steps over
-    5.12 million cells on an unnamed card, were 4.15 s with 1 thread, 2.06 s with 2,
-    0.037 s with 256, and 0.0003 s with one thread per cell.
-    In the table of allowed shapes each thread wrote its own number. Threads are
+    of 32 threads per block, with x along adjacent elements in memory. The names of
+    the rows 'matrix' give the size of a block in x and y: a block of 3 x 3 leaves
+    23 lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads
+    from a different row.
+    A block runs on one multiprocessor, so it takes many blocks to use the whole
+    device. A few threads also have only a few loads in flight. Even with one thread
+    per cell, one 4-byte load per thread does not reach the limit of a large GPU
+    (see the stop coalescing). The 'cells' column shows the number of cells, or of
+    elements per matrix; launches with few threads get fewer cells. In lectures on
+    GPU programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s
+    with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per
+    cell.
+    For the table of allowed shapes, each thread wrote its own number. Threads are
     numbered along x first, then along y, then along z, and so are blocks.
     A message begins with the kernel's name, here `nothing`. The driver refuses the
-    same shapes with CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime
-    calls it cudaErrorInvalidConfiguration.
+    same shapes with CUDA_ERROR_INVALID_VALUE, which does not name the axis. The
+    runtime's name for this error is cudaErrorInvalidConfiguration.
 """
 
 from __future__ import annotations
@@ -158,7 +160,7 @@ def numbers(shape: Shape) -> NDArray[np.uint32]:
     """Return every thread's number as an array with the layout of the grid: planes of z, rows of y, columns of x."""
     blocks, threads = (xyz(extent)[::-1] for extent in shape)
     count = math.prod(blocks) * math.prod(threads)
-    # Numbered by block, then by thread; the transpose then puts each axis of the grid beside the same axis of a block.
+    # Numbered by block, then by thread; the transpose then puts each axis of the grid before the same axis of a block.
     numbered = np.arange(count, dtype=np.uint32).reshape(*blocks, *threads).transpose(0, 3, 1, 4, 2, 5)
     return numbered.reshape([grid * block for grid, block in zip(blocks, threads, strict=True)])
 
@@ -194,24 +196,26 @@ def run(device: cuda.Device, size: int) -> Result:
     }  # fmt: skip  # rows of a table
     notes = [
         "Instructions are executed by warps of 32 threads, so a block of 1 thread costs as much as one of 32, and a "
-        "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along neighbours in "
-        "memory. The rows 'matrix' name the threads of a block in x and y: a block of 3 x 3 leaves 23 lanes of its "
-        "warp idle, and in a block of 1 x 256 each lane of a warp reads a different row.",
-        "A block runs on one multiprocessor, so only many blocks use the whole device. Few threads also have few "
-        "loads in flight. Even with one thread per cell, one load of 4 bytes per thread does not reach the limit of a "
-        "large GPU (see the stop coalescing). The column 'cells' is the number of cells, or of elements per matrix; "
-        "few threads get fewer of them. The lectures' times, for 10 steps over 5.12 million cells on an unnamed card, "
-        "were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
-        "In the table of allowed shapes each thread wrote its own number. Threads are numbered along x first, then "
+        "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along adjacent elements "
+        "in memory. The names of the rows 'matrix' give the size of a block in x and y: a block of 3 x 3 leaves 23 "
+        "lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads from a different row.",
+        "A block runs on one multiprocessor, so it takes many blocks to use the whole device. A few threads also have "
+        "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not reach the "
+        "limit of a large GPU (see the stop coalescing). The 'cells' column shows the number of cells, or of elements "
+        "per matrix; launches with few threads get fewer cells. In lectures on GPU programming, 10 steps over 5.12 "
+        "million cells on an unnamed card took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s "
+        "with one thread per cell.",
+        "For the table of allowed shapes, each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
         "A message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "
-        "CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it cudaErrorInvalidConfiguration.",
+        "CUDA_ERROR_INVALID_VALUE, which does not name the axis. The runtime's name for this error is "
+        "cudaErrorInvalidConfiguration.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 class Cells:
-    """One step of cooling, by any number of threads; checked on few cells and timed on many."""
+    """One step of cooling, with any number of threads; checked on a few cells and timed on many."""
 
     def __init__(self, module: cuda.Module, size: int) -> None:
         self.kernel = module["cool"]
@@ -222,7 +226,7 @@ class Cells:
         self.expected = cooled(block[: self.few])
 
     def variant(self, name: str, blocks: int, block: int, most: int) -> Variant:
-        """Return the variant with `blocks` blocks, or with as many as the cells need for 0, of `block` threads each."""
+        """Return the variant with `blocks` blocks (0: as many as the cells need) of `block` threads each."""
         many = min(self.before.size, most)
 
         def launch(count: int) -> cuda.BoundLaunch:

@@ -1,4 +1,4 @@
-"""Local arrays in registers, in local memory or in shared memory, which depends on how they are indexed.
+"""Local arrays in registers, local memory or shared memory, depending on how they are indexed.
 
 On the simulator, which checks and counts but does not time:
 
@@ -20,22 +20,23 @@ On the simulator, which checks and counts but does not time:
     unrolled, spilled          32          160           428          352
     value as the index         32          128             0            0
     in shared memory           40            0             0            0
-    'local' counts the accesses to local memory. The other columns are the sectors
-    per access, for random values and for values that are the same for all lanes of
-    a warp. Spills are not counted, since PTX has an unlimited number of registers.
+    The 'local' column shows the number of accesses to local memory. The 'sectors'
+    columns show the sectors per access, for random values and for values that are
+    the same in all lanes of a warp. Spills are not counted, since PTX has an
+    unlimited number of registers.
     Each thread counts its values in an array of 32 counters. Registers have no
-    addresses, so an array whose indices vary lies in local memory, a part of the
-    device's memory that is reached through the caches. Unrolling the loop makes
-    each index a constant and the array 32 registers. Both loops compare each value
-    with every counter, though. With the value as the index, a fifth of the
-    instructions is enough.
-    In local memory the words with one index lie side by side for all lanes. A warp
-    touches 4 sectors if its lanes agree on the index, and up to 32 if they do not.
-    Shared memory is equally fast for all indices here, since the counters of each
-    lane have a bank of their own.
-    A limit on the registers, here by __launch_bounds__, makes room for more
+    addresses, so an array whose indices vary is in local memory, a part of device
+    memory that is accessed through the caches. Unrolling the loop turns each index
+    into a constant and the array into 32 registers. Both loops still perform 32
+    comparisons per value. With the value as the index, a fifth of the instructions
+    is enough.
+    In local memory, the words with one index are contiguous for all lanes of a
+    warp. An access touches 4 sectors if the lanes agree on the index, and up to 32
+    if they do not. Shared memory is equally fast for all indices here, since each
+    lane has its counters in its own bank.
+    A limit on registers, set here with __launch_bounds__, makes room for more
     threads. Values that do not fit are spilled to local memory, as the compiler's
-    report shows: the kernel with spills is the slower one.
+    report shows. The kernel with spills is the slower one.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
         columns = (
-            f"The columns are {limit.unit} for random values and for values that are the same for all lanes of a warp. "
+            f"The columns show {limit.unit} for random values and for values that are the same in all lanes of a warp. "
             "'of limit' refers to the slower one."
         )
     else:
@@ -114,27 +115,27 @@ def run(device: cuda.Device, size: int) -> Result:
         ]
         pictures = []
         columns = (
-            "'local' counts the accesses to local memory. The other columns are the sectors per access, for random "
-            "values and for values that are the same for all lanes of a warp. Spills are not counted, since PTX has an "
-            "unlimited number of registers."
+            "The 'local' column shows the number of accesses to local memory. The 'sectors' columns show the sectors "
+            "per access, for random values and for values that are the same in all lanes of a warp. Spills are not "
+            "counted, since PTX has an unlimited number of registers."
         )
     notes = [
         columns,
         "Each thread counts its values in an array of 32 counters. Registers have no addresses, so an array whose "
-        "indices vary lies in local memory, a part of the device's memory that is reached through the caches. "
-        "Unrolling the loop makes each index a constant and the array 32 registers. Both loops compare each value with "
-        "every counter, though. With the value as the index, a fifth of the instructions is enough.",
-        "In local memory the words with one index lie side by side for all lanes. A warp touches 4 sectors if its "
-        "lanes agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices here, "
-        "since the counters of each lane have a bank of their own.",
-        "A limit on the registers, here by __launch_bounds__, makes room for more threads. Values that do not "
-        "fit are spilled to local memory, as the compiler's report shows: the kernel with spills is the slower one.",
+        "indices vary is in local memory, a part of device memory that is accessed through the caches. Unrolling the "
+        "loop turns each index into a constant and the array into 32 registers. Both loops still perform 32 "
+        "comparisons per value. With the value as the index, a fifth of the instructions is enough.",
+        "In local memory, the words with one index are contiguous for all lanes of a warp. An access touches 4 sectors "
+        "if the lanes agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices "
+        "here, since each lane has its counters in its own bank.",
+        "A limit on registers, set here with __launch_bounds__, makes room for more threads. Values that do not fit "
+        "are spilled to local memory, as the compiler's report shows. The kernel with spills is the slower one.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables={REPORTED: reported(module)})
 
 
 def in_words(case: str) -> str:
-    """Return the name of a case in pictures."""
+    """Return the name of a case for the plots."""
     return {"random": "lanes differ", "same": "lanes agree"}[case]
 
 

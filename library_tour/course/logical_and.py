@@ -30,23 +30,24 @@ On the simulator, which checks and counts but does not time:
     at 0.5                2,049              1,801  right
     at 0.75               2,049              2,521  right
     at 1                  2,049              2,561  right
-    The tree of a sum serves every operation that is associative and commutative, in
-    log2 N steps. A logical and is one of them. For truth values the hardware also
-    has votes: __syncthreads_and() gives every thread of a block the and of all at
-    the barrier itself, with half the instructions of the tree, and blocks without a
-    zero write nothing. As in the stop nan_check, only several 16-byte loads per
-    thread reach the limit.
+    A reduction tree works for every operation that is associative and commutative,
+    in log2 N steps. A logical and is one of them. For truth values, the hardware
+    also has votes: __syncthreads_and() is a barrier that tells every thread of a
+    block whether all of their values are true. It takes half the instructions of
+    the tree, and blocks without a zero write nothing. As in the stop nan_check, it
+    takes several 16-byte loads per thread to reach the limit.
     Compare an element with zero before you combine it: 1 & 2 is 0, although both
     are true.
     `value = value && __shfl_down_sync(...)` skips the shuffle if value is false,
-    since && evaluates its right side only if the left one is true. Other lanes then
-    read from a lane that does not take part. The result is undefined, and a zero
-    may go unnoticed. The shuffle belongs in a statement of its own, or after &
+    since && evaluates its right operand only if the left one is true. Other lanes
+    then read from a lane that does not take part. The result is undefined, and a
+    zero may go unnoticed. Put the shuffle in a separate statement, or after &
     instead of &&.
-    With early exit every thread also reads the result so far in each round, and
-    ends when it is false. An array without zeros is still read to its end. The
-    reads of the result add a quarter to the loads, but all go to one address, which
-    the cache serves. Threads that have begun a round finish it.
+    With the early exit, every thread also reads the result so far in each round,
+    and returns once it is false. An array without zeros is still read to the end.
+    Reading the result increases the number of loads by a quarter, but all of these
+    loads go to one address, which is in the cache. Threads that have begun a round
+    finish it.
 """
 
 from __future__ import annotations
@@ -85,22 +86,23 @@ KERNELS = {
     "four loads in flight": (f"and_grid<{LOADS}>", 4 * LOADS),
     EARLY: (f"and_early<{LOADS}>", 4 * LOADS),
 }
-# Of the only zero, as fractions of the length of the array.
+# Positions of the only zero, as fractions of the length of the array.
 POSITIONS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 EARLY_TABLE = "Position of the only zero, as a fraction of the array"
 EXPLAINED_BY = ("loads", "atomics", "instructions")
 NOTES = (
-    "The tree of a sum serves every operation that is associative and commutative, in log2 N steps. A logical and is "
-    "one of them. For truth values the hardware also has votes: __syncthreads_and() gives every thread of a block the "
-    "and of all at the barrier itself, with half the instructions of the tree, and blocks without a zero write "
-    "nothing. As in the stop nan_check, only several 16-byte loads per thread reach the limit.",
+    "A reduction tree works for every operation that is associative and commutative, in log2 N steps. A logical and is "
+    "one of them. For truth values, the hardware also has votes: __syncthreads_and() is a barrier that tells every "
+    "thread of a block whether all of their values are true. It takes half the instructions of the tree, and blocks "
+    "without a zero write nothing. As in the stop nan_check, it takes several 16-byte loads per thread to reach the "
+    "limit.",
     "Compare an element with zero before you combine it: 1 & 2 is 0, although both are true.",
-    "`value = value && __shfl_down_sync(...)` skips the shuffle if value is false, since && evaluates its right side "
-    "only if the left one is true. Other lanes then read from a lane that does not take part. The result is undefined, "
-    "and a zero may go unnoticed. The shuffle belongs in a statement of its own, or after & instead of &&.",
-    "With early exit every thread also reads the result so far in each round, and ends when it is false. An array "
-    "without zeros is still read to its end. The reads of the result add a quarter to the loads, but all go to one "
-    "address, which the cache serves. Threads that have begun a round finish it.",
+    "`value = value && __shfl_down_sync(...)` skips the shuffle if value is false, since && evaluates its right "
+    "operand only if the left one is true. Other lanes then read from a lane that does not take part. The result is "
+    "undefined, and a zero may go unnoticed. Put the shuffle in a separate statement, or after & instead of &&.",
+    "With the early exit, every thread also reads the result so far in each round, and returns once it is false. An "
+    "array without zeros is still read to the end. Reading the result increases the number of loads by a quarter, but "
+    "all of these loads go to one address, which is in the cache. Threads that have begun a round finish it.",
 )
 
 Integers = NDArray[np.int32]
@@ -221,7 +223,7 @@ def by_position(device: cuda.Device, x: cuda.DeviceArray, column: str) -> dict[f
 
 
 def skipped() -> str:
-    """Combine the truth values of a warp with a zero, by a shuffle that is skipped; return a sentence on the result."""
+    """Combine truth values, one of them zero, with shuffles that a lane skips; return a sentence on the result."""
     x, result = np.ones(WARP, np.int32), cuda.empty(1, np.int32)
     x[5] = 0
     load_all()["and_skips_shuffle"][1, WARP](cuda.to_device(x), result)

@@ -1,4 +1,4 @@
-"""Use managed memory, which has one address everywhere: its pages move on access, or by prefetches and advice.
+"""Use managed memory, which has one address everywhere: its pages move on access, or with prefetches and advice.
 
 On the simulator, which checks and counts but does not time:
 
@@ -36,14 +36,14 @@ On the simulator, which checks and counts but does not time:
     a page on the host causes a page fault: the warp waits until the driver has
     moved the page. A prefetch moves many pages at a time, without faults, while
     other work runs.
-    The column 'steps' is the number of steps that the kernel computes per element.
-    The long kernel's 1,024 steps take about as long as the array takes to cross the
-    link. Prefetching in pieces while the kernel runs is therefore faster than
-    prefetching everything first.
+    The 'steps' column shows the number of steps that the kernel computes per
+    element. The long kernel's 1,024 steps take about as long as the array takes to
+    cross the link. Prefetching in pieces while the kernel runs is therefore faster
+    than prefetching everything first.
     Pages whose preferred location is the host stay there, and each load crosses the
     link. That suits data that is read once. Read-mostly pages are copied instead of
     moved, so the host and the device each read their own copy; a write discards the
-    other copies. One thread of the host reads the array, which limits its rate.
+    other copies. A single host thread reads the array, and that limits the rate.
     The host sees a kernel's results only after waiting for the kernel. It must not
     change the input of a queued kernel, because no copy of the input has been made.
     The managed array takes 0.3 MiB of the device's 16,384 MiB. A managed array may
@@ -82,12 +82,12 @@ NOTES = (
     "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
     "same loads wherever the pages are. A load from a page on the host causes a page fault: the warp waits until the "
     "driver has moved the page. A prefetch moves many pages at a time, without faults, while other work runs.",
-    "The column 'steps' is the number of steps that the kernel computes per element. The long kernel's 1,024 steps "
+    "The 'steps' column shows the number of steps that the kernel computes per element. The long kernel's 1,024 steps "
     "take about as long as the array takes to cross the link. Prefetching in pieces while the kernel runs is therefore "
     "faster than prefetching everything first.",
     "Pages whose preferred location is the host stay there, and each load crosses the link. That suits data that is "
     "read once. Read-mostly pages are copied instead of moved, so the host and the device each read their own copy; a "
-    "write discards the other copies. One thread of the host reads the array, which limits its rate.",
+    "write discards the other copies. A single host thread reads the array, and that limits the rate.",
     "The host sees a kernel's results only after waiting for the kernel. It must not change the input of a queued "
     "kernel, because no copy of the input has been made.",
 )
@@ -122,7 +122,7 @@ def managed_copy(x: Words) -> Words:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time each way for a kernel to read data of the host, and for the host to read data on the device."""
+    """Check and time each way for a kernel to read the host's data, and for the host to read data on the device."""
     host: Words = cuda.pinned_empty(size, np.uint32)
     host[:] = np.random.default_rng().integers(0, 2**32, size, np.uint32)
     x, y, copied = managed_copy(host), cuda.empty(size, np.uint32), cuda.empty(size, np.uint32)
@@ -209,7 +209,7 @@ class Pieces:
         return prefetches, kernels
 
     def timeline(self, before: Callable[[], object]) -> Timeline:
-        """Return a picture of one such round."""
+        """Return the timeline of one such round."""
         before()
         cuda.current_device().synchronize()
         spans = dict(zip(("prefetch", "long kernel"), self.advance(), strict=True))

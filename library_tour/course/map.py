@@ -26,14 +26,15 @@ On the simulator, which checks and counts but does not time:
     course: two V100, loop            280      450    150       220  1,110
     in phases                                                               right
     in pieces                                                               right
-    With fast math the special-function units are the limit; those rows compute c *
+    With fast math, the special-function units are the limit; these rows compute c *
     c instead of pow(c, 2). The precise variants hardly use these units: they
     compute sin, cos and pow with many ordinary instructions.
-    The lectures' loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every
-    pass, because a and b might be the same array.
-    The program in pieces copies one piece in, computes another and copies a third
-    out at the same time: the two directions of the link and the multiprocessors
-    work independently.
+    The loop in memory, a[i] = f(a[i], b[i]), is from lectures on GPU programming.
+    It stores a[i] and loads b[i] in every pass, because a and b might be the same
+    array.
+    The program that works in pieces copies one piece in, computes another and
+    copies a third out at the same time: the two directions of the link and the
+    multiprocessors work independently.
     The counters cover 32 passes.
     With two GPUs, each would take half of the elements. This machine has one.
 """
@@ -66,9 +67,9 @@ PASSES, CHECKED_PASSES = 256, 32
 BLOCK = 128  # as in the lectures
 CHECKED = 2**12 + 5
 PIECES = 16  # of each device's part of the arrays
-# NumPy computes only so many elements and passes, and its time is scaled up: all of them would take minutes.
+# NumPy computes only this many elements and passes, and its time is scaled up: all of them would take minutes.
 ON_HOST, HOST_PASSES = 2**22, 4
-# The lectures' T1000 and V100, with fast math and pow; then its CPUs with 6 and 20 cores.
+# Times from the lectures: on a T1000 and a V100, with fast math and pow; then on CPUs with 6 and 20 cores.
 COURSE_MS = {"256 launches, fast math": "4610, 1090", "in memory, fast math": "1400, 300"}
 COURSE_HOST_MS = "63300, 25500"
 PHASES = ("allocate", "copy in", "work", "copy out")
@@ -104,12 +105,12 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += on_host(host_a, host_b, limit)
     programs, pictures = whole_programs(cuda.devices()[:2], host_a, host_b, out)
     notes = [
-        "With fast math the special-function units are the limit; those rows compute c * c instead of pow(c, 2). The "
+        "With fast math, the special-function units are the limit; these rows compute c * c instead of pow(c, 2). The "
         "precise variants hardly use these units: they compute sin, cos and pow with many ordinary instructions.",
-        "The lectures' loop, a[i] = f(a[i], b[i]), stores a[i] and loads b[i] in every pass, because a and b might be "
-        "the same array.",
-        "The program in pieces copies one piece in, computes another and copies a third out at the same time: the two "
-        "directions of the link and the multiprocessors work independently.",
+        "The loop in memory, a[i] = f(a[i], b[i]), is from lectures on GPU programming. It stores a[i] and loads b[i] "
+        "in every pass, because a and b might be the same array.",
+        "The program that works in pieces copies one piece in, computes another and copies a third out at the same "
+        "time: the two directions of the link and the multiprocessors work independently.",
     ]
     if counters.available():
         notes.append(f"The counters cover {CHECKED_PASSES} passes.")
@@ -118,8 +119,8 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available():
         notes.append(
             f"NumPy ran {HOST_PASSES} passes over {min(size, ON_HOST):,} elements in {processors()} threads, and its "
-            "time is scaled up. The lectures' times are those of a T1000 and a V100; in NumPy's row, those of CPUs "
-            "with 6 and 20 cores."
+            "time is scaled up. The lectures' times were measured on a T1000 and a V100; in NumPy's row, on CPUs with "
+            "6 and 20 cores."
         )
     return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms": programs})
 

@@ -21,20 +21,22 @@ On the simulator, which checks and counts but does not time:
     CPU, three loops                                          right
     one block                2,048           0         6,912  right
     4 blocks, same elements  8,192           0        27,648  right
-    Each element of a tile of 16 x 16 serves 16 threads, so the loads from global
-    memory fall by the width of the tile. Then shared memory is the limit, since
-    each multiply-add reads two elements there. Tiles of 8 x 8 are no faster than
-    none on an H200, whose L1 cache serves the loads of one thread per element. A
-    thread that computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The
-    last kernel also copies the next tiles while it multiplies, with asynchronous
-    copies, which need no registers.
+    Each element of a tile of 16 x 16 is used by 16 threads, so the number of loads
+    from global memory falls by a factor of the tile's width. Then shared memory
+    becomes the limit, since each multiply-add reads two elements from it. On an
+    H200, tiles of 8 x 8 are no faster than no tiles, because the L1 cache serves
+    the loads of the kernel with one thread per element. A thread that computes 8 x
+    8 elements reads 16 elements for 64 multiply-adds. While it multiplies, the last
+    kernel also copies the next tiles, with asynchronous copies, which need no
+    registers.
     A block has at most 1,024 threads, so one block multiplies matrices of at most
-    32 x 32 (on the lectures' first cards 512 threads and 16 x 16). More blocks that
-    do not use blockIdx compute the same elements again. A grid has at most 65,535
-    blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.
-    The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at
-    the lower left, and of b, at the upper right, that the first block has in shared
-    memory, and how much of its sums in c is done.
+    32 x 32. (The first cards in the lectures allow 512 threads, and the lectures
+    use 16 x 16.) Additional blocks compute the same elements again if the kernel
+    does not use blockIdx. A grid has at most 65,535 blocks in y, so blocks of 16 x
+    16 threads cover at most 16 * 65,535 = 1,048,560 rows.
+    The film shows the phases of a product with tiles of 2 x 2. It shows which tiles
+    of a (lower left) and b (upper right) the first block has in shared memory, and
+    how far its sums in c have progressed.
 """
 
 from __future__ import annotations
@@ -127,16 +129,18 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = [replace(row, values={**row.values, **last_rate(curve, row.name)}) for row in rows]
         pictures.append(curve)
     notes = [
-        "Each element of a tile of 16 x 16 serves 16 threads, so the loads from global memory fall by the width of the "
-        "tile. Then shared memory is the limit, since each multiply-add reads two elements there. Tiles of 8 x 8 are "
-        "no faster than none on an H200, whose L1 cache serves the loads of one thread per element. A thread that "
-        "computes 8 x 8 elements reads 16 elements for 64 multiply-adds. The last kernel also copies the next tiles "
-        "while it multiplies, with asynchronous copies, which need no registers.",
-        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32 (on the lectures' "
-        "first cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. "
-        "A grid has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",
-        "The film shows the phases of a product with tiles of 2 x 2: the tiles of a, at the lower left, and of b, at "
-        "the upper right, that the first block has in shared memory, and how much of its sums in c is done.",
+        "Each element of a tile of 16 x 16 is used by 16 threads, so the number of loads from global memory falls by a "
+        "factor of the tile's width. Then shared memory becomes the limit, since each multiply-add reads two elements "
+        "from it. On an H200, tiles of 8 x 8 are no faster than no tiles, because the L1 cache serves the loads of the "
+        "kernel with one thread per element. A thread that computes 8 x 8 elements reads 16 elements for 64 "
+        "multiply-adds. While it multiplies, the last kernel also copies the next tiles, with asynchronous copies, "
+        "which need no registers.",
+        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32. (The first cards in "
+        "the lectures allow 512 threads, and the lectures use 16 x 16.) Additional blocks compute the same elements "
+        "again if the kernel does not use blockIdx. A grid has at most 65,535 blocks in y, so blocks of 16 x 16 "
+        "threads cover at most 16 * 65,535 = 1,048,560 rows.",
+        "The film shows the phases of a product with tiles of 2 x 2. It shows which tiles of a (lower left) and b "
+        "(upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
     tables = {f"One block: matrices of {side} x {side}": small}
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
@@ -155,7 +159,7 @@ def by_kernel(module: cuda.Module, way: Way) -> Multiply:
 
 
 def by_cublas(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> Callable[[], object]:
-    """Return a call of cuBLAS for matrices."""
+    """Return a function that calls cuBLAS for matrices."""
     return lambda: libraries.gemm(a, b, c)
 
 
@@ -215,7 +219,7 @@ def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:
 
 
 def python_row(side: int, limit: Limit) -> Row:
-    """Multiply by three loops in Python on the host, and check and time it."""
+    """Multiply with three loops in Python on the host, and check and time it."""
     a, b = random_pair(side, side, side)
     left, right = a.tolist(), b.tolist()
     start = time.perf_counter()
@@ -230,7 +234,7 @@ def python_row(side: int, limit: Limit) -> Row:
 
 
 def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limit) -> Curve:
-    """Measure the rate of every variant against the size, up to twice that of the table, beside the roofline."""
+    """Measure the rate of every variant for sizes up to twice that of the table, and add the roofline."""
     sizes = [2 * size // 2**power for power in range(16) if 2 * size // 2**power >= CURVE_LEAST] or [2 * size]
     sizes = [4 * blocks_for(side, 4) for side in sizes[::-1]]
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
@@ -242,7 +246,7 @@ def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limi
             ms = timing.median_ms(way(*operands), quick=True)
             lines[name].append((side, timing.per_second(2 * side**3, ms, limit.unit)))
     copy = copy_limit(device).rate or 0.0
-    # Memory moves at least three matrices with 4 bytes per element, for 2 side operations per element of c.
+    # Memory moves at least three matrices with 4 bytes per element, for 2 * side operations per element of c.
     roof = [(side, min(limit.rate or np.inf, 1e-3 * copy * 2 * side / (3 * 4))) for side in sizes]
     return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy")
 
@@ -256,9 +260,9 @@ def last_rate(curve: Curve, name: str) -> dict[str, float]:
 def phases(side: int, tile: int) -> Film:
     """Draw the elements that the first block of a tiled product reads and computes, one phase after another.
 
-    A frame has a at the lower left, b at the upper right and c at the lower right. The color of an element is its
-    state: in device memory, in shared memory, or multiplied in the current step. For c it tells whether the sum has
-    begun or is done.
+    A frame has a at the lower left, b at the upper right and c at the lower right. The colour of an element shows
+    its state: in device memory, in shared memory, or multiplied in the current step. For c, it shows whether the sum
+    has begun or is done.
     """
     offset = side + 1
     frames, captions = [], []
@@ -275,7 +279,7 @@ def phases(side: int, tile: int) -> Film:
                 frame[offset : offset + tile, step] = frame[step, offset : offset + tile] = MULTIPLIED
             frames += [frame] * HOLD
             moment = f"step {step - first + 1}" if step >= first else "load the tiles"
-            added = f"{step + 1} of {side} products are added to each sum"
+            added = f"{step + 1} of {side} products have been added to each sum"
             captions += [f"phase {first // tile + 1}: {moment}; {added}"] * HOLD
     levels = {
         "in memory": ELEMENT,

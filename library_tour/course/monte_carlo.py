@@ -12,8 +12,8 @@ On the simulator, which checks and counts but does not time:
     exact steps              45  6.6839  0.2490  right
     exact, fast math         40  6.6839  0.2490  right
     The exact price is 6.6348. With 100 steps, Euler's scheme converges to 6.63202.
-    Its bias of -0.0028 shows once the 95 % interval is narrower. With 1,024 paths,
-    the intervals of 96 out of 100 seeds cover Euler's mean.
+    Its bias of -0.0028 is visible once the 95 % interval is narrower. With 1,024
+    paths, the intervals of 96 out of 100 seeds cover Euler's mean.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Price(NamedTuple):
 
 
 def closed_form() -> float:
-    """Return the price by the Black-Scholes formula."""
+    """Return the price from the Black-Scholes formula."""
     return float(call_price(START, STRIKE, RATE, SIGMA, YEARS))
 
 
@@ -161,7 +161,7 @@ def run(device: cuda.Device, size: int) -> Result:
     exact = closed_form()
     note = (
         f"The exact price is {exact:.4f}. With {STEPS} steps, Euler's scheme converges to {EULER_MEAN}. Its bias of "
-        f"{EULER_MEAN - exact:.4f} shows once the 95 % interval is narrower. {checks[0].detail}"
+        f"{EULER_MEAN - exact:.4f} is visible once the 95 % interval is narrower. {checks[0].detail}"
     )
     return Result(rows, limit, checks, [errors(pricers, size)], [note])
 

@@ -1,6 +1,6 @@
-// Count how often each side of a die was thrown. The counts are zero at the beginning.
+// Count how often each side of a die was thrown. The counts are initially zero.
 //
-// The result is right, but every throw makes an atomic addition to global memory.
+// The result is right, but the kernel performs one atomic addition to global memory per throw.
 
 extern "C" __global__ void count_throws(const int* throws, unsigned* counts, int n)
 {

@@ -1,4 +1,4 @@
-// Count the small letters of a text; the counts are zero at the beginning.
+// Count the lowercase letters of a text. The counts are initially zero.
 //
 // So far, nothing keeps a thread from counting too early or from adding too early.
 

@@ -1,4 +1,4 @@
-// Count values from 0 to 7; blocks have 128 threads, and the counts are zero at the beginning.
+// Count values from 0 to 7. A block has 128 threads, and the counts are initially zero.
 //
 // The result is right, but lanes with the same value add to the same word of shared memory.
 

@@ -1,7 +1,7 @@
 // Write the moving sums of each column: the sum of an element and the WINDOW - 1 elements above it. Each thread handles
 // one column and keeps the last WINDOW elements, so that it loads each element once.
 //
-// The result is right, but the index in the ring varies, so the ring lies in local memory.
+// The result is right, but the index in the ring varies, so the ring is in local memory.
 
 constexpr int WINDOW = 7;
 

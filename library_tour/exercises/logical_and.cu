@@ -1,6 +1,6 @@
-// Set *found to 1 if any of n elements is above a limit. It is zero at the beginning.
+// Set *found to 1 if any of n elements is above a limit. It is initially zero.
 //
-// The result is right, but every thread that finds one makes an atomic operation.
+// The result is right, but every thread that finds one executes an atomic operation.
 
 extern "C" __global__ void any_above(const float* x, float limit, int* found, int n)
 {

@@ -1,6 +1,6 @@
 // Multiply two square matrices, stored by rows. A block has 32 x 8 threads.
 //
-// The result is right, but neighbouring lanes compute elements of one column.
+// The result is right, but adjacent lanes compute elements of the same column.
 
 extern "C" __global__ void multiply(const float* a, const float* b, float* c, int size)
 {

@@ -1,5 +1,5 @@
 // Throw a die n times; add the sum of the points to totals[0], and the sum of their squares to totals[1]. Both are
-// zero at the beginning.
+// initially zero.
 //
 // So far, the squares are missing.
 

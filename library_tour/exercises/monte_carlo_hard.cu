@@ -1,13 +1,13 @@
-// Count the numbers below 2^31 among the first ones of the sequence `state = A * state + C`, from a seed on. Each
-// thread takes 16 of them; the total is zero at the beginning.
+// Count the numbers below 2^31 in the first part of the sequence `state = A * state + C`, which starts from a seed.
+// Each thread takes 16 of the numbers, and the total is initially zero.
 //
-// The result is right, but each thread generates all numbers before its own.
+// The result is right, but each thread also generates all numbers before its own.
 
 constexpr unsigned A = 1664525;
 constexpr unsigned C = 1013904223;
 constexpr unsigned EACH = 16;
 
-// The state after so many steps.
+// The state after the given number of steps.
 __device__ unsigned after(unsigned state, unsigned steps)
 {
     for (unsigned k = 0; k < steps; k++)

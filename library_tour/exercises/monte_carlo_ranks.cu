@@ -1,6 +1,6 @@
 // Count random points in a circle on several devices, so that together they find what one device finds.
 //
-// In the start, every device tries the same points, and the remainder of the division is not tried at all.
+// So far, every device tries the same points, and the remainder of the division is not tried at all.
 
 // A random number that depends only on the seed and on the index of the draw: a mix of all bits.
 __device__ unsigned random_bits(unsigned seed, unsigned draw)
@@ -19,7 +19,7 @@ __device__ bool in_circle(unsigned seed, unsigned point)
     return __fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)) < 1.0f;
 }
 
-// The share of device `worker` of `workers` devices; `points` is the number of points of all devices together.
+// The share of device `worker` of `workers` devices; `points` is the total number of points.
 extern "C" __global__ void count_hits(unsigned seed, unsigned worker, unsigned workers, unsigned points, unsigned* hits)
 {
     unsigned own = points / workers;

@@ -25,7 +25,7 @@ def check_letters(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["count_letters"][BLOCKS, BLOCK].bind(cuda.to_device(text), counts, size)
         counted = counters.count(launch, ["atomics"])
         expected = np.bincount(text, minlength=256)[ord("a") : ord("z") + 1].astype(np.uint32)
-        yield compare(f"each small letter of {size:,} characters is counted", counts.to_host(), expected)
+        yield compare(f"each lowercase letter among {size:,} characters is counted", counts.to_host(), expected)
         yield at_most(f"{BLOCKS} blocks execute at most {BLOCKS} atomics", counted["atomics"], BLOCKS)
 
 
@@ -46,34 +46,34 @@ def check_copies(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Count the small letters of a text. Each block counts in shared memory and adds its counts to the result "
-        "at the end. The barriers are missing, so counts are lost or come from memory that nobody has set to zero. Put "
-        "in the two barriers that are needed, and no more.",
+        task="Count the lowercase letters of a text. Each block counts in shared memory and adds its counts to the "
+        "result at the end. The barriers are missing, so counts are lost, or start from memory that is not zero yet. "
+        "Add the two barriers that are needed, and no more.",
         hints=[
             "A thread may count a letter before the thread that sets its counter to zero has done so.",
             "A thread may add a counter to the result before all threads have finished counting.",
-            "A barrier inside a loop or a branch must be reached by all threads of the block. Here both can be "
+            "All threads of the block must reach a barrier, even one inside a loop or a branch. Here, both can be "
             "outside.",
         ],
-        answer="One barrier separates the zeros from the counting, and the other separates the counting from the "
-        "adding. Both are outside of all branches. Inside the loop no barrier is needed, since the counting is atomic.",
+        answer="One barrier separates clearing from counting, and the other separates counting from adding. Both are "
+        "outside all branches. No barrier is needed inside the loop, since the counting is atomic.",
         check=check_letters,
     ),
     Exercise(
         name="hard",
         task="Count values from 0 to 7. Each block counts in shared memory. If many values are equal, the lanes of a "
-        "warp add to the same word, and the hardware serves them one after another: those are bank conflicts too. "
-        "Remove all conflicts, whatever the values are. A block has 128 threads, and makes at most eight atomics on "
-        "global memory.",
+        "warp add to the same word, and the hardware handles them one after another: these are bank conflicts too. "
+        "Remove all conflicts, whatever the values are. A block has 128 threads and may execute at most eight atomics "
+        "on global memory.",
         hints=[
-            "There is room for more than one copy of the counters. How many copies does a warp need, so that no two "
+            "There is room for more than one copy of the counters. How many copies does a warp need so that no two "
             "lanes ever use the same word?",
             "One copy per lane avoids equal words. Lay the copies out so that no two lanes use the same bank either.",
-            "`count[value][lane]` lies in bank `lane`, whatever the value is. At the end a warp can read and sum the "
-            "32 copies of a counter.",
+            "`count[value][lane]` is in bank `lane`, whatever the value is. At the end, a warp can read and sum the 32 "
+            "copies of a counter.",
         ],
         answer="Each lane has its own copy of the eight counters, in its own bank: `copies[value][lane]`. The four "
-        "warps of a block share the copies, so the additions stay atomic. At the end each warp sums the 32 copies of "
+        "warps of a block share the copies, so the additions stay atomic. At the end, each warp sums the 32 copies of "
         "two counters: its lanes read 32 consecutive words, and one lane adds the sum to the result.",
         check=check_copies,
     ),

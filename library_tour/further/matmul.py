@@ -47,7 +47,7 @@ def check_registers(answer: cuda.Module) -> Iterator[Check]:
         tiles = size // TILE
         check, counted = _product(answer, size, (tiles, tiles), ["loads", "wavefronts"])
         yield check
-        # A tile has 32 rows, of which a warp loads each with one instruction.
+        # A tile has 32 rows, and a warp loads each row with one instruction.
         most = 2 * TILE * tiles**3
         yield at_most(
             f"the blocks load each of their tiles once: at most {most:,} loads of warps", counted["loads"], most
@@ -60,36 +60,36 @@ def check_registers(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="A kernel multiplies two square matrices, with one thread per element of the product. Neighbouring lanes "
-        "compute elements of one column, so their loads from `a` and their stores are a row apart. Let a load of a "
-        "warp touch at most 2.5 sectors on average, and a store at most 4. A block has 32 x 8 threads, and the size "
-        "need not be a multiple of 32.",
+        task="A kernel multiplies two square matrices, with one thread per element of the product. Adjacent lanes "
+        "compute elements of the same column, so their loads from `a` and their stores are a row apart. Change the "
+        "kernel so that a warp's load touches at most 2.5 sectors on average, and a store at most 4. A block has 32 x "
+        "8 threads, and the size need not be a multiple of 32.",
         hints=[
-            "Which of the row and the column should follow from `threadIdx.x`?",
-            "With the column from `threadIdx.x`, all lanes of a warp read the same element of `a`: 1 sector. They read "
-            "neighbouring elements of `b`: 4 sectors.",
+            "Should `threadIdx.x` determine the row or the column?",
+            "If `threadIdx.x` determines the column, all lanes of a warp read the same element of `a`: 1 sector. They "
+            "read adjacent elements of `b`: 4 sectors.",
         ],
-        answer="The column follows from `threadIdx.x`, and the row from `threadIdx.y`. A load from `a` is one element "
-        "for the whole warp, and one from `b` is 32 neighbouring elements: 1 and 4 sectors, or 2.5 on average.",
+        answer="`threadIdx.x` determines the column, and `threadIdx.y` the row. A load from `a` reads one element for "
+        "the whole warp, and a load from `b` reads 32 adjacent elements: 1 and 4 sectors, or 2.5 on average.",
         check=check_mapping,
     ),
     Exercise(
         name="hard",
-        task="A block of 32 x 8 threads computes a tile of 32 x 32 elements of the product, four of one column per "
-        "thread. It loads tiles of both matrices into shared memory. Then each thread computes its four elements one "
-        "after the other, and reads the tile of `b` four times. Let it read each element of `b` once for all four, so "
-        "that a step costs five wavefronts of a warp instead of eight. The size is a multiple of 32.",
+        task="A block of 32 x 8 threads computes a tile of 32 x 32 elements of the product, with four elements of one "
+        "column per thread. It loads tiles of both matrices into shared memory. Then each thread computes its four "
+        "elements one after another, and reads its column of the tile of `b` four times. Change the kernel so that a "
+        "thread reads each element of `b` once for all four, and a step takes five wavefronts per warp instead of "
+        "eight. The size is a multiple of 32.",
         hints=[
             "What do the four elements of a thread have in common, for a given `k`?",
-            "Exchange the two inner loops: for each `k`, read the element of `b` into a register, and update four "
-            "sums.",
+            "Swap the two inner loops: for each `k`, read the element of `b` into a register, and update four sums.",
             "Four sums need an array of four elements, which the compiler keeps in registers if the loop over it is "
             "unrolled.",
         ],
-        answer="The loop over `k` is outside, and the loop over the four rows inside. The element of `b` is read once "
-        "per `k` and used four times from a register. The element of `a` is the same for all lanes: one wavefront. "
-        "Five reads feed four multiplications, where there were two for one. Fast libraries take this further, with 8 "
-        "x 8 elements per thread.",
+        answer="The loop over `k` is now the outer loop, and the loop over the four rows is the inner one. The element "
+        "of `b` is read once per `k` and used four times from a register. The element of `a` is the same for all "
+        "lanes: one wavefront. There are now five reads for four multiplications, instead of two for each one. Fast "
+        "libraries take this further, with 8 x 8 elements per thread.",
         check=check_registers,
     ),
 ]

@@ -16,7 +16,7 @@ from ..stop import Check
 
 BLOCKS, THREADS, WARP = 4, 128, 32
 WARPS = BLOCKS * THREADS // WARP
-# The generator of the hard exercise: state = A state + C. Each thread takes so many of its numbers.
+# The generator of the hard exercise: state = A state + C. Each thread takes EACH of its numbers.
 A, C, EACH = 1664525, 1013904223, 16
 # Instructions of a warp: a loop of 13 rounds, for 2^13 numbers, and one of 16.
 MOST_INSTRUCTIONS = 300
@@ -53,37 +53,36 @@ def check_skip(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="A kernel throws a die `n` times and sums the points in `totals[0]`. From the sum alone nobody can tell "
-        "how far the mean may be off. Add the sum of the squares in `totals[1]`, from which the host computes the "
-        "standard error. Each warp may execute at most two atomics. Both totals are zero at the beginning.",
+        task="A kernel throws a die `n` times and sums the points in `totals[0]`. The sum alone does not tell how far "
+        "off the mean may be. Store the sum of the squares in `totals[1]`, from which the host computes the standard "
+        "error. Each warp may execute at most two atomics. Both totals are initially zero.",
         hints=[
-            "The squares are summed in the same way as the points: in a register, then over the warp, then by an "
-            "atomic.",
+            "Sum the squares just like the points: in a register, then over the warp, then with an atomic.",
             "`__reduce_add_sync(0xffffffff, value)` returns the sum over the warp to all its lanes. All lanes must "
             "call it.",
         ],
         answer="A second register sums the squares in the same loop, so no number is generated twice. The host "
         "computes the variance as the mean of the squares minus the square of the mean, and the standard error as the "
-        "square root of the variance divided by `n`. An estimate without an error is worth little.",
+        "square root of the variance divided by `n`. An estimate without its error is worth little.",
         check=check_squares,
     ),
     Exercise(
         name="hard",
-        task="The numbers of a sequence are `state = A * state + C`, modulo 2^32, starting from a seed. Thread `t` "
-        "needs the numbers `16 t` to `16 t + 15`. The kernel generates all numbers before these too, so the last "
-        "thread does 8,176 steps for nothing. Skip them in a few steps, so that a warp executes at most 300 "
-        "instructions.",
+        task="The numbers of a sequence are computed as `state = A * state + C`, modulo 2^32, starting from a seed. "
+        "Thread `t` needs the numbers `16 t` to `16 t + 15`. The kernel also generates all numbers before these, so "
+        "the last thread performs 8,176 steps for nothing. Skip them in a few steps, so that a warp executes at most "
+        "300 instructions.",
         hints=[
-            "A step is a map `x -> a x + c`. What is the map of two steps? It has the same form.",
-            "Two maps in a row, first `a1, c1` and then `a2, c2`, are `a = a2 a1` and `c = a2 c1 + c2`. So you can "
-            "double the number of steps of a map: 1, 2, 4, 8, ...",
+            "A step is a map `x -> a x + c`. What is the map for two steps? It has the same form.",
+            "Two maps in a row, first `a1, c1` and then `a2, c2`, are one map with `a = a2 a1` and `c = a2 c1 + c2`. "
+            "So you can double the number of steps that a map takes: 1, 2, 4, 8, ...",
             "Go through the bits of the number of steps, starting with the lowest. Double the map for each bit, and "
             "apply it to the state where the bit is set.",
         ],
-        answer="The map of `2^k` steps follows from that of `2^(k-1)` steps by one doubling. Each bit of the number of "
-        "steps that is set applies one of these maps to the state. 13 doublings replace up to 8,176 steps. Libraries "
-        "call this skipping ahead. Counter-based generators such as Philox do not need it: any number follows from its "
-        "index.",
+        answer="One doubling turns the map for `2^(k-1)` steps into the map for `2^k` steps. For each bit that is set "
+        "in the number of steps, one of these maps is applied to the state. 13 doublings replace up to 8,176 steps. "
+        "Libraries call this skipping ahead. Counter-based generators such as Philox do not need it, since they "
+        "compute any number from its index.",
         check=check_skip,
     ),
 ]

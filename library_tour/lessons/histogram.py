@@ -25,36 +25,36 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["atomics"])
         expected = np.bincount(throws, minlength=SIDES).astype(np.uint32)
         yield compare(f"each side of {size:,} throws is counted", counts.to_host(), expected)
-        fact = f"{BLOCKS} blocks with {SIDES} counters make at most {BLOCKS * SIDES} atomic additions to global memory"
+        fact = f"{BLOCKS} blocks with {SIDES} counters each: at most {BLOCKS * SIDES} atomic additions to global memory"
         yield at_most(fact, counted["atomics"], BLOCKS * SIDES)
 
 
 LESSON = Lesson(
-    why="A histogram counts how many values fall into each bin. Its loop body is one line, `counts[bin]++`, and in "
-    "parallel that line is wrong: the simulator counts 10 of 4,096 values. With atomics in global memory it is right "
-    "and slow: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads it reaches 4,316 GB/s, "
-    "240 times as much, and the memory bandwidth is the limit.\n\n"
-    "The same steps serve wherever many threads update few places: counters, queues, sums by key.",
+    why="A histogram counts how many values fall into each bin. Its loop body is a single line, `counts[bin]++`. Run "
+    "in parallel, that line is wrong: on the simulator it counts 10 of 4,096 values. Atomics in global memory give the "
+    "right counts, but slowly: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads, the "
+    "kernel reaches 4,316 GB/s, 240 times as much, and memory bandwidth is the limit.\n\n"
+    "The same steps apply wherever many threads update a few memory locations: counters, queues, sums by key.",
     learn=[
-        "say why `counts[bin]++` loses counts when many threads execute it.",
-        "speed up atomics by giving each block its own counters, in shared memory.",
+        "explain why `counts[bin]++` loses counts when many threads execute it.",
+        "speed up atomics by giving each block its own counters in shared memory.",
         "place the two barriers that such counters need.",
         "choose the scope of a `cuda::atomic_ref`.",
     ],
     idea="`counts[bin]++` is three steps: read the counter, add one, store the result. If two threads read the same "
     "value, both store the same result, and one count is lost. Such a conflict is a **data race**. An atomic addition "
     "makes the three steps indivisible.\n\n"
-    "Atomics on the same address are executed one after another. So their speed depends on how many threads share a "
-    "counter, and on how far away it is. Counters in global memory are updated in the L2 cache, which all "
-    "multiprocessors share. Counters in shared memory are updated inside the multiprocessor, and only threads of one "
-    "block meet there.\n\n"
-    "The rule of thumb: count privately per block, in shared memory, and merge once at the end. Two barriers keep the "
-    "phases apart: clear, count, merge.",
+    "Atomics on the same address are executed one after another, so their speed depends on how many threads share a "
+    "counter and how far away it is. Counters in global memory are updated in the L2 cache, which all multiprocessors "
+    "share. Counters in shared memory are updated inside the multiprocessor, and only the threads of one block compete "
+    "for them.\n\n"
+    "The rule of thumb: give each block its own counters in shared memory, and merge them once at the end. Two "
+    "barriers separate the phases: clear, count, merge.",
     steps=[
         Step(
             name="no atomics",
             shows=["bin_of", "first", "stride", "histogram_racy"],
-            text="Each thread reads the counter, adds one and stores the result. Counts get lost, and the simulator "
+            text="Each thread reads the counter, adds one and stores the result. Counts are lost, and the simulator "
             "reports the race.",
         ),
         Step(
@@ -66,20 +66,21 @@ LESSON = Lesson(
         Step(
             name="private counters",
             shows=["clear", "merge", "histogram_private"],
-            text="Each block has counters of its own and adds them to the result at the end. The first barrier keeps "
-            "threads from counting before the counters are zero. The second keeps them from merging before all have "
-            "counted. The counters still lie in global memory.",
+            text="Each block has its own counters and adds them to the result at the end. The first barrier keeps "
+            "threads from counting before the counters are zero. The second keeps them from merging before all threads "
+            "have finished counting. The counters are still in global memory.",
         ),
         Step(
             name="block scope",
             shows=["histogram_scoped"],
-            text="The same private counters, through `cuda::atomic_ref`. Its type names the **scope**: the threads "
-            "that may use the counter at the same time. Here the threads of the block are enough.",
+            text="The same private counters, updated through `cuda::atomic_ref`. Its type names the **scope**: the "
+            "threads that may use the counter at the same time. Here the scope only has to include the threads of the "
+            "block.",
         ),
         Step(
             name="shared memory",
             shows=["histogram_shared"],
-            text="The private counters now lie in shared memory. Only one line differs from the kernel with private "
+            text="The private counters are now in shared memory. Only one line differs from the kernel with private "
             "counters in global memory.",
             compared_with="private counters",
         ),
@@ -91,30 +92,32 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Read the notes of 'no atomics' and 'no barriers'. The simulator names both sides of each race, with their "
-        "lines in the code, even if the counts happen to be right.",
-        "The column 'atomic sectors' falls when the counters move into shared memory. What remains is the merge: "
-        "atomics on shared memory are not counted in this column.",
-        "On a GPU, compare the columns for values spread evenly with the columns for equal values, where all threads "
-        "want the same counter. On the H200 global atomics fall from 18 to 5 GB/s. Counters in shared memory stay at "
-        "2,460 GB/s, since the hardware merges the lanes of a warp that add one to the same counter.",
-        "The three scopes differ by a few percent at most on the H200, and all are slower than `atomicAdd` on the same "
-        "counters. A narrow scope is a permission for the compiler and the hardware, not a promise of speed.",
+        "Read the notes on 'no atomics' and 'no barriers'. For each race, the simulator names both accesses and their "
+        "lines in the source, even if the counts happen to be right.",
+        "The number in the 'atomic sectors' column falls when the counters move into shared memory. Only the merge "
+        "remains, since shared-memory atomics are not counted in this column.",
+        "On a GPU, compare the columns for evenly spread values with those for equal values, where all threads update "
+        "the same counter. On the H200, the kernel with global atomics drops from 18 to 5 GB/s. The kernel with "
+        "counters in shared memory stays at 2,460 GB/s, because the hardware merges the additions of all lanes of a "
+        "warp that add one to the same counter.",
+        "On the H200, the three scopes differ by at most a few percent, and all are slower than `atomicAdd` on the "
+        "same counters. A narrow scope gives the compiler and the hardware more freedom, but does not guarantee more "
+        "speed.",
     ],
     exercise=Exercise(
-        task="Count how often each side of a die was thrown. So far every throw makes an atomic addition to global "
-        "memory. Let each block count in shared memory first, so that it makes at most six of them.",
+        task="Count how often each side of a die was thrown. So far, the kernel performs one atomic addition to global "
+        "memory per throw. Let each block count in shared memory first, so that it performs at most six of them.",
         hints=[
             "Follow the three phases of the lesson: clear, count, merge.",
-            "Shared memory is not zero at the beginning. There are six counters and more threads than that: which "
+            "Shared memory does not start out as zero. There are six counters and more threads than that: which "
             "threads clear them, and which merge them?",
-            "All threads of the block must wait twice: after clearing, and before merging. Put `__syncthreads()` where "
+            "All threads of the block must wait twice: after clearing and before merging. Put `__syncthreads()` where "
             "every thread reaches it, not inside an `if`.",
         ],
-        answer="Six threads set the counters to zero. After a barrier all threads count in shared memory. After a "
-        "second barrier six threads add the counters of the block to the result.",
+        answer="Six threads set the counters to zero. After a barrier, all threads count in shared memory. After a "
+        "second barrier, six threads add the block's counters to the result.",
         check=check,
     ),
-    course="The lectures give no rates for their histogram. They say that the first version is wrong, the second "
-    "right and slow, and the last one fast. The rows show the same.",
+    course="The lectures give no rates for their histogram. They say that the first version is wrong, the second is "
+    "right but slow, and the last is fast. The rows show the same.",
 )

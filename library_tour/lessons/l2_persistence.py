@@ -61,7 +61,7 @@ def failing() -> None:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Let arrays persist that fit or do not fit; check what holds during the work, and what is left afterwards."""
+    """Use arrays that fit and arrays that do not; check the settings during the work and after it."""
     device = cuda.current_device()
     limits = device.limits
     limits.persisting_l2_cache_size = BEFORE
@@ -87,7 +87,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
         limits.persisting_l2_cache_size = BEFORE
     watched = Watched(device, stream)
     call = (failing, array, stream, watched, MEBI // 2)
-    yield refusal("an error of the work reaches the caller", ZeroDivisionError, lambda: answer.run_persisting(*call))
+    yield refusal(
+        "an error raised by the work reaches the caller", ZeroDivisionError, lambda: answer.run_persisting(*call)
+    )
     undone = bool(watched.resets) and limits.persisting_l2_cache_size == BEFORE and policy_of(stream) is None
     yield Check("after an error everything is undone", undone)
     stream.close()
@@ -95,87 +97,90 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="When a kernel reads a large array once and a small one again and again, the large one displaces the small one "
-    "from the L2 cache. CUDA has two remedies: a hint in the kernel, and an access policy of the stream, with which a "
-    "part of L2 keeps the small array.\n\n"
-    "They differ in effect. On an H200 the hint raises the rate from 4,788 to 6,082 GB/s, which is more than memory "
-    "itself delivers. The policy hardly changes it, with 4,812 GB/s. This lesson shows how both work, and why you "
-    "should measure before you rely on one.",
+    "from the L2 cache. CUDA offers two remedies: a hint in the kernel, or an access policy on the stream that keeps "
+    "the small array in a reserved part of L2.\n\n"
+    "Their effects differ. On an H200, the hint raises the rate from 4,788 to 6,082 GB/s, more than memory itself "
+    "delivers. With the policy, the rate hardly changes: it is 4,812 GB/s. This lesson shows how both work, and why "
+    "you should measure before you rely on either.",
     learn=[
-        "mark data that is read only once, so that it does not displace the rest.",
-        "set a part of L2 aside and let an array persist there, without changing the kernel.",
+        "mark data that is read only once, so that it does not displace other data.",
+        "set aside part of L2 and let an array persist there, without changing the kernel.",
         "choose a hit ratio for an array that is larger than the part set aside.",
         "clean up afterwards, so that persisting lines do not take space from other data.",
     ],
-    idea="All memory is read through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
-    "data. An array that is read repeatedly is lost from it if enough other data passes through in the meantime.\n\n"
-    "A part of L2 can be **set aside** for data that persists. An **access policy** of a stream names a window of "
-    "memory and the share of its accesses, the **hit ratio**, to be treated as persisting. The rest is treated as "
-    "normal, or as streaming, which is replaced first. If the window is larger than the part set aside, a hit ratio "
-    "of 1 lets its lines displace each other. A smaller ratio lets a share of them stay. Lines persist after the "
-    "kernel, until they are reset or read as normal ones.\n\n"
-    "The rule of thumb: first mark data that is read once, with `__ldcs`. Then try a policy, and measure.",
+    idea="All reads of memory go through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
+    "data. Even an array that is read repeatedly is evicted if enough other data passes through in the meantime.\n\n"
+    "Part of L2 can be **set aside** for data that persists. A stream's **access policy** names a window of memory and "
+    "a **hit ratio**, the share of accesses to the window that are treated as persisting. The others are treated as "
+    "normal or as streaming; streaming lines are replaced first. If the window is larger than the part set aside, its "
+    "lines displace each other at a hit ratio of 1. At a smaller ratio, some of them stay. Lines continue to persist "
+    "after the kernel ends, until they are reset or read as normal lines.\n\n"
+    "The rule of thumb: first use `__ldcs` for data that is read only once. Then try a policy, and measure.",
     steps=[
         Step(
             name="no policy",
             shows=["weigh<false>"],
-            text="The kernel reads many values once. With each it reads a weight, from a small array that it goes "
-            "through over and over. The values that pass through L2 displace the weights.",
+            text="The kernel reads many values once. With each value, it reads a weight from a small array, which it "
+            "goes through over and over. The values that pass through L2 displace the weights.",
         ),
         Step(
             name="__ldcs for the values",
             shows=["weigh<true>"],
-            text="The other instance of the template. `__ldcs` tells the cache that a value is read once, so that it "
-            "is replaced before the weights. This changes the kernel and needs no policy.",
+            text="The other instance of the kernel template. `__ldcs` tells the cache that a value is read only once, "
+            "so the values are replaced before the weights. This changes the kernel, but needs no policy.",
         ),
         Step(
             name="policy: persisting",
             shows=["set_aside", "Way", "WAYS"],
-            text="The kernel is the first one again. `set_aside` asks for as much of L2 as the device allows, and "
+            text="This is the first kernel again. `set_aside` asks for as much of L2 as the device allows, and "
             "restores the old size at the end. The launch is inside `with stream.access_policy(weights, hit_ratio=..., "
-            "hit=...)`, with the arguments in the table `WAYS`. The row 'policy: streaming' does the opposite: it lets "
-            "the weights be replaced first.",
+            "hit=...)`, with arguments from the table `WAYS`. The row 'policy: streaming' shows the opposite policy: "
+            "the weights are replaced first.",
         ),
         Step(
             name="large: tuned ratio",
             shows=["FITS", "EXCEEDS"],
-            text="The large weights take 1.5 times the part set aside. With a hit ratio of 1 all of them want to "
-            "persist, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, a share that fits persists, and "
-            "the rest is replaced first.",
+            text="The large array of weights is 1.5 times as large as the part set aside. With a hit ratio of 1, all "
+            "of its lines are marked as persisting, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, as "
+            "many lines persist as fit, and the rest are replaced first.",
         ),
         Step(
             name="the weights persist",
             shows=["add_up", "read_after"],
-            text="Afterwards another array is read over and over. Lines that still persist take space from it, until "
-            "the weights are read as normal data, or until `device.reset_persisting_l2()` makes their lines normal.",
+            text="Afterwards, another array is read over and over. Lines that still persist take space away from it "
+            "until the weights are read as normal data, or until `device.reset_persisting_l2()` makes their lines "
+            "normal.",
         ),
     ],
     look_at=[
-        "The column 'L2 hit rate' is not measured. It is the share of reads that hit in a model of L2 that always "
-        "replaces the least recently used line. The picture 'model' shows it against the size of the weights. With a "
-        "hit ratio of 1 it falls as soon as they exceed the part set aside. With a tuned ratio it falls slowly.",
+        "The values in the 'L2 hit rate' column are not measured. They are the share of reads that hit in a model of "
+        "L2, which always replaces the least recently used line. The plot 'model' shows the hit rate against the size "
+        "of the weights. With a hit ratio of 1, it falls as soon as the weights exceed the part set aside. With a "
+        "tuned ratio, it falls slowly.",
         "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
         "4,113 GB/s.",
-        "Weights that fit are read about as fast without a policy on the H200 as with a persisting one. Its L2 does "
-        "not replace lines as the model does.",
-        "Large weights gain a little from persisting on the H200, 4,752 instead of 4,456 GB/s, and less with the tuned "
-        "ratio, 4,520 GB/s.",
+        "On the H200, weights that fit are read about as fast without a policy as with a persisting one. Its L2 does "
+        "not replace lines the way the model does.",
+        "On the H200, large weights gain a little from a persisting policy (4,752 instead of 4,456 GB/s), and less "
+        "from the tuned ratio (4,520 GB/s).",
     ],
     exercise=Exercise(
-        task="Write `run_persisting(work, array, stream, device, requested)`. It sets `requested` bytes of L2 aside "
-        "and calls `work()`, which queues launches in the stream, while the array persists. As much of the array as "
-        "fits should persist, and no more. A device may set aside less than it is asked for. Afterwards everything "
-        "must be as it was, even if `work` raises an error: no policy, no persisting lines, and the old size set "
-        "aside. Do not reset the lines while the work is still running.",
+        task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2 "
+        "and calls `work()`, which queues launches in the stream, under a policy that lets the array persist. As much "
+        "of the array as fits should persist, and no more. A device may set aside less than requested. Afterwards, "
+        "everything must be as it was, even if `work` raises an error: no policy, no persisting lines, and the old "
+        "size set aside. Do not reset the lines while the work is still running.",
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
             "`finally`?",
-            "Read `device.limits.persisting_l2_cache_size` before you set it, and again after that. Which share of the "
-            "array is it?",
+            "Read `device.limits.persisting_l2_cache_size` before you set it, and again afterwards. What share of the "
+            "array is that?",
             "When `work` returns, its launches are only queued. Wait for the stream before you reset the lines.",
         ],
-        answer="The hit ratio is the size that was really set aside divided by the size of the array, and at most 1. "
-        "The policy applies to the launches that the block queues, so the block may end before they run. A reset takes "
-        "effect at once, so it waits for the stream. `finally` undoes everything after an error too.",
+        answer="The hit ratio is the size actually set aside divided by the size of the array, but at most 1. The "
+        "policy applies to the launches that are queued inside the `with` block, so the block may end before they run. "
+        "A reset takes effect at once, so the function waits for the stream first. `finally` undoes everything even "
+        "after an error.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

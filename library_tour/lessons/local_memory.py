@@ -34,24 +34,24 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A kernel that counts values in a small local array reads 106 GB/s on an H200. Unroll its loop, and it reads "
-    "1,125 GB/s. Move the array to shared memory, and it reads 4,032 GB/s, 87 % of the limit.\n\n"
-    "The source hardly changes. What changes is where the array lives, and the compiler decides that by how the array "
-    "is indexed.",
+    why="On an H200, a kernel that counts values in a small local array reads at 106 GB/s. Unroll its loop, and it "
+    "reads at 1,125 GB/s. Move the array to shared memory, and it reads at 4,032 GB/s, 87 % of the limit.\n\n"
+    "The source hardly changes. The difference is where the array lives, and the compiler decides that from how the "
+    "array is indexed.",
     learn=[
-        "say from its indices whether a local array is kept in registers or in local memory.",
+        "tell from its indices whether a local array is kept in registers or in local memory.",
         "unroll a loop so that the indices become constants.",
-        "find spills in the compiler's report, and say what causes them.",
+        "find spills in the compiler's report, and explain what causes them.",
         "choose shared memory for an array that is indexed by data.",
     ],
     idea="Local variables live in **registers**, which belong to one thread and are the fastest memory. But registers "
-    "have no addresses. So an array can be in registers only if the compiler knows every index. Otherwise it is in "
-    "**local memory**: a part of the device's memory that belongs to the thread, reached through the caches. The name "
-    "says whose it is, not where.\n\n"
+    "have no addresses, so an array can be in registers only if the compiler knows every index. Otherwise it is in "
+    "**local memory**: a part of device memory that belongs to the thread and is accessed through the caches. The name "
+    "says whose memory it is, not where it is.\n\n"
     "A thread has a limited number of registers. Variables that do not fit are **spilled**: stored to local memory and "
     "loaded again. The compiler reports spills.\n\n"
-    "In local memory, the words with index `k` of the 32 threads of a warp lie side by side. Threads that use the same "
-    "index share 4 sectors of 32 bytes. Threads that use different ones touch up to 32.\n\n"
+    "In local memory, the words with index `k` of the 32 threads of a warp are contiguous. If the threads use the same "
+    "index, an access touches 4 sectors of 32 bytes. If they use different indices, it touches up to 32 sectors.\n\n"
     "The rule of thumb: index a local array only with constants and the indices of unrolled loops. For an array that "
     "is indexed by data, use shared memory.",
     steps=[
@@ -59,9 +59,9 @@ LESSON = Lesson(
             name="loop, not unrolled",
             shows=["COUNTERS", "count_in_loop"],
             text="Each thread counts how often each value from 0 to 31 occurs among its elements. `for_each_value` "
-            "loads them four at a time, as a `uint4`, and calls the given lambda with each; `[&]` lets the lambda "
-            "change the counters. The loop compares an element with `k` and updates counter `k`. Its index varies, so "
-            "the 32 counters are in local memory, and each comparison loads a counter and stores it.",
+            "loads the elements four at a time, as a `uint4`, and calls the given lambda with each; `[&]` lets the "
+            "lambda change the counters. The loop compares an element with each `k` and updates counter `k`. The index "
+            "varies, so the 32 counters are in local memory, and each comparison loads a counter and stores it again.",
         ),
         Step(
             name="loop, unrolled",
@@ -71,46 +71,47 @@ LESSON = Lesson(
         Step(
             name="unrolled, spilled",
             shows=["COUNTERS", "count_unrolled<8>"],
-            text="The same code, but `__launch_bounds__` demands that 8 blocks fit on a multiprocessor. That leaves 32 "
-            "registers per thread instead of 64, and the compiler spills the rest.",
+            text="The same code, but `__launch_bounds__` requires that 8 blocks fit on a multiprocessor. That leaves "
+            "32 registers per thread instead of 64, and the compiler spills the rest.",
         ),
         Step(
             name="value as the index",
             shows=["COUNTERS", "count_by_value"],
-            text="The element itself is the index, so one counter is updated instead of 32 compared. But the index is "
-            "not known before the kernel runs, and the counters are in local memory again.",
+            text="The element itself is the index, so the thread updates one counter instead of performing 32 "
+            "comparisons. But the index is not known until the kernel runs, so the counters are in local memory again.",
             compared_with="loop, not unrolled",
         ),
         Step(
             name="in shared memory",
             shows=["COUNTERS", "count_shared"],
             text="Shared memory has addresses. Counter `k` of a thread is at `[k][threadIdx.x]`, so each thread of a "
-            "warp has a memory bank of its own, whatever its index is.",
+            "warp has its own memory bank, whatever the index is.",
         ),
     ],
     look_at=[
-        "Without a GPU, the column 'local' counts the accesses to local memory. Unrolling removes all of them, and two "
-        "thirds of the instructions. Spills are not counted there, since PTX, which the simulator executes, has an "
-        "unlimited number of registers. Look for them in the table of the compiler's report.",
+        "Without a GPU, the 'local' column shows the number of accesses to local memory. Unrolling removes all of "
+        "them, along with two thirds of the instructions. Spills are not counted there, because the simulator executes "
+        "PTX, which has an unlimited number of registers. Look for them in the table with the compiler's report.",
         "With the value as the index, an access to local memory touches about 5 sectors if the threads of a warp have "
-        "the same value, and about 18 if the values are random. On the H200 the rate falls from 1,716 to 229 GB/s.",
-        "On the H200 the unrolled loop reaches 1,125 GB/s, and 244 GB/s with spills. More threads per multiprocessor "
-        "do not make up for them.",
-        "Shared memory reaches 4,032 GB/s on the H200 for random values as well as for equal ones.",
+        "the same value, and about 18 if the values are random. On the H200, the rate falls from 1,716 to 229 GB/s.",
+        "On the H200, the unrolled loop reaches 1,125 GB/s, but only 244 GB/s with spills. More threads per "
+        "multiprocessor do not make up for them.",
+        "On the H200, the kernel with counters in shared memory reaches 4,032 GB/s, both for random values and for "
+        "equal ones.",
     ],
     exercise=Exercise(
-        task="Each thread writes the moving sums of one column: the sum of an element and the six elements above it, "
-        "or of fewer at the top. It keeps the last seven elements in a ring, `ring[row % 7]`, which the compiler must "
-        "put into local memory. Keep them in registers. Each element must still be loaded only once, and the number of "
-        "rows is not known before the kernel runs.",
+        task="Each thread writes the moving sums of one column: the sum of each element and the six elements above it, "
+        "or fewer at the top. It keeps the last seven elements in a ring buffer, `ring[row % 7]`, which the compiler "
+        "must put in local memory. Keep them in registers instead. Each element must still be loaded only once, and "
+        "the number of rows is not known until the kernel runs.",
         hints=[
             "Which index varies? Does the oldest element have to be at a different index in each row?",
             "Let the elements move instead of the index: the oldest one is always at index 0.",
             "After each row, shift all elements down by one in an unrolled loop, and store the new one at the end.",
         ],
         answer="The oldest element is always `last[0]`, and after each row all elements move down by one. The loop "
-        "that moves them is unrolled, so every index is a constant and the array is seven registers. Moving a register "
-        "takes at most one instruction, far less than an access to memory.",
+        "that moves them is unrolled, so every index is a constant and the array occupies seven registers. Moving a "
+        "register takes at most one instruction and costs far less than an access to memory.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -40,15 +40,15 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="With managed memory you need no copies at all. The host writes an array, a kernel reads it, and the driver "
-    "moves the data. The price depends on one line of code: on an H200, a kernel over 268 MB takes 33 ms if the pages "
-    "move when they are touched, and 5.6 ms with a prefetch before the launch. An explicit copy and the kernel take "
-    "5.1 ms.\n\n"
-    "If the array is on the device already, the kernel takes 0.2 ms. Whether pages must move matters more than "
+    "moves the data. The cost depends on one line of code: on an H200, a kernel that reads 268 MB takes 33 ms if the "
+    "pages move when they are touched, and 5.6 ms with a prefetch before the launch. An explicit copy plus the kernel "
+    "takes 5.1 ms.\n\n"
+    "If the array is already on the device, the kernel takes 0.2 ms. Whether pages must move matters more than "
     "anything else.",
     learn=[
         "use managed memory on the host and on the device.",
         "say what a page fault costs, and avoid it with a prefetch.",
-        "choose the advice that keeps pages in one place, or gives the host and the device a copy each.",
+        "choose the advice that keeps pages in one place, or lets the host and the device each have a copy.",
         "synchronise before the host reads or writes managed memory that a kernel uses.",
     ],
     idea="A **managed** array has one address, which is valid on the host and on all devices. Its memory is divided "
@@ -59,11 +59,11 @@ LESSON = Lesson(
     "page faults   load, fault, page moves, load | load, fault, page moves, ...\n"
     "prefetch      all pages move | load, load, load, ...\n"
     "```\n\n"
-    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages where they are; with "
-    "*accessed by*, a device reads them across the link without a fault. *Read mostly* lets the host and the devices "
-    "keep a copy each.\n\n"
-    "One address does not mean one order of work. A launch is still only queued, and the host must wait for the kernel "
-    "before it touches the array.\n\n"
+    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages in one place; with "
+    "*accessed by*, a device reads them across the link without a fault. *Read mostly* lets the host and each device "
+    "keep their own copies.\n\n"
+    "A shared address does not put the work in order. A launch is still only queued, and the host must wait for the "
+    "kernel before it touches the array.\n\n"
     "Rule of thumb: use managed memory to get a program running, then prefetch each array before the kernel that needs "
     "it.",
     steps=[
@@ -71,7 +71,7 @@ LESSON = Lesson(
             name="managed, page faults",
             shows=["managed_copy", "advance", "kernel_over"],
             text="The host writes an array and passes it to a kernel; nobody copies it. The pages are on the host at "
-            "first, so the first access to each is a page fault.",
+            "first, so the first access to each page causes a page fault.",
         ),
         Step(
             name="managed, prefetched",
@@ -81,19 +81,19 @@ LESSON = Lesson(
             "cuda.prefetch(x)\n"
             "launch()\n"
             "```\n\n"
-            "The prefetch is work of the stream, and moves all pages to the device, many at a time. The kernel "
+            "The prefetch is queued in the stream and moves all pages to the device, many at a time. The kernel "
             "executes the same loads as before and finds the pages there.",
         ),
         Step(
             name="managed, kept on the host",
             shows=["advice", "place"],
-            text="The driver is told how the array will be used:\n\n"
+            text="Two calls tell the driver how the array will be used:\n\n"
             "```python\n"
             'cuda.advise(far, "set_preferred_location", "host")\n'
             'cuda.advise(far, "set_accessed_by", device)\n'
             "```\n\n"
-            "The pages stay on the host, and each load crosses the link. Nothing is moved, which suits data that is "
-            "read once. `advice` asks the driver for the advice it was given.",
+            "The pages stay on the host, and each load crosses the link. No page moves, so this suits data that is "
+            "read only once. `advice` asks the driver which advice it was given.",
         ),
         Step(
             name="prefetch during long kernel",
@@ -104,36 +104,36 @@ LESSON = Lesson(
         Step(
             name="the host reads",
             shows=["read_by_host"],
-            text="The other direction. The host reads pages that are on the device: by page faults, after a prefetch "
-            "to the host, or from its own copy of read-mostly pages.",
+            text="In the other direction, the host reads pages that are on the device: through page faults, after a "
+            "prefetch to the host, or from its own copy of read-mostly pages.",
         ),
         Step(
             name="host reads too early",
             shows=["read_early"],
-            text="Wrong on purpose. The launch is only queued, so the host finds the old elements.",
+            text="Wrong on purpose. The launch is only queued, so the host still sees the old elements.",
         ),
         Step(
             name="host writes too early",
             shows=["write_early"],
-            text="Wrong on purpose too. No copy of the input has been made, so the kernel reads whatever the host "
+            text="Also wrong on purpose. No copy of the input has been made, so the kernel reads whatever the host "
             "writes after the launch.",
         ),
     ],
     look_at=[
-        "Without a GPU, all rows with one step have the same counters: no instruction shows where a page is. Only "
-        "times differ.",
-        "On an H200, page faults bring the array to the kernel at 8 GB/s, and a prefetch does so at 48 GB/s. A copy of "
-        "pinned memory and its kernel reach 53 GB/s.",
+        "Without a GPU, all rows with one step have the same counters: the instructions are the same wherever a page "
+        "is. Only the times differ.",
+        "On an H200, page faults bring the array to the kernel at 8 GB/s, and a prefetch does so at 48 GB/s. A copy "
+        "from pinned memory, followed by the kernel, reaches 53 GB/s.",
         "Prefetching in pieces during the long kernel takes 6.9 ms on an H200. Prefetching first and computing "
         "afterwards takes 9.5 ms.",
-        "On an H200 the host reads pages on the device at 3.9 GB/s by page faults, at 4.9 GB/s after a prefetch, and "
-        "at 9.9 GB/s if they are read-mostly, because the host then has its own copy.",
+        "On an H200, the host reads pages on the device at 3.9 GB/s through page faults, at 4.9 GB/s after a prefetch, "
+        "and at 9.9 GB/s if they are read-mostly, because the host then has its own copy.",
     ],
     exercise=Exercise(
-        task="Write `advanced(x, y, steps)`. It lets the stop's kernel advance the elements of `x` into `y`. Both are "
-        "managed arrays with their pages on the host, and the host reads `y` as soon as the function returns. No page "
-        "should move by a page fault, neither when the kernel runs nor when the host reads. `kernel_over(x, y, steps)` "
-        "returns the launch.",
+        task="Write `advanced(x, y, steps)`. It uses the stop's kernel to advance the elements of `x` and store the "
+        "results in `y`. Both are managed arrays with their pages on the host, and the host reads `y` as soon as the "
+        "function returns. No page should move because of a page fault, either when the kernel runs or when the host "
+        "reads. `kernel_over(x, y, steps)` returns the launch.",
         hints=[
             "Where must the pages of `x` be when the kernel runs? Where must those of `y` be then, and where "
             "afterwards?",
@@ -143,8 +143,8 @@ LESSON = Lesson(
         ],
         answer="The input is prefetched to the device, and after the kernel the output is prefetched to the host. All "
         "of this is queued, so one wait at the end is enough, and it is needed although nothing is copied. The output "
-        "is also prefetched to the device before the launch, because the kernel's first store to a page on the host is "
-        "a fault too. The check cannot see that prefetch, because the driver reports only the last one.",
+        "is also prefetched to the device before the launch, because the kernel's first store to a page on the host "
+        "causes a fault too. The check cannot see that prefetch, because the driver reports only the last one.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

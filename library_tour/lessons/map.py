@@ -18,7 +18,7 @@ BLOCK, WARP = 64, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Evaluate polynomials with integer values, which floats hold exactly; count loads and stores."""
+    """Evaluate polynomials with integer values, which floats represent exactly; count loads and stores."""
     for size, count in ((4 * BLOCK, 6), (333, 4), (5, 1)):
         x = np.random.default_rng(5).integers(-5, 6, size).astype(np.float32)
         coefficients = np.random.default_rng(7).integers(-9, 10, count).astype(np.float32)
@@ -48,13 +48,14 @@ LESSON = Lesson(
     "gone.",
     learn=[
         "say why many passes over an array belong in one launch.",
-        "keep a value in a register during a loop, and explain why `a[i] = f(a[i], b[i])` does not.",
+        "keep a value in a register during a loop, and explain why the compiler cannot do so for `a[i] = f(a[i], "
+        "b[i])`.",
         "tell whether memory or the arithmetic units limit a kernel.",
         "say what `--use_fast_math` replaces, how much time it saves, and where its results are wrong.",
     ],
-    idea="A **register** belongs to one thread, and an instruction uses it without waiting. Device memory is hundreds "
-    "of cycles away, and all threads share its bandwidth. A value that is needed again should stay in a register, and "
-    "a kernel's registers live only as long as its thread. So the loop must be inside the kernel.\n\n"
+    idea="A **register** belongs to one thread, and instructions use it without waiting. Device memory is hundreds of "
+    "cycles away, and all threads share its bandwidth. A value that is needed again should stay in a register, but "
+    "registers last only as long as their thread. So the loop must be inside the kernel.\n\n"
     "The compiler keeps local variables in registers. It cannot do that for `a[i]` inside a loop that also reads "
     "`b[i]`: both pointers might point to the same array (they may **alias**), so a store through one may change what "
     "the other reads.\n\n"
@@ -84,27 +85,27 @@ LESSON = Lesson(
         Step(
             name="in memory, fast math",
             shows=["f", "map_memory<Product>"],
-            text="The loop as one would write it at first, compiled with `--use_fast_math`. The compiler has to store "
-            "`a[i]` and reload `b[i]` in every pass, since the two arrays might be the same one.",
+            text="The obvious way to write the loop, compiled with `--use_fast_math`. The compiler has to store `a[i]` "
+            "and reload `b[i]` in every pass, since the two arrays might be the same.",
         ),
         Step(
             name="in registers, fast math",
             shows=["f", "map_loop<Product>"],
-            text="The same loop on local variables. No load and no store is left inside it.",
+            text="The same loop on local variables. No loads or stores are left inside it.",
         ),
     ],
     look_at=[
-        "Without a GPU the table counts loads and stores per warp. In each pass, 256 launches load two elements and "
-        "store one, and the loop in memory loads one and stores one. The loop in registers loads two and stores one in "
-        "all.",
+        "Without a GPU the table counts loads and stores per warp. In each pass, the variant with 256 launches loads "
+        "two elements and stores one, and the loop in memory loads one and stores one. The loop in registers loads two "
+        "elements and stores one in total.",
         "With precise functions, an H200 takes 499 ms for 256 launches and 414 ms for the loop: arithmetic is most of "
-        "the work. With fast math the times are 325 ms and 86 ms: memory traffic was most of the work.",
+        "the work. With fast math, the times are 325 ms and 86 ms: most of the work was memory traffic.",
         "`in memory, fast math` and `in registers, fast math` take the same time on an H200. Both reach 96 % of the "
-        "special-function units' rate, and the loads and stores of the former happen while these units are busy.",
+        "special-function units' rate, and the loads and stores of the former overlap with the work of these units.",
         "`pow, fast math` is wrong on purpose. Fast math computes a power from the logarithm of its base, and a "
-        "negative number has none.",
-        "In the table of whole programs on an H200, copies and allocation take 59 of 145 ms. The program in pieces "
-        "copies and computes at the same time, and takes 90 ms.",
+        "negative number has no logarithm.",
+        "Look at the table of whole programs. On an H200, copies and allocation take 59 of 145 ms. The program that "
+        "works in pieces copies and computes at the same time, and takes 90 ms.",
     ],
     exercise=Exercise(
         task="The kernel evaluates a polynomial for each of `n` elements, from the highest coefficient down (Horner's "
@@ -113,7 +114,7 @@ LESSON = Lesson(
         hints=[
             "Why does the compiler not keep `values[i]` and `x[i]` in registers? Which of the arrays might overlap, as "
             "far as it knows?",
-            "A store through a pointer cannot change a local variable whose address nobody has taken.",
+            "A store through a pointer cannot change a local variable whose address is never taken.",
             "Read `x[i]` into one variable before the loop, let another hold the value, and store it after the loop.",
         ],
         answer="The element is read into a variable before the loop, and the value lives in a second variable until "
@@ -121,7 +122,7 @@ LESSON = Lesson(
         "All lanes read the same coefficient, so that load fetches a single sector.",
         check=check,
     ),
-    course="The times in the column 'course ms' are from lectures on GPU programming: those of a T1000, then of a "
-    "V100, with fast math. In the row 'NumPy, scaled' they are those of CPUs with 6 and with 20 cores. The table of "
-    "whole programs names the same cards.",
+    course="The times in the 'course ms' column are from lectures on GPU programming. They were measured on a T1000 "
+    "and on a V100, with fast math. Those in the row 'NumPy, scaled' were measured on CPUs with 6 and 20 cores. The "
+    "table of whole programs names the same cards.",
 )

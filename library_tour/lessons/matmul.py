@@ -18,7 +18,7 @@ THREADS, WARP = 256, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Find the nearest among full tiles of places and among others; count the loads of warps."""
+    """Find the nearest places with full and with partial tiles; count the loads of warps."""
     for points, places in ((2 * THREADS, 2 * THREADS), (300, 333), (40, 7)):
         random = np.random.default_rng(points)
         at, among = (random.integers(-500, 500, (count, 2)).astype(np.float32) for count in (points, places))
@@ -35,47 +35,49 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A matrix product of 4,096 rows takes 137 billion operations. On an H200 the obvious kernel reaches 5.3 "
-    "TFLOP/s, and the last kernel of this lesson 49.6 TFLOP/s. cuBLAS, NVIDIA's own library, reaches 51.4.\n\n"
+    why="Multiplying two matrices of 4,096 x 4,096 elements takes 137 billion operations. On an H200, the obvious "
+    "kernel reaches 5.3 TFLOP/s, and the last kernel of this lesson reaches 49.6 TFLOP/s. cuBLAS, NVIDIA's own "
+    "library, reaches 51.4.\n\n"
     "All of them execute the same multiply-adds. They differ in where the operands come from. The same steps, from "
     "global memory to shared memory to registers, speed up every kernel that uses its data more than once.",
     learn=[
-        "say how often a kernel loads each element, and how often it could use it.",
+        "say how often a kernel loads each element, and how often it could reuse it.",
         "use tiles in shared memory to load each element once per block.",
         "let a thread compute several elements, so that registers take over where shared memory is the limit.",
         "copy the next tile in the background while the current one is multiplied.",
     ],
-    idea="Each multiply-add needs two operands. Global memory delivers far fewer than a multiprocessor can multiply, "
-    "shared memory more, and only registers keep up. So each element should be loaded once and used often.\n\n"
+    idea="Each multiply-add needs two operands. Global memory delivers far fewer operands than a multiprocessor can "
+    "multiply. Shared memory delivers more, but only registers can keep up. So each element should be loaded once and "
+    "used often.\n\n"
     "A **tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and "
     "each of its threads uses a whole row of one and a whole column of the other. With tiles of 16 x 16, every loaded "
-    "element serves 16 threads. The product proceeds in phases, one pair of tiles after another, with a barrier before "
-    "and after each multiplication.\n\n"
-    "Then shared memory is the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements reads 16 "
-    "values into registers and performs 64 multiply-adds with them.\n\n"
+    "element is used by 16 threads. The product is computed in phases, one pair of tiles after another, with a barrier "
+    "before and after each multiplication.\n\n"
+    "Then shared memory becomes the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements "
+    "reads 16 values into registers and performs 64 multiply-adds with them.\n\n"
     "The rule of thumb: count operations per element loaded, at each level of memory, and raise that number where it "
     "is lowest.",
     steps=[
         Step(
             name="one block",
             shows=["matmul_one_block"],
-            text="The index of a thread in its block is the index of its element in the matrix. A block has at most "
-            "1,024 threads, so the matrix has at most 32 x 32 elements. More blocks compute the same elements again, "
-            "because nothing in the kernel depends on `blockIdx`.",
+            text="A thread's index in its block is also the index of its element in the matrix. A block has at most "
+            "1,024 threads, so the matrix has at most 32 x 32 elements. Additional blocks compute the same elements "
+            "again, because nothing in the kernel depends on `blockIdx`.",
         ),
         Step(
             name="one thread per element",
             shows=["matmul_elements"],
-            text="With `blockIdx` in the index, each block computes its own part of the matrix. An element still needs "
-            "`k` elements of `a` and `k` of `b` from global memory: two loads per multiply-add.",
+            text="With `blockIdx` in the index, each block computes its own part of the matrix. Each element of the "
+            "product still needs `k` elements of `a` and `k` of `b` from global memory: two loads per multiply-add.",
         ),
         Step(
             name="tiles of 16 x 16",
             shows=["element", "matmul_tile<16>"],
-            text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the "
-            "first barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps "
-            "a thread from overwriting a tile that others still read. `element` returns zeros outside the matrices, "
-            "which add nothing to the sums.",
+            text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the first "
+            "barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps a "
+            "thread from overwriting a tile that others are still reading. Outside the matrices, `element` returns "
+            "zeros, which add nothing to the sums.",
         ),
         Step(
             name="8 x 8 per thread",
@@ -88,37 +90,37 @@ LESSON = Lesson(
             shows=["copy_async", "wait_for_copies", "Copier", "matmul_pipelined"],
             text="Each thread computes 8 x 16 elements. There are two pairs of tiles. While one pair is multiplied, "
             "`cp.async` copies the next one from global to shared memory in the background, without using registers. "
-            "In the same way, the values of the next step are read from shared memory before they are needed.",
+            "Likewise, the values for the next step are read from shared memory before they are needed.",
         ),
     ],
     look_at=[
-        "Without a GPU, look at the column 'loads'. It falls by the width of the tile, since each loaded element "
-        "serves that many threads.",
-        "The column 'wavefronts' counts accesses to shared memory, once for each pass that they need. It falls when a "
-        "thread computes several elements, since these share the values that the thread holds in registers.",
-        "On the H200, tiles of 8 x 8 are no faster than no tiles at all, 5.2 against 5.3 TFLOP/s, because the L1 cache "
-        "serves the loads of the simple kernel. Tiles of 32 x 32 reach 8.7, 8 x 8 elements per thread 28.5, and the "
-        "pipelined kernel 49.6 TFLOP/s.",
+        "Without a GPU, look at the 'loads' column. The number of loads falls by a factor of the tile's width, since "
+        "that many threads use each loaded element.",
+        "The 'wavefronts' column shows how many wavefronts the accesses to shared memory take. The number falls when a "
+        "thread computes several elements, since these share the values that the thread keeps in registers.",
+        "On the H200, tiles of 8 x 8 are no faster than no tiles at all (5.2 and 5.3 TFLOP/s), because the L1 cache "
+        "serves the loads of the simple kernel. Tiles of 32 x 32 reach 8.7 TFLOP/s, 8 x 8 elements per thread reach "
+        "28.5, and the pipelined kernel reaches 49.6.",
         "The film shows the phases of a product with tiles of 2 x 2. The tiles in shared memory move along a row of "
         "`a` and down a column of `b`. The sums in `c` are complete after the last phase.",
     ],
     exercise=Exercise(
-        task="For each of `n` points, find the squared distance to the nearest of `m` places. The threads go through "
-        "all places, and each warp of a block loads them again. Change the kernel so that a block of 256 threads loads "
-        "each place only once. Neither `n` nor `m` needs to be a multiple of 256.",
+        task="For each of `n` points, find the squared distance to the nearest of `m` places. Each thread goes through "
+        "all places, and every warp of a block loads them again. Change the kernel so that a block of 256 threads "
+        "loads each place only once. Neither `n` nor `m` needs to be a multiple of 256.",
         hints=[
-            "The places play the part of a row of tiles: load 256 of them into shared memory, use them, then load the "
+            "The places play the role of a row of tiles: load 256 of them into shared memory, use them, then load the "
             "next 256.",
             "Each thread loads one place of the tile. Which threads must take part in loading, even if they have no "
             "point?",
             "Two barriers per tile are needed, one after loading and one before the next tile overwrites it. The last "
             "tile may be partial, so count its places.",
         ],
-        answer="A thread loads one place of a tile and computes with 256. One load of a warp fetches 32 places; "
-        "before, it fetched one for all its lanes. Threads beyond the last point help to load and reach every barrier, "
-        "so none of them returns early. The last tile may be partial, hence `count`.",
+        answer="Each thread loads one place of a tile and computes with all 256. One load of a warp now fetches 32 "
+        "places; before, it fetched a single place for all its lanes. Threads beyond the last point still help to load "
+        "and reach every barrier, so no thread returns early. The last tile may be partial, hence `count`.",
         check=check,
     ),
-    course="The lectures give no times for this topic. They state that tiles reduce the reads from global memory by "
-    "the width of the tile.",
+    course="The lectures give no times for this topic. They state that tiles reduce the number of reads from global "
+    "memory by a factor of the tile's width.",
 )

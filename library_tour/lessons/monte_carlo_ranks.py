@@ -62,71 +62,71 @@ LESSON = Lesson(
     "numbers at the end. Two H200s simulate 2^26 paths in 3.2 ms instead of 6.0 ms, an efficiency of 0.94. With 2^26 "
     "paths *each*, they need 6.1 ms, an efficiency of 0.97.\n\n"
     "If even this program does not reach 1, no other will. And one mistake makes it look perfect: with the same seed "
-    "on both devices, the second one repeats the work of the first, and the result is no more accurate than that of "
-    "one device.",
+    "on both devices, the second one repeats the work of the first, and the result is no more accurate than with one "
+    "device.",
     learn=[
         "divide paths among devices that work independently until the end.",
         "give each device its own random numbers, with a counter and a key instead of a state.",
         "tell strong scaling from weak scaling, and say why weak scaling is easier.",
-        "read from the efficiency what several devices cost beyond the work itself.",
+        "tell from the efficiency how much the use of several devices costs beyond the work itself.",
     ],
     idea="**Strong scaling** asks how much sooner N devices finish the same work. **Weak scaling** asks how much more "
     "work they do in the same time. The **efficiency** is the speed of N devices divided by N times the speed of one. "
-    "What does not shrink with the work, such as launches and the final sum, limits strong scaling first.\n\n"
+    "Costs that do not shrink with the work, such as the launches and the final sum, limit strong scaling first.\n\n"
     "Random numbers must differ between devices. A counter-based generator makes that easy: the index of a path is the "
     "counter, and the seed is the key. A different key gives a different sequence, and no device needs to know what "
     "another has drawn.\n\n"
-    "The rule of thumb: give each device a share that takes much longer than its launch, and a key of its own.",
+    "The rule of thumb: give each device its own key, and a share of the work that takes much longer than the launch.",
     steps=[
         Step(
             name="one device",
             shows=["SCHEME", "measured"],
-            text="The kernel is that of the stop `monte_carlo`, a grid-stride loop over paths. The random numbers "
-            "of a path follow from its index, which is Philox's counter, and from the seed, which is its key. A block "
-            "stores the sum of its payoffs and the sum of their squares.",
+            text="The kernel is the one from the stop `monte_carlo`, a grid-stride loop over paths. The random numbers "
+            "of a path are computed from its index, which is Philox's counter, and from the seed, which is Philox's "
+            "key. Each block stores the sum of its payoffs and the sum of their squares.",
         ),
         Step(
             name="one seed per worker",
             shows=["Team"],
-            text="Every worker launches the same kernel for its own paths, with `seed + number` as its key. With "
-            "the same seed all devices would simulate the same paths: N times the work, and the error of one device. "
-            "All launches are queued before the first result is read, because reading waits. The pairs of sums are "
-            "added at the end, by MPI among ranks.",
+            text="Every worker launches the same kernel for its own paths, with `seed + number` as its key. With the "
+            "same seed, all devices would simulate the same paths: N times the work for the accuracy of one device. "
+            "All launches are queued before the first result is read, because reading a result waits for its device. "
+            "The pairs of sums are added at the end, with MPI if the workers are ranks.",
         ),
         Step(
             name="strong and weak scaling",
             shows=["run"],
-            text="Strong scaling divides the paths of one device among the devices: how much sooner is the same "
-            "result there? Weak scaling gives each device as many paths as the one had: is a larger problem solved in "
-            "the same time? The efficiency is 1 if N devices do N times as much per second.",
+            text="Strong scaling divides the paths of one device among the devices: how much sooner is the same result "
+            "ready? Weak scaling gives each device as many paths as the single device had: is a larger problem solved "
+            "in the same time? The efficiency is 1 if N devices do N times as much per second.",
         ),
     ],
     look_at=[
-        "On the simulator the column 'instructions' stands in for the time. It is divided by the number of workers, "
-        "and the efficiency is 1: all of the work can be divided.",
-        "Where several workers share one GPU, they take turns: two have an efficiency of about 0.5 and four of "
-        "about 0.25, while the rate of all together stays the same.",
-        "On two H200s strong scaling has an efficiency of 0.94 to 0.96, and weak scaling one of 0.97 to 1.01. "
-        "The launch and the sums at the end take the same time for fewer paths.",
-        "The error of a Monte Carlo price falls with the square root of the number of paths. Four times as "
-        "many devices, with as many paths each, halve it.",
+        "On the simulator, the number of instructions per worker stands in for the time. Strong scaling divides it by "
+        "the number of workers, so the efficiency is 1: all of the work can be divided.",
+        "Workers that share one GPU take turns. The efficiency is about 0.5 with two workers and about 0.25 with four, "
+        "while their combined rate stays the same.",
+        "On two H200s, strong scaling has an efficiency of 0.94 to 0.96, and weak scaling has an efficiency of 0.97 to "
+        "1.01. The launch and the final sums take just as long for fewer paths.",
+        "The error of a Monte Carlo price falls with the square root of the number of paths. Four times as many "
+        "devices, with the same number of paths each, halve it.",
     ],
     exercise=Exercise(
-        task="A kernel counts random points that lie in a circle. It is launched on each of `workers` devices, "
-        "where `worker` is the number of the device, and `points` is the number of points of all devices together. "
-        "Make all devices together try the points 0 to `points - 1`, each point once, for any number of devices. "
-        "Their counts must add up to exactly what one device counts, and each device must do only its share.",
+        task="A kernel counts random points that lie in a circle. It is launched on each of `workers` devices, where "
+        "`worker` is the number of the device, and `points` is the total number of points. Change the kernel so that "
+        "the devices together try the points 0 to `points - 1`, each point once, for any number of devices. Their "
+        "counts must add up to exactly what one device counts, and each device must do only its share.",
         hints=[
             "The random numbers of a point depend only on its index, so it does not matter which device tries it.",
-            "In a grid-stride loop, a thread starts at its index in the grid, and the stride is the number of "
-            "threads of the grid. What are these two if `workers` grids count as one?",
-            "The threads of device `worker` come after those of all devices before it. The stride is the "
-            "number of threads of all devices.",
+            "In a grid-stride loop, a thread starts at its index in the grid, and the stride is the number of threads "
+            "in the grid. What are these two values if all `workers` grids are treated as one?",
+            "The threads of device `worker` come after those of all devices before it. The stride is the total number "
+            "of threads on all devices.",
         ],
-        answer="The threads of all devices are numbered consecutively, and the stride is the number of all of them. "
-        "Because the random numbers have no state, the result is the same to the last point on any number of devices. "
-        "The stop gives each device a seed instead. That is just as random, but a different number of devices gives a "
-        "different estimate.",
+        answer="The threads of all devices are numbered consecutively, and the stride is the total number of threads. "
+        "Because the random numbers need no state, any number of devices gives exactly the same count. The stop gives "
+        "each device its own seed instead. That is just as random, but a different number of devices gives a different "
+        "estimate.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -1,4 +1,4 @@
-// Count how often each side of a die was thrown. The counts are zero at the beginning.
+// Count how often each side of a die was thrown. The counts are initially zero.
 
 constexpr int SIDES = 6;
 

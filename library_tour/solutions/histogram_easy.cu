@@ -1,4 +1,4 @@
-// Count the small letters of a text; the counts are zero at the beginning.
+// Count the lowercase letters of a text. The counts are initially zero.
 
 constexpr int LETTERS = 26;
 

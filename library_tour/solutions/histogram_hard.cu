@@ -1,4 +1,4 @@
-// Count values from 0 to 7; blocks have 128 threads, and the counts are zero at the beginning.
+// Count values from 0 to 7. A block has 128 threads, and the counts are initially zero.
 
 constexpr int BINS = 8;
 constexpr int WARP = 32;
@@ -6,7 +6,7 @@ constexpr int WARPS = 4;
 
 extern "C" __global__ void count(const int* values, unsigned* counts, int n)
 {
-    // The copy of a lane is in its own bank.
+    // Each lane's copy is in its own bank.
     __shared__ unsigned copies[BINS][WARP];
 
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

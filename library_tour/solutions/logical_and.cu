@@ -1,4 +1,4 @@
-// Set *found to 1 if any of n elements is above a limit. It is zero at the beginning.
+// Set *found to 1 if any of n elements is above a limit. It is initially zero.
 
 extern "C" __global__ void any_above(const float* x, float limit, int* found, int n)
 {

@@ -1,14 +1,14 @@
-// Count the numbers below 2^31 among the first ones of the sequence `state = A * state + C`, from a seed on. Each
-// thread takes 16 of them; the total is zero at the beginning.
+// Count the numbers below 2^31 in the first part of the sequence `state = A * state + C`, which starts from a seed.
+// Each thread takes 16 of the numbers, and the total is initially zero.
 
 constexpr unsigned A = 1664525;
 constexpr unsigned C = 1013904223;
 constexpr unsigned EACH = 16;
 
-// The state after so many steps.
+// The state after the given number of steps.
 __device__ unsigned after(unsigned state, unsigned steps)
 {
-    // The map x -> a x + c of 1, 2, 4, ... steps.
+    // The map x -> a x + c for 1, 2, 4, ... steps.
     unsigned a = A, c = C;
     for (; steps > 0; steps /= 2) {
         if (steps % 2 == 1)

@@ -17,10 +17,10 @@ __device__ bool in_circle(unsigned seed, unsigned point)
     return __fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)) < 1.0f;
 }
 
-// The share of device `worker` of `workers` devices; `points` is the number of points of all devices together.
+// The share of device `worker` of `workers` devices; `points` is the total number of points.
 extern "C" __global__ void count_hits(unsigned seed, unsigned worker, unsigned workers, unsigned points, unsigned* hits)
 {
-    // The stride of the loop is the number of threads of all devices.
+    // The stride of the loop is the number of threads on all devices.
     unsigned threads = gridDim.x * blockDim.x;
     unsigned first = worker * threads + blockIdx.x * blockDim.x + threadIdx.x;
     unsigned found = 0;
