@@ -1,17 +1,17 @@
-// Find the first NaN of a large array. All exponent bits of a NaN are set, and its mantissa is not zero; without the
-// sign, its bits are an integer above those of infinity. A thread that finds a NaN lowers *first to its index; *first
+// Find the first NaN in a large array. A NaN has all exponent bits set and a nonzero mantissa. Without the sign, its
+// bits form an integer greater than that of infinity. A thread that finds a NaN lowers *first to its index; *first
 // starts at n. An array without NaNs is read once and nothing is written, so the read bandwidth is the limit.
 //
 //   first_nan<Isnan<Number>>         one thread per element, with CUDA's isnan(); with and without --use_fast_math
 //   first_nan<Above<Number>>         the same with an integer comparison, which no floating-point option affects
-//   first_nan<Mantissa<digits>>      doubles, with a mask of so many hexadecimal digits over the mantissa. It takes 13:
-//                                    12 omit the highest four bits, and most NaNs have only the highest one set
-//   first_nan_grid<Number, loads>    a fixed grid strides over the array; a thread has several 16-byte loads in flight
-//                                    and tests their elements together
+//   first_nan<Mantissa<digits>>      doubles, with a mask of `digits` hexadecimal digits for the mantissa. It needs 13:
+//                                    12 omit the highest four bits, and most NaNs have only the highest bit set
+//   first_nan_grid<Number, loads>    a fixed grid strides over the array; each thread keeps several 16-byte loads in
+//                                    flight and tests their elements together
 //
-// The grids cover elements, or groups of 16 bytes; the arrays are aligned to 16 bytes.
+// The grids cover elements or groups of 16 bytes. The arrays are aligned to 16 bytes.
 //
-// A C++ compiler for the host also reads this file (c++ -x c++ kernels/nan_check.cu): see the end.
+// A host C++ compiler compiles the end of this file (c++ -x c++ kernels/nan_check.cu).
 
 #ifdef __CUDACC__
 
@@ -126,7 +126,7 @@ __global__ void first_nan_grid(const Number* x, unsigned* first, unsigned n)
 
 #else
 
-// g++ -ffast-math promises the compiler that no number is NaN, so it replaces isnan() by false. nvcc does not pass
+// g++ -ffast-math promises the compiler that no value is NaN, so it replaces isnan() with false. nvcc does not pass
 // --use_fast_math on to the host compiler, and -Xcompiler -ffast-math does not change device code.
 #include <cmath>
 #include <cstring>

@@ -1,27 +1,27 @@
-// The prices of a call option for many prices of its share today, each from simulated paths of its own: the start
-// values are the outer stage, and the paths from each of them are the inner stage. One launch computes all of them. The
-// threads can be assigned to the two stages in several ways:
+// Price a call option for many current share prices, each from its own simulated paths. The start values are the outer
+// stage, and the paths from each of them are the inner stage. One launch computes all option prices. The threads can be
+// assigned to the two stages in several ways:
 //
 //   nested_threads   one thread per start value, which simulates all paths from it, one after another
 //   nested_warps     one warp per start value; its lanes share the paths
-//   nested_blocks    several blocks per start value: x is the start value, y the block among those that share it.
-//                    Launched for one start value after another, it is the way without nesting
+//   nested_blocks    several blocks per start value: x is the start value, and y numbers the blocks that share it.
+//                    Launched once per start value, it is the version without nesting
 //
-// The most even way wins: each thread has the same number of paths, and there are enough threads for all
-// multiprocessors. The random numbers of a path follow from its index, outer * inner + i, so each way simulates the
-// same paths. The kernels store the sum of the payoffs and of their squares: nested_blocks per block, the others per
+// The most even assignment wins: each thread has the same number of paths, and there are enough threads for all
+// multiprocessors. The index of a path, outer * inner + i, determines its random numbers, so all kernels simulate the
+// same paths. They store the sum of the payoffs and the sum of their squares: nested_blocks per block, the others per
 // start value.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"
 
-// The start values low + step * j. A launch prices `count` of them, from index `first` on, by `inner` paths each.
+// The start values low + step * j. A launch prices `count` of them, starting at index `first`, with `inner` paths each.
 struct Stages {
     float low, step;
     unsigned first, count, inner;
 };
 
-// Sum the payoffs of the paths begin, begin + every, ... from a start value: x is their sum, y that of their squares.
+// Sum the payoffs of the paths begin, begin + every, ... from a start value: x is the sum, y the sum of squares.
 template <class Scheme>
 __device__ float2 sum_of_payoffs(Option option, const Stages& stages, unsigned outer, unsigned begin, unsigned every,
                                  unsigned long long seed)

@@ -1,15 +1,15 @@
 // A multiprocessor hides the latency of its instructions with other warps: while some wait, others run. Its occupancy,
-// the number of warps that it holds at once, follows from the threads, registers and shared memory of a block.
+// the number of warps that it holds at once, depends on the threads, registers and shared memory of a block.
 //
 //   meet        every block records its multiprocessor and waits for all others; the wait ends only if all are resident
 //               at once. Meanwhile each thread keeps `Live` values in registers
-//   copy        copies with any number of threads, and one load per thread in flight: the fewer threads there are, the
-//               fewer bytes are in flight. With T = float4 a load has 16 bytes instead of 4
-//   link        makes a chain of nodes in an order that looks random and visits each node once
+//   copy        copies with any number of threads and one load per thread in flight: the fewer threads there are, the
+//               fewer bytes are in flight. With T = float4, each load reads 16 bytes instead of 4
+//   link        builds a chain that visits each node once, in an order that looks random
 //   chase       one thread follows the chain: each load needs the result of the one before, so the time of a step is
 //               the latency of a load, through the L1 cache or past it
 //   chase_shared, chase_registers   the same walk through shared memory, and without any memory
-//   read_again  all threads read an array that fits into the L2 cache, again and again and past L1: the L2 cache's rate
+//   read_again  all threads repeatedly read an array that fits into the L2 cache, bypassing L1: the L2 cache's rate
 
 struct Node {
     const Node* next;
@@ -119,7 +119,7 @@ extern "C" __global__ void chase_shared(unsigned a, unsigned c, int steps, unsig
     *cycles = clock64() - begin;
 }
 
-// a and c are parameters, because the compiler would merge several steps with constants into one.
+// a and c are parameters, because with constants the compiler would merge several steps into one.
 extern "C" __global__ void chase_registers(unsigned a, unsigned c, int steps, unsigned* last, long long* cycles)
 {
     unsigned i = 0;

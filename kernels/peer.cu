@@ -1,9 +1,9 @@
 // Two devices with peer access: a kernel uses a pointer into the other device's memory like any other pointer.
 //
 //   copy_words     one load and one store of 4 bytes per thread
-//   copy_vectors   four 16-byte loads per thread are in flight before the first store; the link's latency is long
+//   copy_vectors   four 16-byte loads per thread are in flight before the first store, since the link's latency is long
 //
-// The pointers alone decide which array is on the other device.
+// The pointers alone determine which array is on the other device.
 
 extern "C" __global__ void copy_words(const unsigned* in, unsigned* out, int n)
 {

@@ -1,8 +1,8 @@
 // Kernels that read and write host memory. Its pages are pinned, so that they stay in place, and mapped into the
 // device's address space. Every load and store then crosses the link to the host.
 //
-//   add_up        adds all elements with loads of 4 bytes: a warp's load is one request of 128 bytes
-//   add_up_wide   the same with loads of 16 bytes: a warp's load is four such requests, so more bytes are in flight
+//   add_up        adds up all elements with 4-byte loads: a warp's load is one request of 128 bytes
+//   add_up_wide   the same with 16-byte loads: a warp's load is four such requests, so more bytes are in flight
 //   scale         multiplies each element, and writes the product to another array
 //
 // The kernels are the same for every kind of memory. Sums are modulo 2^32. Blocks consist of whole warps.

@@ -1,15 +1,15 @@
-// Rounding by fused multiply-adds and by the compiler's flags, in float and in double.
+// Rounding with fused multiply-adds and with the compiler's flags, in float and in double.
 //
 //   apply<MultiplyAdd>       a b + c: one instruction that rounds once, unless --fmad=false
-//   apply<SeparateRounding>  a b + c by functions that are never fused: rounds the product, then the sum
+//   apply<SeparateRounding>  a b + c with functions that are never fused: rounds the product, then the sum
 //   apply<Multiply>          a b: with --ftz=true results below the smallest normal number become 0
 //   apply<Divide>            a / b: rounded correctly, unless --prec-div=false
 //   apply<SquareRoot>        sqrt(b): rounded correctly, unless --prec-sqrt=false
-//   apply<Sine>              sin(b): with --use_fast_math by one instruction of the special-function unit
-//   drift                    steps of x = x x + c, each of which begins with the rounding errors of those before it
+//   apply<Sine>              sin(b): with --use_fast_math, one instruction of the special function unit
+//   drift                    steps of x = x x + c, each of which inherits the rounding errors of those before it
 //
-// Each thread of `apply` has four elements. It applies the function `rounds` times, each time to the previous result:
-// once to test it, and often to time it.
+// Each thread of `apply` processes four elements. It applies the function `rounds` times, each time to the previous
+// result: once for the test, and many times for the timing.
 
 template <class Float>
 struct MultiplyAdd {

@@ -1,9 +1,9 @@
 // cuRAND's device functions, which need cuRAND's headers, and an integral that random points estimate.
 //
-//   bits<State, streams>       the numbers at given places of the host's sequence: place i is number i / streams of
-//                              stream i % streams
+//   bits<State, streams>       the numbers at given positions in the host's sequence: position i is number i / streams
+//                              of stream i % streams
 //   bits_philox                the same for Philox, whose streams yield four numbers at a time
-//   uniform<State>             each thread continues a state of its own; only the result is in memory
+//   uniform<State>             each thread advances its own state; only the results are in memory
 //   integrand                  the product of (|4 x - 2| + a) / (1 + a) for a = 0, 1, 2...: its integral over the unit
 //                              cube is 1
 

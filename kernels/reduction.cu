@@ -1,7 +1,7 @@
-// Sum an array. Additions to one total are made one after another. Each variant makes fewer of them.
+// Sum an array. Additions to a single total are performed one after another. Each variant performs fewer of them.
 //
-//   sum_atomic            every thread adds its element to the total by an atomic: n additions, one after another
-//   sum_block             a warp adds by shuffles, and a block adds up the sums of its warps: one atomic per block
+//   sum_atomic            every thread adds its element to the total with an atomic: n additions, one after another
+//   sum_block             a warp adds with shuffles, and a block adds up the sums of its warps: one atomic per block
 //   sum_block_cub         sum_block with CUB's block reduction (where its headers are installed)
 //   sum_grid<1>           a fixed grid strides over the array, four elements at a time: few blocks, few atomics
 //   sum_grid<loads>       sum_grid<1> with several loads per thread in flight before the first value is used
@@ -72,7 +72,7 @@ __device__ float strided_fold(const float* x, int n)
     return result;
 }
 
-// The result of the values of a block, in its thread 0. It is computed as in `block_sum`.
+// The combined values of a block, in its thread 0, computed as in `block_sum`.
 template <class Operation>
 __device__ float block_fold(float value)
 {

@@ -1,4 +1,4 @@
-// Test matrices for the solvers, made on the device in row-major order.
+// Test matrices for the solvers, computed on the device in row-major order.
 //
 //   hilbert       1 / (i + j + 1): an ill-conditioned matrix, whose condition number grows like 33^n
 //   vandermonde   the powers of points on [-1, 1], for fitting the coefficients of a polynomial to its values

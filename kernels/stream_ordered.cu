@@ -5,7 +5,7 @@
 //   add_to           adds the temporary array to the total
 //
 // In a stream, a temporary array may be freed right after add_to is queued, before either kernel has run: the free is
-// work of the stream as well. Another stream does not follow this order, unless it waits for an event.
+// work in the stream too. Another stream does not follow this order unless it waits for an event.
 
 extern "C" __global__ void store_multiple(const unsigned* x, unsigned* term, unsigned factor, int n)
 {

@@ -1,4 +1,4 @@
-"""Find the first NaN of a large array: with isnan(), by its bits, and at the speed of memory.
+"""Find the first NaN in a large array: with isnan(), from its bits, and at the speed of memory.
 
 On the simulator, which checks and counts but does not time:
 
@@ -19,18 +19,19 @@ On the simulator, which checks and counts but does not time:
     host: isnan, -ffast-math                        caught
     doubles: 12-digit mask: np.nan is not found. Its bits are 0x7ff8000000000000:
     only the highest of the mantissa's 52 bits is set, and a mask of 12 hexadecimal
-    digits covers 48 of them. 13 digits cover all.
-    host: isnan, -ffast-math: isnan(nan) is false, and the bit test is true.
-    The lectures say that isnan() disappears under fast math. That is true of a host
-    compiler's -ffast-math, which promises that there are no NaNs. CUDA's
-    --use_fast_math makes division, roots and functions approximate, and flushes
-    denormal numbers to zero; isnan() stays right. A comparison of bits is right
-    with any option.
+    digits covers 48 of them. A mask of 13 digits covers all of them.
+    host: isnan, -ffast-math: isnan(nan) returns false, and the bit test returns
+    true.
+    According to one lecture, isnan() disappears under fast math. That is true of a
+    host compiler's -ffast-math, which promises that there are no NaNs. CUDA's
+    --use_fast_math makes division, square roots and functions approximate and
+    flushes denormal numbers to zero, but isnan() still works. A bit comparison is
+    correct with any option.
     A thread that reads one float has 4 bytes in flight, too few to reach the
-    bandwidth of a large GPU; a double has twice as many. With four loads of 16
-    bytes, and one branch for all of their elements, a thread has 16 times as many
-    bytes in flight as with one float. The timed array contains no NaN, so it is
-    read to its end and nothing is written.
+    bandwidth of a large GPU; a thread that reads a double has twice as many. With
+    four 16-byte loads and one branch for all of their elements, a thread has 16
+    times as many bytes in flight as with one float. The timed array contains no
+    NaN, so the kernels read all of it and write nothing.
 """
 
 from __future__ import annotations
@@ -84,12 +85,12 @@ WAYS = {
     "doubles: four loads": Way(f"first_nan_grid<double, {LOADS}>", np.float64, fixed=True),
 }
 TOO_SHORT = "first_nan<Mantissa<12>>"
-# Values that must not be taken for NaNs: infinities, zeros, the largest and the smallest numbers.
+# Values that must not be mistaken for NaNs: infinities, zeros, the largest and the smallest numbers.
 ORDINARY: dict[Kind, Numbers] = {
     dtype: np.array([np.inf, -np.inf, 0.0, -0.0, info.max, info.min, info.tiny, info.smallest_subnormal], dtype)
     for dtype, info in ((dtype, np.finfo(dtype)) for dtype in (np.float32, np.float64))
 }
-# The usual NaN, one with only the lowest bit of the mantissa, and one with every bit set.
+# The usual NaN, one with only the lowest mantissa bit set, and one with every bit set.
 NANS: dict[Kind, NDArray[Any]] = {
     np.float32: np.array([0x7FC00000, 0x7F800001, 0xFFFFFFFF], np.uint32),
     np.float64: np.array([0x7FF8 << 48, 0x7FF0 << 48 | 1, 2**64 - 1], np.uint64),
@@ -103,7 +104,7 @@ def reference(x: Numbers) -> int:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant with and without NaNs; time it on a large array without, which is read to its end."""
+    """Check every variant with and without NaNs; time it on a large array without any, which it reads to the end."""
     random = np.random.default_rng()
     limit = read_limit(device)
     rows = []
@@ -117,14 +118,14 @@ def run(device: cuda.Device, size: int) -> Result:
         rows += measure(make_variants(device, x, small), limit, EXPLAINED_BY)
     rows += [shown_wrong("doubles: 12-digit mask", twelve_digits), host_fast_math()]
     notes = [
-        "The lectures say that isnan() disappears under fast math. That is true of a host compiler's -ffast-math, "
-        "which promises that there are no NaNs. CUDA's --use_fast_math makes division, roots and functions "
-        "approximate, and flushes denormal numbers to zero; isnan() stays right. A comparison of bits is right with "
+        "According to one lecture, isnan() disappears under fast math. That is true of a host compiler's -ffast-math, "
+        "which promises that there are no NaNs. CUDA's --use_fast_math makes division, square roots and functions "
+        "approximate and flushes denormal numbers to zero, but isnan() still works. A bit comparison is correct with "
         "any option.",
-        "A thread that reads one float has 4 bytes in flight, too few to reach the bandwidth of a large GPU; a double "
-        "has twice as many. With four loads of 16 bytes, and one branch for all of their elements, a thread has 16 "
-        "times as many bytes in flight as with one float. The timed array contains no NaN, so it is read to its end "
-        "and nothing is written.",
+        "A thread that reads one float has 4 bytes in flight, too few to reach the bandwidth of a large GPU; a thread "
+        "that reads a double has twice as many. With four 16-byte loads and one branch for all of their elements, a "
+        "thread has 16 times as many bytes in flight as with one float. The timed array contains no NaN, so the "
+        "kernels read all of it and write nothing.",
     ]
     return Result(rows, limit, notes=notes)
 
@@ -189,7 +190,7 @@ def twelve_digits() -> str:
         return ""
     return (
         f"np.nan is not found. Its bits are {x.view(np.uint64)[1]:#018x}: only the highest of the mantissa's 52 bits "
-        "is set, and a mask of 12 hexadecimal digits covers 48 of them. 13 digits cover all."
+        "is set, and a mask of 12 hexadecimal digits covers 48 of them. A mask of 13 digits covers all of them."
     )
 
 
@@ -205,4 +206,4 @@ def host_fast_math() -> Row:
         answers[function.__name__] = function(np.nan)
     only_bits = answers == {"host_isnan": False, "host_bit_test": True}
     check = Check("only the bit test finds np.nan", only_bits, str(answers), "caught")
-    return Row(name, check=check, note="isnan(nan) is false, and the bit test is true.")
+    return Row(name, check=check, note="isnan(nan) returns false, and the bit test returns true.")

@@ -1,4 +1,4 @@
-"""Price a call option for many prices of its share: paths from each start value, all in one launch.
+"""Price a call option for many share prices: paths from each start value, all in one launch.
 
 On the simulator, which checks and counts but does not time:
 
@@ -11,16 +11,16 @@ On the simulator, which checks and counts but does not time:
     one thread each              5.00   20.0  right
     one warp each                28.0   7.83  right
     several blocks each          28.2   11.0  right
-    The active lanes, of 32, are for 5 start values with 140 paths from each. The
-    column 'at 40' is for 40 start values with 7 paths from each.
-    The outer stage takes the start values, and the inner stage simulates paths from
-    each. A start value has a launch, a thread, a warp or several blocks of its own.
-    With one thread or one warp each, most of the device is idle where there are few
-    start values. With several blocks each, lanes are idle where there are fewer
-    paths than lanes. With one launch each, only the paths of one start value can
-    fill the device. All variants simulate the same paths, because the random
-    numbers follow from the index of a path.
-    With 1,024 paths each, 30 of 30 intervals cover the exact price.
+    The active lanes, out of 32, are for 5 start values with 140 paths from each.
+    The 'at 40' column is for 40 start values with 7 paths from each.
+    The outer stage covers the start values, and the inner stage simulates paths
+    from each. Each start value gets its own launch, thread, warp or group of
+    blocks. With one thread or one warp each, most of the device is idle if there
+    are few start values. With several blocks each, lanes are idle if there are
+    fewer paths than lanes. With one launch each, only the paths of one start value
+    can fill the device. All variants simulate the same paths, because the index of
+    a path determines its random numbers.
+    With 1,024 paths per start value, 30 of 30 intervals cover the exact price.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TITLE = "Nested Monte Carlo: paths from many start values"
 SIZE = Size("paths in all", full=2**22, small=2**12)
 LOW, SPAN = 20.0, 80.0  # start value j of m is 20 + 80 j / m
 BLOCK = 128
-# The numbers of start values that are timed; the paths from each of them make up the size.
+# The numbers of start values to time. In each case the total number of paths is the size.
 OUTER, MORE_OUTER = 64, (2048, 16384)
 STAGES = np.dtype([("low", "f4"), ("step", "f4"), ("first", "u4"), ("count", "u4"), ("inner", "u4")])
 Array = NDArray[Any]
@@ -87,7 +87,7 @@ class Stages:
 
     @property
     def exact(self) -> Array:
-        """The prices by the closed form, shape (outer,)."""
+        """The prices from the closed form, shape (outer,)."""
         return call_price(self.starts, self.strike, RATE, SIGMA, YEARS)
 
     def option(self) -> Any:
@@ -107,11 +107,11 @@ STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # drawn: strikes, and the number of st
 ERRORS_OUTER, SEEDS = (16, 64), 4  # drawn: numbers of start values, and the number of seeds
 FANS, FAN_PATHS = 4, 5  # drawn: start values, and paths from each
 WHY = (
-    "The outer stage takes the start values, and the inner stage simulates paths from each. A start value has a "
-    "launch, a thread, a warp or several blocks of its own. With one thread or one warp each, most of the device is "
-    "idle where there are few start values. With several blocks each, lanes are idle where there are fewer paths than "
-    "lanes. With one launch each, only the paths of one start value can fill the device. All variants simulate the "
-    "same paths, because the random numbers follow from the index of a path."
+    "The outer stage covers the start values, and the inner stage simulates paths from each. Each start value gets its "
+    "own launch, thread, warp or group of blocks. With one thread or one warp each, most of the device is idle if "
+    "there are few start values. With several blocks each, lanes are idle if there are fewer paths than lanes. With "
+    "one launch each, only the paths of one start value can fill the device. All variants simulate the same paths, "
+    "because the index of a path determines its random numbers."
 )
 
 
@@ -139,11 +139,11 @@ class Prices(NamedTuple):
 
 
 class Pricer:
-    """All ways on a device, ready for any stages."""
+    """All kernels on a device, ready to launch for any stages."""
 
     def __init__(self, device: cuda.Device) -> None:
         self.module = load("nested_monte_carlo", names=sorted({way.kernel for way in WAYS.values()}), fast_math=True)
-        # The blocks of a launch: a single wave would leave multiprocessors idle until its slowest block has ended.
+        # The blocks in a launch: a single wave would leave multiprocessors idle until its slowest block ended.
         self.most = WAVES * device.sm_count * self.module[BLOCKS_EACH.kernel].occupancy(BLOCK).blocks
 
     def sums(self, way: Way, stages: Stages) -> cuda.DeviceArray:
@@ -194,7 +194,7 @@ class Pricer:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way with few and with many start values, time it for several numbers, and draw the prices."""
+    """Check every variant with few and with many start values, time it for several numbers, and plot the prices."""
     pricer, seed = Pricer(device), int(np.random.default_rng().integers(2**63))
     limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
 
@@ -210,14 +210,14 @@ def run(device: cuda.Device, size: int) -> Result:
             {f"at {shape.outer:,}": rows_of(MANY, shape, in_one_launch) for shape in shapes[1:]},
         )
         note = (
-            f"There are {OUTER} start values. The columns 'at' are {limit.unit} with more start values and fewer paths "
-            "from each, so that there are as many paths in all."
+            f"There are {OUTER} start values. The 'at' columns show {limit.unit} with more start values and fewer "
+            "paths from each, so that the total number of paths stays the same."
         )
     else:
         column, others = LANES, {f"at {MANY.outer}": rows_of(MANY, shapes[0], in_one_launch)}
         note = (
-            f"The active lanes, of 32, are for {FEW.outer} start values with {FEW.inner} paths from each. The column "
-            f"'at {MANY.outer}' is for {MANY.outer} start values with {MANY.inner} paths from each."
+            f"The active lanes, out of 32, are for {FEW.outer} start values with {FEW.inner} paths from each. The 'at "
+            f"{MANY.outer}' column is for {MANY.outer} start values with {MANY.inner} paths from each."
         )
     for case, found in others.items():
         values = {row.name: {case: row.values[column]} for row in found if column in row.values}
@@ -232,7 +232,8 @@ def coverage(pricer: Pricer) -> Check:
     """Check that about 95 % of the intervals cover the price, for start values whose payoff is often above zero."""
     found, exact = pricer.price(COVERED, COVERED_SEED), COVERED.exact
     inside = (np.abs(found.values - exact) <= found.half_widths)[exact > 1]
-    detail = f"With {COVERED.inner:,} paths each, {inside.sum()} of {inside.size} intervals cover the exact price."
+    detail = f"With {COVERED.inner:,} paths per start value, {inside.sum()} of {inside.size} intervals cover the exact "
+    "price."
     return Check("most of the 95 % intervals cover the exact price", inside.mean() > 0.85, detail)
 
 
@@ -263,7 +264,7 @@ def errors(pricer: Pricer, size: int) -> Curve:
 
 
 def two_stages(seed: int) -> Curve:
-    """Return a picture of inner paths that begin at a few outer start values."""
+    """Return a plot of inner paths that begin at a few outer start values."""
     stages = Stages(FANS, FAN_PATHS)
     shown = paths(stages, seed)
     times = [*np.linspace(0, YEARS, STEPS + 1).tolist(), math.nan]  # a gap after each path

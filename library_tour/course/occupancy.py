@@ -1,4 +1,4 @@
-"""Hide latency by resident warps: how many fit on a multiprocessor, how many are needed, and the latencies to hide.
+"""Hide latency with resident warps: how many fit on a multiprocessor, how many are needed, and the latencies to hide.
 
 On the simulator, which checks and counts but does not time:
 
@@ -50,28 +50,29 @@ On the simulator, which checks and counts but does not time:
     memory                    80           141  200 to 500     right
     L2 cache, all threads                                      right
     A multiprocessor accepts blocks until it runs out of warps (or threads), blocks,
-    registers or shared memory. The column 'limiter' names the resource that ran
-    out. Blocks of 32 threads fill half of the multiprocessor, because the number of
-    blocks is limited too. Two blocks of 768 threads leave no space for a third. The
-    last of the 4 warps of a block of 100 threads has 4 threads; its other 28 lanes
-    (87.5 %) are idle.
+    registers or shared memory. The 'limiter' column names the resource that ran
+    out. Blocks of 32 threads fill only half of the multiprocessor, because the
+    number of blocks is limited too. Two blocks of 768 threads leave no space for a
+    third. In a block of 100 threads, the last of the 4 warps has only 4 threads;
+    its other 28 lanes (87.5 %) are idle.
     Exercises: a multiprocessor of compute capability 1.3 holds 1,024 threads and 8
     blocks, and a block has at most 512 threads. 16 blocks of 8 x 8 threads would
-    fill it, so 8 leave it half empty; a block of 32 x 32 is too large. Compute
-    capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.
+    fill it, so 8 leave it half empty; a block of 32 x 32 is too large. At compute
+    capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or 24
+    warps.
     '100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block
     of 100 threads. The hardware allocates registers to whole warps, 4 x 1,536 per
-    block, so 5 blocks fit, not 6. 60 such blocks on 16 multiprocessors are 4 on
-    each of 12 and 3 on each of the others; of 495 blocks on this device's 132, 99
-    hold 4, 33 hold 3.
+    block, so 5 blocks fit, not 6. With 60 such blocks on 16 multiprocessors, 12
+    hold 4 blocks each and the others 3. With 495 blocks on this device's 132
+    multiprocessors, 99 hold 4 and 33 hold 3.
     If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of
-    the others fills 16 of these 200 cycles: 13 other warps hide the wait.
-    Few threads copy slowly because few loads are in flight. Reaching a given
-    bandwidth requires bandwidth x latency bytes in flight (Little's law). The
-    column 'KiB in flight' is for one load of 4 bytes per resident thread. The
-    lectures advise 128 to 256 threads per block, a few hundred blocks and at least
-    10,000 threads. Today's large GPUs need more: as many threads as fit, and more
-    than 4 bytes from each. The lectures' cycles are those of an unnamed card.
+    the others fills 16 of these 200 cycles, so 13 other warps hide the wait.
+    A copy with few threads is slow because few loads are in flight. Reaching a
+    given bandwidth requires bandwidth x latency bytes in flight (Little's law). The
+    'KiB in flight' column assumes one 4-byte load per resident thread. The lectures
+    advise 128 to 256 threads per block, a few hundred blocks and at least 10,000
+    threads. Today's large GPUs need more: as many threads as fit, and more than 4
+    bytes from each. The lectures' cycle counts are for an unnamed card.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ SHARED = (0, 1000, 16 << 10, 48 << 10, 100 << 10)
 # A chain steps from i to i * A + C, and visits 2^k nodes before it returns to the first.
 A, C = 1664525, 1013904223
 NODE_BYTES, SHARED_NODES = 128, 1024
-# Steps of a walk before the clock starts, and after; both numbers for a driver that measures no times.
+# Steps of a walk before and after the clock starts; both numbers for a driver that does not measure times.
 BEFORE, STEPS, FEW_STEPS = 2**15, 2**11, (16, 64)
 L1_BYTES, L2_BYTES = 16 << 10, 4 << 20
 PASSES, FEW_PASSES = 64, 3  # over data in the L2 cache
@@ -178,7 +179,7 @@ def exercises(device: cuda.Device, module: cuda.Module) -> list[Row]:
 
 
 def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tuple[cuda.Occupancy, Check]:
-    """Return the calculated occupancy, and check that exactly so many blocks meet on a multiprocessor."""
+    """Return the calculated occupancy, and check that exactly that many blocks meet on a multiprocessor."""
     found = kernel.occupancy(block)
     most = found.blocks * device.sm_count
     held = Counter(meeting(kernel, most, block))
@@ -219,7 +220,7 @@ def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
 
 
 def warps_to_hide(latency: int, every: int) -> int:
-    """Return how many warps keep busy if each waits `latency` cycles after every `every` cycles of work."""
+    """Return how many warps hide the waits if each warp waits `latency` cycles after every `every` cycles of work."""
     return -(-latency // every)
 
 
@@ -250,7 +251,7 @@ def occupancy_curves(device: cuda.Device) -> list[Curve]:
 
 
 class Copies:
-    """Copies of an array by any number of threads, which load 4 or 16 bytes at a time."""
+    """Copies of an array with any number of threads, which load 4 or 16 bytes at a time."""
 
     def __init__(self, module: cuda.Module, size: int) -> None:
         self.module, self.size = module, size
@@ -426,33 +427,34 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
     """Return the conclusions of the tables."""
     share = blocks_for(ALL_BLOCKS * device.sm_count, ALL_MULTIPROCESSORS)
     held = Counter(meeting(module[f"meet<{LIVE_48}>"], share, (100, 1)))
-    spread = ", ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
+    spread = " and ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
     timed = (
-        "The column 'warps' beside a latency is the number of warps per multiprocessor that hide it. For 'registers', "
-        "each of four schedulers issues one instruction per cycle. For the memories, each lane of a warp has one load "
-        "of 4 bytes in flight, at the memory's full rate; for the L2 cache, that is the rate of 'L2 cache, all "
-        "threads'. If a multiprocessor cannot hold so many warps, each warp needs more loads, or wider ones. The "
-        "host's chains are walked in Python; the time of a step within 16 KiB, which fit into the L1 cache, is "
+        "Next to each latency, the 'warps' column shows how many warps per multiprocessor hide it. For 'registers', "
+        "each of four schedulers issues one instruction per cycle. For the memories, each lane of a warp has one "
+        "4-byte load in flight, and the memory runs at its full rate. For the L2 cache, that is the rate of 'L2 cache, "
+        "all threads'. If a multiprocessor cannot hold that many warps, each warp needs more loads, or wider ones. The "
+        "chains on the host are walked in Python. The time of a step within 16 KiB, which fit into the L1 cache, is "
         "subtracted."
     )
     return [
         "A multiprocessor accepts blocks until it runs out of warps (or threads), blocks, registers or shared memory. "
-        "The column 'limiter' names the resource that ran out. Blocks of 32 threads fill half of the multiprocessor, "
-        "because the number of blocks is limited too. Two blocks of 768 threads leave no space for a third. The last "
-        "of the 4 warps of a block of 100 threads has 4 threads; its other 28 lanes (87.5 %) are idle.",
+        "The 'limiter' column names the resource that ran out. Blocks of 32 threads fill only half of the "
+        "multiprocessor, because the number of blocks is limited too. Two blocks of 768 threads leave no space for a "
+        "third. In a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28 lanes (87.5 %) are "
+        "idle.",
         "Exercises: a multiprocessor of compute capability 1.3 holds 1,024 threads and 8 blocks, and a block has at "
         "most 512 threads. 16 blocks of 8 x 8 threads would fill it, so 8 leave it half empty; a block of 32 x 32 is "
-        "too large. Compute capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.",
-        "'100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block of 100 threads. The "
-        f"hardware allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. {ALL_BLOCKS} such "
-        f"blocks on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the others; of {share} "
-        f"blocks on this device's {device.sm_count}, {spread}.",
+        "too large. At compute capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or 24 warps.",
+        "'100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block of 100 threads. The hardware "
+        f"allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. With {ALL_BLOCKS} such "
+        f"blocks on {ALL_MULTIPROCESSORS} multiprocessors, 12 hold 4 blocks each and the others 3. With {share} blocks "
+        f"on this device's {device.sm_count} multiprocessors, {spread}.",
         "If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of the others fills 16 of these "
-        "200 cycles: 13 other warps hide the wait.",
-        "Few threads copy slowly because few loads are in flight. Reaching a given bandwidth requires bandwidth x "
-        "latency bytes in flight (Little's law). The column 'KiB in flight' is for one load of 4 bytes per resident "
-        "thread. The lectures advise 128 to 256 threads per block, a few hundred blocks and at least 10,000 threads. "
-        "Today's large GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' cycles "
-        "are those of an unnamed card.",
+        "200 cycles, so 13 other warps hide the wait.",
+        "A copy with few threads is slow because few loads are in flight. Reaching a given bandwidth requires "
+        "bandwidth x latency bytes in flight (Little's law). The 'KiB in flight' column assumes one 4-byte load per "
+        "resident thread. The lectures advise 128 to 256 threads per block, a few hundred blocks and at least 10,000 "
+        "threads. Today's large GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' "
+        "cycle counts are for an unnamed card.",
         *([timed] if timing.available() else []),
     ]

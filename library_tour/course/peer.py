@@ -33,13 +33,13 @@ On the simulator, which checks and counts but does not time, with two devices:
     A copy between two devices does not need peer access. Without it, the driver
     moves the data through host memory; with it, the data crosses the link between
     the devices. Between H200s the link is NVLink: 18 links of 25 GB/s each, 450
-    GB/s in each direction, some of which carries packet headers. Peer access works
-    in one direction: a device that may access another's memory does not open its
-    own.
+    GB/s in each direction, some of which is spent on packet headers. Peer access
+    works in one direction: a device that may access another's memory does not
+    thereby open its own.
     Addresses are unified: the driver knows the device of each address, and kernels
-    use the same loads and stores for a peer's memory. Their latency is longer.
-    The streams of two devices run at the same time, and a copy in a stream waits
-    for that stream only. An event makes a stream wait for a stream of another
+    use the same loads and stores for a peer's memory. These accesses have a longer
+    latency. The streams of two devices run at the same time, and a copy in a stream
+    waits for that stream only. An event lets a stream wait for a stream of another
     device. A copy without a stream waits for the default streams of both devices.
     Device.synchronize() waits for one device.
 """
@@ -68,7 +68,7 @@ from ..wrong import all_shown_wrong
 TITLE = "Peer access: copies and kernels across two devices"
 SIZE = Size("4-byte elements to move", full=2**28 + 3, small=2**17 + 3)
 CHECKED = 2**17 + 3
-FEW = 16  # elements, of 64 bytes in all
+FEW = 16  # elements, 64 bytes in total
 BLOCK = 256
 # Elements per thread of each kernel.
 KERNELS = {"copy_words": 1, "copy_vectors": 16}
@@ -76,12 +76,12 @@ EXPLAINED_BY = ("loads", "load efficiency")
 NOTES = (
     "A copy between two devices does not need peer access. Without it, the driver moves the data through host memory; "
     "with it, the data crosses the link between the devices. Between H200s the link is NVLink: 18 links of 25 GB/s "
-    "each, 450 GB/s in each direction, some of which carries packet headers. Peer access works in one direction: a "
-    "device that may access another's memory does not open its own.",
+    "each, 450 GB/s in each direction, some of which is spent on packet headers. Peer access works in one direction: a "
+    "device that may access another's memory does not thereby open its own.",
     "Addresses are unified: the driver knows the device of each address, and kernels use the same loads and stores for "
-    "a peer's memory. Their latency is longer.",
-    "The streams of two devices run at the same time, and a copy in a stream waits for that stream only. An event "
-    "makes a stream wait for a stream of another device. A copy without a stream waits for the default streams of both "
+    "a peer's memory. These accesses have a longer latency.",
+    "The streams of two devices run at the same time, and a copy in a stream waits for that stream only. An event lets "
+    "a stream wait for a stream of another device. A copy without a stream waits for the default streams of both "
     "devices. Device.synchronize() waits for one device.",
 )
 NEEDS = "The other rows need a second device whose memory this one can access (the capability 'peer')."
@@ -180,7 +180,7 @@ def between(pair: Pair) -> Result:
         ]
         rows += measure(ways, limit, EXPLAINED_BY)
         both, arrived = both_ways(pair)
-        # No limit: both directions of the link take part.
+        # No limit: both directions of the link are used.
         rows += measure([both], None)
         checks = [
             compare(
@@ -283,7 +283,7 @@ def short_copy(pair: Pair) -> Row:
 
 
 def one_direction(pair: Pair) -> Row:
-    """Return a row that holds if the peer cannot access the device's memory."""
+    """Return a row that passes if the peer cannot access the device's memory."""
     with pair.peer:
         launch = load("peer")["copy_words"][1, BLOCK]
         check = refusal("the peer's access is refused", ValueError, lambda: launch(pair.source, pair.peer_target, 1))
@@ -291,14 +291,14 @@ def one_direction(pair: Pair) -> Row:
 
 
 def addresses(pair: Pair) -> Row:
-    """Return a row that holds if the driver knows the device of each array."""
+    """Return a row that passes if the driver knows the device of each array."""
     arrays = {pair.source: pair.device, pair.peer_source: pair.peer}
     known = all(cuda.pointer_attributes(array).device is device for array, device in arrays.items())
     return Row("address identifies device", check=Check("the driver knows each array's device", known))
 
 
 def waited_for(pair: Pair) -> Row:
-    """Return a row that holds if a stream of one device waits for an event of the other."""
+    """Return a row that passes if a stream of one device waits for an event of the other."""
     check = compare(
         "the copy has the elements that the kernel wrote", exchange(pair.device, pair.peer, wait=True), COUNTED
     )

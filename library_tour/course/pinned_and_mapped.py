@@ -1,4 +1,4 @@
-"""Give kernels data of the host: copied from pageable or pinned memory, or read in place from mapped memory.
+"""Give kernels data from the host: copied from pageable or pinned memory, or read in place from mapped memory.
 
 On the simulator, which checks and counts but does not time:
 
@@ -33,20 +33,21 @@ On the simulator, which checks and counts but does not time:
     pinned, copied       1.05  4,097          4.00          100.0 %  right
     mapped, in place     1.05  4,097          4.00          100.0 %  right
     Pageable memory may move, so a copy of it goes through pinned memory. Pinned
-    memory stays in place, and the device copies it by itself. Mapped memory needs
-    no copy: every load and store of a kernel crosses the link. That suits data that
-    is read once. Data that is read often belongs in device memory. A kernel's loads
-    cross the link in requests of at most 128 bytes, and so reach a little less than
-    a copy. Wider loads change nothing, because the link is the limit.
-    The column 'link MB' is the data that crosses the link. GB/s count the bytes
-    that kernels read and write, which are more than the link carries if a copy is
-    read 8 times. Copies in and out follow one another, while loads and stores of
-    mapped memory use both directions of the link at the same time.
-    Registering pins and maps the pages of an existing array. Such an array need not
-    be aligned to 128 bytes. If it is not, each load of a warp touches a fifth
-    sector and takes two requests over the link. Write-combined memory bypasses the
-    host's caches. On an H200 the device reads it as fast as other mapped memory.
-    The host should write such memory sequentially, and never read it.
+    memory stays in place, and the device copies it directly. Mapped memory needs no
+    copy: every load and store of a kernel crosses the link. That suits data that is
+    read once. Data that is read often belongs in device memory. A kernel's loads
+    cross the link in requests of at most 128 bytes, and are therefore slightly
+    slower than a copy. Wider loads make no difference, because the link is the
+    limit.
+    The 'link MB' column shows how much data crosses the link. Rates in GB/s count
+    the bytes that kernels read and write. If a copy is read 8 times, these are more
+    than the link carries. Copies in and out run one after another, while loads and
+    stores of mapped memory use both directions of the link at the same time.
+    Registering an array pins and maps its pages. Such an array need not be aligned
+    to 128 bytes. If it is not, each load of a warp touches a fifth sector and takes
+    two requests over the link. Write-combined memory bypasses the host's caches. On
+    an H200 the device reads it as fast as other mapped memory. The host should
+    write such memory sequentially, and never read it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ Words = NDArray[np.uint32]
 
 
 def total(x: Words, reads: int) -> Words:
-    """Return the sum of all elements, each read so often, modulo 2^32, as an array of one element."""
+    """Return the sum of all elements, each read `reads` times, modulo 2^32, as an array of one element."""
     return np.array([reads * int(x.sum(dtype=np.uint64)) % 2**32], np.uint32)
 
 
@@ -128,17 +129,17 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = [reading.curve(kinds)] if timing.available() else []
     notes = [
         "Pageable memory may move, so a copy of it goes through pinned memory. Pinned memory stays in place, and the "
-        "device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the link. "
+        "device copies it directly. Mapped memory needs no copy: every load and store of a kernel crosses the link. "
         "That suits data that is read once. Data that is read often belongs in device memory. A kernel's loads cross "
-        "the link in requests of at most 128 bytes, and so reach a little less than a copy. Wider loads change "
-        "nothing, because the link is the limit.",
-        "The column 'link MB' is the data that crosses the link. GB/s count the bytes that kernels read and write, "
-        "which are more than the link carries if a copy is read 8 times. Copies in and out follow one another, while "
-        "loads and stores of mapped memory use both directions of the link at the same time.",
-        "Registering pins and maps the pages of an existing array. Such an array need not be aligned to 128 bytes. If "
-        "it is not, each load of a warp touches a fifth sector and takes two requests over the link. Write-combined "
-        "memory bypasses the host's caches. On an H200 the device reads it as fast as other mapped memory. The host "
-        "should write such memory sequentially, and never read it.",
+        "the link in requests of at most 128 bytes, and are therefore slightly slower than a copy. Wider loads make no "
+        "difference, because the link is the limit.",
+        "The 'link MB' column shows how much data crosses the link. Rates in GB/s count the bytes that kernels read "
+        "and write. If a copy is read 8 times, these are more than the link carries. Copies in and out run one after "
+        "another, while loads and stores of mapped memory use both directions of the link at the same time.",
+        "Registering an array pins and maps its pages. Such an array need not be aligned to 128 bytes. If it is not, "
+        "each load of a warp touches a fifth sector and takes two requests over the link. Write-combined memory "
+        "bypasses the host's caches. On an H200 the device reads it as fast as other mapped memory. The host should "
+        "write such memory sequentially, and never read it.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
@@ -155,7 +156,7 @@ class Reading:
         self._total = cuda.empty(1, np.uint32)
 
     def variants(self, kinds: Kinds, reads: int) -> list[Variant]:
-        """Return the sum of all elements, each read so often, with each kind of memory."""
+        """Return the sum of all elements, each read `reads` times, with each kind of memory."""
         return [
             self.variant("pageable, copied", kinds.pageable, reads, copied=True),
             self.variant("pinned, copied", kinds.pinned, reads, copied=True),
@@ -174,7 +175,7 @@ class Reading:
         )
 
     def sums(self, host: Words, reads: int, *, copied: bool, kernel: str = "add_up") -> Callable[[], None]:
-        """Return the work of summing all elements so often, after a copy if there is one."""
+        """Return the work of summing all elements `reads` times, after a copy if there is one."""
         launch = self._module[kernel][self._grid, BLOCK].bind(self._copy if copied else host, self._total, self._size)
 
         def work() -> None:

@@ -1,4 +1,4 @@
-"""Rounding errors of fused multiply-adds, of the compiler's flags, of float and double, in one step and in many.
+"""Rounding errors: fused multiply-adds, compiler flags, float and double, one step and many.
 
 On the simulator, which checks and counts but does not time:
 
@@ -35,23 +35,23 @@ On the simulator, which checks and counts but does not time:
     double                  2.2e-16   1.1e-13   0.00585  right
     float, c = -0.5         3.0e-08   6.0e-08   3.0e-08  right
     float, wrong c           0.0281      3.63      3.62  caught
-    An ulp is the distance to the next number of the type, and the column 'ulp' has
-    the largest error. An error of at most 0.5 is a correct rounding, the same bits
-    on every machine. A fused multiply-add rounds once. If c cancels the product,
-    only the rounding error of the product is left, and with two roundings the
-    result has no correct digit. The simulator rounds approximate functions once. A
-    GPU has larger errors, within the bound.
+    An ulp is the distance from a number to the next one of its type. The 'ulp'
+    column shows the largest error. An error of at most 0.5 means correct rounding,
+    and the same bits on every machine. A fused multiply-add rounds once. If c
+    cancels the product, only the rounding error of the product is left, and with
+    two roundings the result has no correct digit. The simulator rounds the results
+    of approximate functions once. A GPU has larger errors, within the bound.
     'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of
-    results whose bits equal those of NumPy, and 'PTX' names the instructions.
+    results whose bits agree with NumPy's, and 'PTX' names the instructions.
     --use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and
     --fmad=true. It also uses a shorter division than these four flags, and
     approximate functions for sin, cos, exp, log and pow.
     Results drift apart over the steps, between CPU and GPU as well as between float
-    and double. With c = -1.9 a difference doubles every one or two steps until no
-    digit agrees. With c = -0.5 it stays a few ulp. Without fused multiply-adds the
-    CPU has the same bits. Bug or rounding? Compare a kernel with a validated one
-    after few steps: rounding errors are a few ulp then, and a mistake (c = -1.91)
-    is far larger.
+    and double. With c = -1.9, a difference doubles every one or two steps until no
+    digit agrees. With c = -0.5, it remains a few ulp. Without fused multiply-adds,
+    the CPU computes the same bits. Bug or rounding? Compare a kernel with a
+    validated one after a few steps. Rounding errors are then still a few ulp, and
+    the effect of a mistake (c = -1.91) is far larger.
 """
 
 from __future__ import annotations
@@ -199,22 +199,24 @@ def run(device: cuda.Device, size: int) -> Result:
     differences = {name: difference(way, modules[way.flags]) for name, way in RECURRENCES.items()}
     drifts = [drift_row(name, RECURRENCES[name], by_step) for name, by_step in differences.items()]
     notes = [
-        "An ulp is the distance to the next number of the type, and the column 'ulp' has the largest error. An error "
-        "of at most 0.5 is a correct rounding, the same bits on every machine. A fused multiply-add rounds once. If c "
-        "cancels the product, only the rounding error of the product is left, and with two roundings the result has no "
-        "correct digit. The simulator rounds approximate functions once. A GPU has larger errors, within the bound.",
+        "An ulp is the distance from a number to the next one of its type. The 'ulp' column shows the largest error. "
+        "An error of at most 0.5 means correct rounding, and the same bits on every machine. A fused multiply-add "
+        "rounds once. If c cancels the product, only the rounding error of the product is left, and with two roundings "
+        "the result has no correct digit. The simulator rounds the results of approximate functions once. A GPU has "
+        "larger errors, within the bound.",
         "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also uses a shorter "
         "division than these four flags, and approximate functions for sin, cos, exp, log and pow.",
-        "Results drift apart over the steps, between CPU and GPU as well as between float and double. With c = -1.9 a "
-        "difference doubles every one or two steps until no digit agrees. With c = -0.5 it stays a few ulp. Without "
-        "fused multiply-adds the CPU has the same bits. Bug or rounding? Compare a kernel with a validated one after "
-        "few steps: rounding errors are a few ulp then, and a mistake (c = -1.91) is far larger.",
+        "Results drift apart over the steps, between CPU and GPU as well as between float and double. With c = -1.9, a "
+        "difference doubles every one or two steps until no digit agrees. With c = -0.5, it remains a few ulp. Without "
+        "fused multiply-adds, the CPU computes the same bits. Bug or rounding? Compare a kernel with a validated one "
+        "after a few steps. Rounding errors are then still a few ulp, and the effect of a mistake (c = -1.91) is far "
+        "larger.",
     ]
     if not timing.available():
         notes.insert(
             1,
-            "'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of results whose bits equal "
-            "those of NumPy, and 'PTX' names the instructions.",
+            "'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of results whose bits agree "
+            "with NumPy's, and 'PTX' names the instructions.",
         )
     tables = {"Steps of x = x x + c, c = -1.9: the largest difference from NumPy": drifts}
     return Result(rows, limit, pictures=[growth(differences)], notes=notes, tables=tables)
@@ -262,7 +264,7 @@ def largest_error(results: Array, exact: Array) -> float:
 
 
 def in_words(ulp: float) -> str:
-    """Return an error as text, which is short even for large errors."""
+    """Return an error as text that is short even for large errors."""
     return f"{ulp:.2f}" if ulp < 1000 else f"2^{np.log2(ulp):.0f}"
 
 

@@ -18,15 +18,15 @@ On the simulator, which checks and counts but does not time:
     minimum                                         515        0  right
     maximum                                         515        0  right
     largest magnitude                               515        0  right
-    The checks add multiples of 1/64, whose sum is exact in any order. The column
-    'error' is the relative error for random numbers in [0, 1). A single float total
-    no longer grows by such numbers once it has reached 2^24.
-    One addition joins two values, so a sum of 65,539 elements takes at least 17
+    The checks add multiples of 1/64, whose sum is exact in any order. The 'error'
+    column shows the relative error for random numbers in [0, 1). Adding such a
+    number no longer changes a single float total that has reached 2^24.
+    Each addition combines two values, so a sum of 65,539 elements takes at least 17
     steps (log2 N), however many threads there are. A tree of shuffles comes close
-    to that. Atomic additions to one total are performed one after another.
-    The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
-    row uses 2 threads, each with parts of the array.
-    In the lectures, 256 sums took 32.0 s on the host of its T1000. Its sums were
+    to that. Atomic additions to a single total are performed one after another.
+    The same tree finds the minimum, the maximum and the largest magnitude. The
+    NumPy row uses 2 threads, each of which sums parts of the array.
+    In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were
     7616.404 on the host, 7616.226 with one atomic per block and 7618.101 with one
     per element. The first two differ by 2.35e-5 (the lecture says 1.7e-5). The last
     one is off by 2.5e-4, since its single total is rounded most often.
@@ -57,7 +57,7 @@ Floats = NDArray[np.float32]
 TITLE = "Sum of an array: atomics, shuffles and two passes"
 SIZE = Size("elements to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
-# The threads per block of a fixed grid, since a few large blocks leave few sums for the end; the loads in flight.
+# The threads per block of a fixed grid, large because few blocks leave few sums for the end; the loads in flight.
 FIXED_BLOCK, LOADS = 1024, 4
 # Other operations for the two passes, with NumPy's functions for them.
 OPERATIONS: dict[str, tuple[str, Callable[[Floats], np.float32]]] = {
@@ -128,26 +128,27 @@ def notes(size: int) -> list[str]:
     """Return the conclusions from the table."""
     steps = math.ceil(math.log2(max(size, 2)))
     return [
-        "The checks add multiples of 1/64, whose sum is exact in any order. The column 'error' is the relative error "
-        "for random numbers in [0, 1). A single float total no longer grows by such numbers once it has reached 2^24.",
-        f"One addition joins two values, so a sum of {size:,} elements takes at least {steps} steps (log2 N), however "
-        "many threads there are. A tree of shuffles comes close to that. Atomic additions to one total are made one "
-        "after another.",
-        "The same tree finds the minimum, the maximum and the largest magnitude. NumPy's row uses "
-        f"{processors()} threads, each with parts of the array.",
-        "In the lectures, 256 sums took 32.0 s on the host of its T1000. Its sums were 7616.404 on the host, 7616.226 "
+        "The checks add multiples of 1/64, whose sum is exact in any order. The 'error' column shows the relative "
+        "error for random numbers in [0, 1). Adding such a number no longer changes a single float total that has "
+        "reached 2^24.",
+        f"Each addition combines two values, so a sum of {size:,} elements takes at least {steps} steps (log2 N), "
+        "however many threads there are. A tree of shuffles comes close to that. Atomic additions to a single total "
+        "are performed one after another.",
+        f"The same tree finds the minimum, the maximum and the largest magnitude. The NumPy row uses {processors()} "
+        "threads, each of which sums parts of the array.",
+        "In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were 7616.404 on the host, 7616.226 "
         "with one atomic per block and 7618.101 with one per element. The first two differ by 2.35e-5 (the lecture "
         "says 1.7e-5). The last one is off by 2.5e-4, since its single total is rounded most often.",
     ]
 
 
 def host_sum(x: Floats) -> Floats:
-    """Return the sum by NumPy on all processors, as an array of one element."""
+    """Return NumPy's sum, computed on all processors, as an array of one element."""
     return np.array([sum(in_threads(np.sum, x))], np.float32)
 
 
 def host_row(x: Floats, expected: Floats) -> Row:
-    """Check the sum by NumPy, and time it by the host's clock."""
+    """Check NumPy's sum, and time it with the host's clock."""
     check = compare(f"{ON_HOST}: the sum", host_sum(x), expected)
     values: dict[str, Value] = {"course ms": COURSE_MS[ON_HOST]}
     if timing.available() and check.holds:

@@ -43,19 +43,19 @@ On the simulator, which checks and does not time:
     more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
     were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
     67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
-    Each of 8 steps allocates an array, uses it in two kernels and frees it.
-    'synchronous calls' do so like cudaMalloc and cudaFree: to free the memory, the
+    Each of 8 steps allocates an array, uses it in two kernels and frees it. The
+    synchronous calls work like cudaMalloc and cudaFree: to free the memory, the
     host waits until the device has finished. Arrays from a pool are allocated and
     freed as work in a stream. The host need not wait, and the stream's next array
-    gets the same memory, because all kernels that used it come before. The column
-    'waits' is the number of times that the host waits for the device.
+    gets the same memory, because all kernels that used it come before. The 'waits'
+    column shows how many times the host waits for the device.
     When the host waits, a pool returns unused memory above its release threshold to
     the device, and the next step must allocate and map memory again. With a
     threshold of 0 bytes, every step pays for that; on an H200 it costs more than
-    synchronous calls. A pool that keeps its memory allocates it once. In the table
-    below, 'used' memory belongs to arrays, and 'reserved' memory is all that the
+    synchronous calls. A pool that keeps its memory allocates it once. In the second
+    table, 'used' memory belongs to arrays, and 'reserved' memory is all that the
     pool has taken from the device.
-    Stream order holds within one stream. Another stream must wait for the first
+    Stream order applies within one stream. Another stream must wait for the first
     one, with an event, before it uses the array, and the stream that uses the array
     last must free it. If the first stream frees it before the second one has read
     it, the next array gets its memory. Without a wait, the result may be right by
@@ -112,16 +112,16 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     tables = {"Memory of a pool": list(pool_rows(device))}
     notes = [
-        "Each of 8 steps allocates an array, uses it in two kernels and frees it. 'synchronous calls' do so like "
+        "Each of 8 steps allocates an array, uses it in two kernels and frees it. The synchronous calls work like "
         "cudaMalloc and cudaFree: to free the memory, the host waits until the device has finished. Arrays from a pool "
         "are allocated and freed as work in a stream. The host need not wait, and the stream's next array gets the "
-        "same memory, because all kernels that used it come before. The column 'waits' is the number of times that the "
-        "host waits for the device.",
+        "same memory, because all kernels that used it come before. The 'waits' column shows how many times the host "
+        "waits for the device.",
         "When the host waits, a pool returns unused memory above its release threshold to the device, and the next "
         "step must allocate and map memory again. With a threshold of 0 bytes, every step pays for that; on an H200 it "
-        "costs more than synchronous calls. A pool that keeps its memory allocates it once. In the table below, 'used' "
-        "memory belongs to arrays, and 'reserved' memory is all that the pool has taken from the device.",
-        "Stream order holds within one stream. Another stream must wait for the first one, with an event, before it "
+        "costs more than synchronous calls. A pool that keeps its memory allocates it once. In the second table, "
+        "'used' memory belongs to arrays, and 'reserved' memory is all that the pool has taken from the device.",
+        "Stream order applies within one stream. Another stream must wait for the first one, with an event, before it "
         "uses the array, and the stream that uses the array last must free it. If the first stream frees it before the "
         "second one has read it, the next array gets its memory. Without a wait, the result may be right by chance.",
     ]

@@ -1,7 +1,7 @@
 // Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values. The start
 // values are 0, 1, 2, ... Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
 //
-// The result is right, but a thread has a whole start value. Where there are few start values, most lanes are idle.
+// The result is right, but each thread handles a whole start value. If there are few of these, most lanes are idle.
 
 // Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)

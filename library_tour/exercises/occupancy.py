@@ -1,6 +1,6 @@
 """Compute how many 4-byte loads each thread must have in flight for a multiprocessor to reach a bandwidth.
 
-So far, the multiprocessor is assumed to be full, whatever the block and its registers.
+So far, the function assumes that the multiprocessor is full, whatever the block size and the registers per thread.
 """
 
 from __future__ import annotations

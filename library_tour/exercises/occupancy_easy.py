@@ -1,6 +1,6 @@
-"""Find the smallest block with which the most warps are resident on a multiprocessor.
+"""Find the smallest block size that makes the most warps resident on a multiprocessor.
 
-So far, the largest block is taken to be the best.
+So far, the function assumes that the largest block is the best.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Find how much shared memory each block can use, so that enough blocks are resident on a multiprocessor.
+"""Find how much shared memory each block can use while enough blocks remain resident on a multiprocessor.
 
-So far, the shared memory of an H200's multiprocessor is divided by the number of blocks.
+So far, the function divides the shared memory of an H200's multiprocessor by the number of blocks.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ SHARED_BYTES = 228 * 1024
 
 
 def largest_tile(capability: tuple[int, int], threads: int, registers: int, blocks: int) -> int:
-    """Return bytes per block, or -1 where so many blocks of `threads` threads are not resident at all."""
+    """Return bytes per block, or -1 if that many blocks of `threads` threads are never resident."""
     return SHARED_BYTES // blocks

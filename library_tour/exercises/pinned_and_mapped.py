@@ -1,6 +1,6 @@
 """Multiply an array in mapped host memory by a factor, and return the result in another host array.
 
-The result is right, but the array is copied to the device, and the result back.
+The result is right, but the array is copied to the device, and the result is copied back.
 """
 
 from __future__ import annotations

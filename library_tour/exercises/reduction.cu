@@ -1,6 +1,6 @@
-// Sum the squares of n elements. A block has 256 threads, and the total is zero at the beginning.
+// Sum the squares of n elements. A block has 256 threads, and the total starts at zero.
 //
-// The result is right, but every thread makes an atomic addition.
+// The result is right, but every thread performs an atomic addition.
 
 extern "C" __global__ void sum_of_squares(const float* x, float* total, int n)
 {

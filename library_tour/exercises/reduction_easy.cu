@@ -1,4 +1,4 @@
-// Find the largest of n integers. `largest` holds the smallest integer at the beginning.
+// Find the largest of n integers. `largest` starts as the smallest integer.
 //
 // The result is right, but every element costs an atomic operation.
 

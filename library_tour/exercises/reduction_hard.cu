@@ -1,5 +1,5 @@
-// Find the largest of n elements and the first index at which it is, as a key: the value in the upper half of 64 bits,
-// and 0xffffffff - index in the lower half. A block has 256 threads, and the key is zero at the beginning.
+// Find the largest of n elements and the index of its first occurrence, as a 64-bit key: the value in the upper half,
+// and 0xffffffff - index in the lower half. A block has 256 threads, and the key starts at zero.
 //
 // The result is right, but every element costs an atomic operation.
 

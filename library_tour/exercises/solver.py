@@ -1,6 +1,6 @@
 """Solve a least squares problem.
 
-The start solves the normal equations, which loses twice as many digits as the matrix itself would.
+So far, the function solves the normal equations, which loses twice as many digits as working with the matrix itself.
 """
 
 from __future__ import annotations

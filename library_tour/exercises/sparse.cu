@@ -1,8 +1,8 @@
-// y = a x for a matrix in CSR format: row i has the elements offsets[i] to offsets[i + 1] - 1. The launch has 32
-// threads per row.
+// y = a x for a matrix in CSR format: row i consists of the elements offsets[i] to offsets[i + 1] - 1. The launch has
+// 32 threads per row.
 //
-// The result is right, but one thread adds up a whole row, and 31 of 32 threads have no row. The loads of a warp are
-// far apart.
+// The result is right, but one thread adds up a whole row, and 31 of 32 threads have nothing to do. The lanes of a warp
+// load elements that are far apart.
 
 extern "C" __global__ void multiply(const int* offsets, const int* columns, const float* values, const float* x,
                                     float* y, int rows)

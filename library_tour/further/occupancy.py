@@ -47,7 +47,7 @@ def check_smallest_block(answer: ModuleType) -> Iterator[Check]:
 
 
 def _largest(capability: tuple[int, int], threads: int, registers: int, blocks: int) -> int:
-    # The smallest size that is too large, by halving: no size fits after one that does not.
+    # Find the smallest size that is too large by bisection: beyond it, no size fits.
     fits, too_large = -1, 2**20
     while too_large - fits > 1:
         middle = (fits + too_large) // 2
@@ -74,37 +74,37 @@ def check_largest_tile(answer: ModuleType) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Write `smallest_best_block(capability, registers) -> int`: the smallest number of threads per block, a "
-        "multiple of 32 up to 1,024, with which the most warps are resident on a multiprocessor. A thread needs "
-        "`registers` registers, and blocks use no shared memory.",
+        task="Write `smallest_best_block(capability, registers) -> int`. It returns the smallest block size that makes "
+        "the most warps resident on a multiprocessor. Block sizes are multiples of 32, up to 1,024 threads. Each "
+        "thread needs `registers` registers, and blocks use no shared memory.",
         hints=[
             "`cuda.occupancy(capability, threads, registers).blocks` is the number of resident blocks. How many warps "
-            "are that?",
+            "is that?",
             "There are only 32 sizes. Try all of them, starting with the smallest, and keep the first one with the "
             "most warps.",
         ],
-        answer="The program tries the 32 sizes, starting with the smallest, and keeps a size only if it has more "
-        "resident warps than the best one before. With 32 registers, 64 threads per block fill an H200's "
-        "multiprocessor; with 168 registers no block fills it. A larger block is not better by itself, and a small "
-        "one does not have to wait for so many others at its barriers.",
+        answer="The program tries the 32 sizes, starting with the smallest, and keeps a size only if it yields more "
+        "resident warps than the best one so far. With 32 registers, blocks of 64 threads fill an H200's "
+        "multiprocessor; with 168 registers, no block size does. A larger block is not better in itself, and in a "
+        "small block fewer threads wait for one another at a barrier.",
         check=check_smallest_block,
     ),
     Exercise(
         name="hard",
-        task="Write `largest_tile(capability, threads, registers, blocks) -> int`: the largest number of bytes of "
-        "shared memory that each block can use, so that at least `blocks` blocks are still resident on a "
-        "multiprocessor. Return -1 if even without shared memory fewer blocks are resident. So far the function "
+        task="Write `largest_tile(capability, threads, registers, blocks) -> int`. It returns the largest number of "
+        "bytes of shared memory that each block can use while at least `blocks` blocks remain resident on a "
+        "multiprocessor. It returns -1 if fewer blocks are resident even without shared memory. So far, the function "
         "divides 228 KiB by the number of blocks.",
         hints=[
-            "Hardware reserves a part of shared memory for each block, and rounds sizes up. "
-            "`cuda.occupancy(capability, threads, registers, shared_bytes)` knows that.",
-            "More shared memory never lets more blocks be resident. What is the fastest way to find the last size that "
-            "still fits?",
-            "Halve an interval: its lower end fits, or is -1, and its upper end, such as 2^20, does not fit.",
+            "The hardware reserves some shared memory for each block, and rounds sizes up. `cuda.occupancy(capability, "
+            "threads, registers, shared_bytes)` takes both into account.",
+            "More shared memory per block never makes more blocks resident. What is the fastest way to find the "
+            "largest size that still fits?",
+            "Bisect an interval. Its lower end fits, or is -1, and its upper end, for example 2^20, does not fit.",
         ],
-        answer="The number of resident blocks never grows with the size, so the program halves an interval between a "
-        "size that fits and one that does not: 20 steps for every size up to 1 MiB. A formula would have to know the "
-        "part that is reserved, the unit of allocation and the limit per block of each compute capability.",
+        answer="The number of resident blocks never grows with the size, so the program bisects the interval between a "
+        "size that fits and one that does not. At most 21 steps find any size up to 1 MiB. A formula would need to "
+        "know the reserved part, the allocation unit and the limit per block of each compute capability.",
         check=check_largest_tile,
     ),
 ]

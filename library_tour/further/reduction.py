@@ -43,35 +43,36 @@ def check_first_largest(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Find the largest of `n` integers. The threads go through the array in a grid-stride loop, and make an "
-        "atomic operation per element. Let each warp execute one atomic in all. `largest` holds the smallest integer "
-        "at the beginning.",
+        task="Find the largest of `n` integers. The threads go through the array in a grid-stride loop, and perform "
+        "one atomic operation per element. Let each warp execute only one atomic in total. `largest` starts as the "
+        "smallest integer.",
         hints=[
             "A thread sees several elements. Where can it keep the largest of them?",
-            "A variable of the thread is a register, and costs nothing. The atomic belongs after the loop.",
+            "A local variable is kept in a register and costs nothing. The atomic belongs after the loop.",
         ],
-        answer="Each thread keeps the largest element that it has seen in a register, and makes one atomic operation "
-        "after the loop. A warp executes that once for all its lanes. This is the first thing to try in any reduction: "
-        "combine in registers before anything is shared.",
+        answer="Each thread keeps the largest element that it has seen in a register, and performs one atomic "
+        "operation after the loop. A warp executes that operation once for all its lanes. This is the first thing to "
+        "try in any reduction: combine in registers before anything is shared.",
         check=check_largest,
     ),
     Exercise(
         name="hard",
-        task="Find the largest of `n` elements, and the index of the first one that is as large. The kernel packs both "
-        "into a key of 64 bits: the value in the upper half, and `0xffffffff - index` in the lower half, so that the "
-        "largest key is the answer. It makes an atomic operation per element. Let each block execute at most one. A "
-        "block has 256 threads, and `key` is zero at the beginning.",
+        task="Find the largest of `n` elements, and the index of its first occurrence. The kernel packs both into a "
+        "64-bit key: the value in the upper half, and `0xffffffff - index` in the lower half, so that the largest key "
+        "is the answer. It performs one atomic operation per element. Let each block execute at most one. A block has "
+        "256 threads, and `key` starts at zero.",
         hints=[
-            "`max` of two keys is an associative operation, so everything that the lesson does with a sum works with "
-            "it.",
-            "`__shfl_down_sync` moves values of 64 bits too. Combine in three stages: a thread's elements, the lanes "
-            "of a warp, the warps of a block.",
-            "After the lanes are combined, lane 0 of each warp stores its key in an array of shared memory with one "
-            "element per warp. After a barrier, the first warp combines those.",
+            "The maximum of two keys is an associative operation, so everything that the lesson does with sums works "
+            "with maxima too.",
+            "`__shfl_down_sync` also moves 64-bit values. Combine in three stages: a thread's elements, the lanes of a "
+            "warp, the warps of a block.",
+            "After the lanes are combined, lane 0 of each warp stores its key in an array in shared memory that has "
+            "one element per warp. After a barrier, the first warp combines those.",
         ],
-        answer="Each thread keeps its largest key in a register, the lanes combine theirs by shuffles, and the warps "
-        "theirs through shared memory. The key makes the order of all this irrelevant: of equal values the one with "
-        "the smaller index has the larger key, so the result does not depend on which block is first.",
+        answer="Each thread keeps its largest key in a register, the lanes combine their keys with shuffles, and the "
+        "warps combine theirs through shared memory. The order of these operations does not matter: if two values are "
+        "equal, the one with the smaller index has the larger key, so the result does not depend on which block "
+        "finishes first.",
         check=check_first_largest,
     ),
 ]

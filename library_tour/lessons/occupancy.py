@@ -22,7 +22,7 @@ class Case(NamedTuple):
     loads: int
 
 
-# Latencies and rates are those of an H200 in all cases but one: 662 x 17.7 = 11,717 bytes, in loads of 4 bytes.
+# All latencies and rates except one are those of an H200: 662 x 17.7 = 11,717 bytes, in 4-byte loads.
 CASES = (
     Case((9, 0), 256, 32, 662, 17.7, blocks=8, loads=2),
     Case((9, 0), 32, 32, 662, 17.7, blocks=32, loads=3),
@@ -43,19 +43,19 @@ def check(answer: ModuleType) -> Iterator[Check]:
         )
         yield Check(
             f"{case.threads} threads per block, {case.registers} registers each, {case.latency} cycles, compute "
-            f"capability {case.capability[0]}.{case.capability[1]}: {case.loads} in flight",
+            f"capability {case.capability[0]}.{case.capability[1]}: {case.loads} loads in flight",
             found == case.loads,
             f"the answer is {found}; {case.blocks} blocks fit",
         )
 
 
 LESSON = Lesson(
-    why="On an H200, a load from memory takes about 660 clock cycles. A thread that adds two elements waits through "
-    "all of them. The GPU is fast anyway, because while one warp waits, others run: 64 of them fit on each "
+    why="On an H200, a load from memory takes about 660 clock cycles. A thread that adds two elements must wait that "
+    "long for them. The GPU is fast anyway, because while one warp waits, others run: up to 64 warps fit on each "
     "multiprocessor.\n\n"
-    "The number of resident warps decides the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, and "
-    "3,048 GB/s with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, and "
-    "how to compute it.",
+    "The number of resident warps determines the speed. The same copy reaches 2,147 GB/s with blocks of 32 threads, "
+    "and 3,048 GB/s with blocks of 64. The small blocks fill only half of each multiprocessor. This stop explains why, "
+    "and shows how to compute how many warps fit.",
     learn=[
         "compute the **occupancy** of a kernel: its resident warps as a fraction of those that a multiprocessor can "
         "hold.",
@@ -63,76 +63,77 @@ LESSON = Lesson(
         "compute how many bytes must be in flight to reach a given bandwidth, with Little's law.",
         "explain why full occupancy is neither always necessary nor always enough.",
     ],
-    idea="A block is **resident** from its start until its last thread has ended. All that time it occupies threads, "
-    "registers and shared memory of its multiprocessor. The multiprocessor accepts blocks until one of these "
-    "resources, or its number of blocks, runs out:\n\n"
+    idea="A block is **resident** from its start until its last thread has exited. During that time it occupies warps, "
+    "registers and shared memory of its multiprocessor. The multiprocessor accepts blocks until it runs out of one of "
+    "these resources or reaches its maximum number of blocks:\n\n"
     "```\n"
     "on an H200                   warps      blocks     limiter\n"
     "blocks of 32 threads         32 of 64   32 of 32   blocks\n"
     "blocks of 256 threads        64 of 64    8 of 32   warps\n"
     "256 threads, 128 registers   16 of 64    2 of 32   registers (65,536)\n"
     "```\n\n"
-    "In every cycle, the multiprocessor's schedulers pick warps that are ready. Latency is hidden as long as one is "
-    "ready.\n\n"
-    "**Little's law** says how much is enough: bytes in flight = latency x bandwidth. For an H200, 662 cycles x 17.7 "
-    "bytes per cycle are about 11,700 bytes per multiprocessor. Its 2,048 threads with one 4-byte load each have 8,192 "
-    "bytes in flight, so even full occupancy is not enough here. Loads of 16 bytes are.\n\n"
+    "In every cycle, the multiprocessor's schedulers pick warps that are ready to run. Latency is hidden as long as "
+    "there is always such a warp.\n\n"
+    "**Little's law** says how many bytes are enough: bytes in flight = latency x bandwidth. On an H200, 662 cycles x "
+    "17.7 bytes per cycle is about 11,700 bytes per multiprocessor. Its 2,048 threads, with one 4-byte load each, have "
+    "8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
     "Rule of thumb: use 128 to 256 threads per block, check the limiter, and then give each thread more loads in "
     "flight.",
     steps=[
         Step(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
-            text="`kernel.occupancy` computes how many blocks a multiprocessor holds. This step proves it: every block "
-            "of `meet` waits until all blocks have arrived, so the kernel ends only if all are resident at once. A "
-            "**cooperative launch** guarantees that, and refuses a grid with one more block. The `asm` statement reads "
-            "the number of the multiprocessor. In other versions of the kernel each thread keeps `Live` values, so "
-            "that registers are the limit. `#pragma unroll` makes every index of `kept` a constant, as registers "
-            "require.",
+            text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. This step verifies the "
+            "result: every block of `meet` waits until all blocks have arrived, so the kernel ends only if all of them "
+            "are resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid has "
+            "one block more. The `asm` statement reads the index of the multiprocessor. In other versions of the "
+            "kernel, each thread keeps `Live` values in registers, so that registers become the limit. `#pragma "
+            "unroll` makes every index of `kept` a constant, as registers require.",
         ),
         Step(
             name="256 threads",
             shows=["copy<float>"],
-            text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. "
-            "`#pragma unroll 1` keeps the compiler from starting further loads early. `__restrict__` promises that "
-            "the two arrays do not overlap, the subject of the stop `aliasing`. The rows use blocks of many sizes, "
-            "always as many as the device holds at once. The second table uses more and more threads.",
+            text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. `#pragma "
+            "unroll 1` keeps the compiler from starting further loads early. `__restrict__` promises that the two "
+            "arrays do not overlap (see the stop `aliasing`). The rows use blocks of many sizes, always as many blocks "
+            "as the device can hold at once. A separate table shows copies with more and more threads.",
         ),
         Step(
             name="memory",
             shows=["Node", "after", "link", "PastL1", "walk", "chase<PastL1>"],
-            text="The latency to hide. Each node holds the address of the next, so every load needs the result of the "
-            "one before, and a single thread can only wait. The time divided by the number of steps is the latency of "
-            "a load. `link` makes the chain, in an order that looks random.",
+            text="This step measures the latency to hide. Each node holds the address of the next, so every load needs "
+            "the result of the one before, and a single thread can only wait. The time divided by the number of steps "
+            "is the latency of a load. `link` builds the chain in an order that looks random.",
         ),
         Step(
             name="L1 cache",
             shows=["ThroughL1", "walk", "chase<ThroughL1>"],
-            text="The same chain, short enough for the L1 cache of a multiprocessor. `__ldca` loads through that "
-            "cache, and `__ldcg` bypasses it.",
+            text="The same walk along a chain that is short enough to fit into a multiprocessor's L1 cache. `__ldca` "
+            "loads through that cache, and `__ldcg` bypasses it.",
         ),
         Step(
             name="shared memory",
             shows=["SHARED_NODES", "after", "chase_shared"],
-            text="The same walk through shared memory, where a node is an offset in bytes.",
+            text="The same walk through shared memory, where each node holds the offset of the next in bytes.",
         ),
     ],
     look_at=[
-        "The column 'limiter'. On compute capability 9.0, blocks of 32 threads are limited by the number of blocks. "
-        "Blocks of 768 threads are limited by warps: a third block would need 24 more, and only 16 are left.",
+        "Look at the 'limiter' column. On compute capability 9.0, blocks of 32 threads are limited by the number of "
+        "blocks. Blocks of 768 threads are limited by the number of warps: a third block would need 24 more, and only "
+        "16 are left.",
         "On an H200, blocks of 64, 128, 256, 512 and 1,024 threads copy at the same rate, and blocks of 32 at 70 % of "
         "it. Blocks of 100 threads fill all 64 warps and are slower still, because the last warp of each block has "
         "only 4 threads.",
-        "In the table with more and more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
-        "reach 3,052 GB/s with loads of 4 bytes, and 3,970 GB/s with loads of 16. These threads fill the device, so "
-        "only more bytes per thread help.",
+        "In the table 'Copying with more and more threads', the rate grows with the bytes in flight. On an H200, "
+        "270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many threads fill "
+        "the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
-        "from memory. Without a GPU, the table counts the loads of the chain instead.",
+        "from memory. Without a GPU, the table shows the number of loads instead.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "
-        "smallest number of 4-byte loads that each thread must have in flight, so that a multiprocessor moves "
-        "`bytes_per_cycle` bytes per cycle while a load takes `latency` cycles. Blocks have `threads` threads with "
+        "smallest number of 4-byte loads that each thread must have in flight for a multiprocessor to move "
+        "`bytes_per_cycle` bytes per cycle if a load takes `latency` cycles. Blocks have `threads` threads with "
         "`registers` registers each, and use no shared memory.",
         hints=[
             "By Little's law, latency times rate is the number of bytes in flight. Which threads share them?",
@@ -140,12 +141,12 @@ LESSON = Lesson(
             "holds.",
             "Divide the bytes by 4 and by the number of resident threads, and round up.",
         ],
-        answer="The bytes in flight are shared by the resident threads, whose number depends on their registers and on "
-        "the multiprocessor's limits. On an H200, memory answers after 662 cycles and gives each multiprocessor 17.7 "
-        "bytes per cycle. 2,048 threads with 32 registers then need two loads each. With 128 registers only 512 "
-        "threads are resident, and each needs six. More loads per thread can make up for low occupancy.",
+        answer="The resident threads share the bytes in flight. Their number depends on the registers per thread and "
+        "on the multiprocessor's limits. On an H200, a load from memory takes 662 cycles, and each multiprocessor "
+        "receives 17.7 bytes per cycle. 2,048 threads with 32 registers then need two loads each. With 128 registers, "
+        "only 512 threads are resident, and each needs six. More loads per thread can make up for low occupancy.",
         check=check,
     ),
-    course="The cycles in the column 'course cycles' are round figures from a lecture that names no card. The "
-    "exercises are from lectures on GPU programming; each row names the compute capability they ask about.",
+    course="The 'course cycles' column shows round figures from a lecture that does not name a card. The exercises are "
+    "from lectures on GPU programming; each row names the compute capability that its exercise asks about.",
 )

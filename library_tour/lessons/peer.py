@@ -56,8 +56,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two H200s sit in the same machine. Copying 1.07 GB from one to the other takes either 28 ms or a tenth of "
-    "that, 2.7 ms. The copy is the same in both cases; the difference is a single earlier call. It lets one device use "
-    "the other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
+    "that, 2.7 ms. The copy is the same in both cases; the difference is a single earlier call. That call lets one "
+    "device access the other's memory, and the data then crosses NVLink instead of passing through the host.\n\n"
     "With that permission, a kernel can even read the other device's memory directly, at 376 GB/s.",
     learn=[
         "enable **peer access**, and say what it changes for copies and kernels.",
@@ -65,16 +65,16 @@ LESSON = Lesson(
         "order the streams of two devices with events.",
         "wait for the right device.",
     ],
-    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified "
-    "addressing**). A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
+    idea="Every address belongs to exactly one device or to the host; the driver knows which (**unified addressing**). "
+    "A copy can therefore move data between any two arrays. Its path depends on peer access:\n\n"
     "```\n"
     "no peer access   device 1 --> host memory --> device 0    38 GB/s on H200s\n"
     "peer access      device 1 ====== NVLink ====> device 0   395 GB/s on H200s\n"
     "```\n\n"
-    "`device.enable_peer(peer)` lets `device` access the memory of `peer`, but not the other way round. Kernels of "
-    "`device` then load and store the peer's memory with ordinary pointers.\n\n"
-    "The streams of two devices are independent. If device 0 copies data that a kernel of device 1 writes, something "
-    "must order the two. An **event** does: one stream records it, and another stream, on any device, waits for "
+    "`device.enable_peer(peer)` lets `device` access the memory of `peer`, but not the other way round. Kernels on "
+    "`device` then access the peer's memory through ordinary pointers.\n\n"
+    "The streams of two devices are independent. If device 0 copies data that a kernel on device 1 writes, something "
+    "must order the two. An **event** does that: one stream records it, and another stream, on any device, waits for "
     "it.\n\n"
     "Rule of thumb: enable peer access once, at the start, in both directions if both devices need it. Order streams "
     "with events, not by waiting on the host.",
@@ -94,24 +94,25 @@ LESSON = Lesson(
         Step(
             name="copy, without a stream",
             shows=["by_copy_in_order"],
-            text="Without a stream, the copy is ordered by the default streams of both devices: it runs after all "
+            text="If no stream is given, the copy is ordered by the default streams of both devices: it runs after all "
             "earlier work there, and before all later work. In a stream, it waits for that stream only.",
         ),
         Step(
             name="copy, devices not named",
             shows=["by_address"],
-            text="An ordinary copy gets two addresses. Addresses are unified, so it finds both devices by itself.",
+            text="An ordinary copy takes two addresses. Addresses are unified, so they tell the driver which devices "
+            "to use.",
         ),
         Step(
             name="kernel reads",
             shows=["copy_words", "by_kernel"],
-            text="A kernel of one device gets an array of the other as an argument, and loads from it as from any "
-            "array. Nothing in its code says where the array is.",
+            text="A kernel on one device takes an array on the other as an argument, and loads from it as from any "
+            "other array. Nothing in its code says where the array is.",
         ),
         Step(
             name="kernel reads 16 bytes",
             shows=["copy_vectors"],
-            text="Each thread starts four 16-byte loads before its first store, to have more bytes in flight.",
+            text="Each thread issues four 16-byte loads before its first store, to keep more bytes in flight.",
         ),
         Step(
             name="wait for the peer's event",
@@ -128,26 +129,26 @@ LESSON = Lesson(
         Step(
             name="wrong device waited for",
             shows=["wrong_device"],
-            text="Wrong on purpose too. `Device.synchronize()` waits for one device, and here the work is on the "
+            text="Also wrong on purpose. `Device.synchronize()` waits for one device, and here the work is on the "
             "other.",
         ),
     ],
     look_at=[
-        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. A "
-        "single device shows only the copy within one device and the two mistakes.",
-        "In the row 'access has one direction', the launch is refused before it runs. The message names the call that "
-        "would give access.",
-        "Between H200s, NVLink has 450 GB/s in each direction, some of which carries packet headers. A copy reaches "
-        "395 GB/s, and a kernel that reads the peer's memory 376 GB/s. The grid has so many threads that 4-byte loads "
-        "are enough, and wider ones gain nothing.",
-        "On these two H200s, copies in both directions at once gain nothing: together they also reach 396 GB/s. A copy "
-        "of 64 bytes takes 12 microseconds, however fast the link is.",
+        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. With "
+        "a single device, the table shows only the copy within one device and the two mistakes.",
+        "In the row 'access has one direction', the launch is refused before it runs. The error message names the call "
+        "that would grant access.",
+        "Between H200s, NVLink provides 450 GB/s in each direction, some of which is spent on packet headers. A copy "
+        "reaches 395 GB/s, and a kernel that reads the peer's memory 376 GB/s. The grid has so many threads that "
+        "4-byte loads are enough, and wider ones gain nothing.",
+        "On the two H200s measured here, copies in both directions at once gain nothing: together they reach 396 GB/s. "
+        "A copy of 64 bytes takes 12 microseconds, however fast the link is.",
     ],
     exercise=Exercise(
-        task="Write `swap(arrays, spares, streams)`. It swaps the contents of two arrays on two devices. Device 0 has "
-        "`arrays[0]`, a spare array of the same size, `spares[0]`, and `streams[0]`; those with index 1 are on device "
-        "1. Earlier work in each stream writes its array. The host must not wait, and the arrays must be swapped when "
-        "both streams are done. The copies are there, but nothing orders them.",
+        task="Write `swap(arrays, spares, streams)`. It swaps the contents of two arrays on two devices. `arrays[0]`, "
+        "`streams[0]` and a spare array of the same size, `spares[0]`, belong to device 0; those with index 1 belong "
+        "to device 1. Earlier work in each stream writes that device's array. The host must not wait, and the arrays "
+        "must be swapped when both streams are done. So far, the function queues the copies, but nothing orders them.",
         hints=[
             "Two things can go wrong. A device may read the other's array before it is written, and it may overwrite "
             "its own array before the other device has read it.",
@@ -158,7 +159,7 @@ LESSON = Lesson(
         ],
         answer="Each stream records two events. The first says that its array is written, and the second that it has "
         "read the other array. Each stream waits for the other's first event before it reads, and for the other's "
-        "second event before it overwrites its own array. All of this is queued, so the host goes on at once.",
+        "second event before it overwrites its own array. All of this is queued, so the host continues at once.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -39,7 +39,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="Must data be copied to the device before a kernel can use it? No. A kernel can read host memory in place, "
     "across the link. On an H200, summing 134 MB this way takes 2.6 ms, and a copy followed by the kernel takes 2.5 "
-    "ms. The two are nearly equal, and the first needs no space on the device.\n\n"
+    "ms. The two are nearly equal, and the first needs no device memory.\n\n"
     "Read the same data eight times, and the picture changes: 21 ms in place, against 2.8 ms with one copy. Write "
     "results back, and it changes again: 3.2 ms in place, against 5.0 ms with copies. This stop shows when to use "
     "which.",
@@ -48,18 +48,18 @@ LESSON = Lesson(
         "decide whether to copy data or read it in place.",
         "say what the host must do before it reads results in mapped memory.",
     ],
-    idea="Pinned memory stays in place (see `copies`). It can also be **mapped**, which gives its pages an address "
-    "that kernels can use. A load from such an address crosses the link, every time it is executed. This is also "
-    "called *zero-copy* access.\n\n"
+    idea="Pinned memory stays in place (see `copies`). It can also be **mapped**, which gives its pages addresses that "
+    "kernels can use. A load from such an address crosses the link every time it is executed. This is also called "
+    "*zero-copy* access.\n\n"
     "```\n"
     "copied   host ====link====> device memory ----> kernel, any number of reads\n"
     "mapped   host ====link========================> kernel, again at every read\n"
     "```\n\n"
-    "The link carries 55 GB/s in each direction, and device memory some 4,300 GB/s. So the number of reads decides. "
-    "One read costs the same either way, because the data crosses the link once in both cases. Several reads should "
-    "come from device memory.\n\n"
-    "Results have a direction of their own. A kernel that reads and writes mapped memory uses both directions of the "
-    "link at the same time, while a copy in, a kernel and a copy out follow one another.\n\n"
+    "On an H200, the link carries 55 GB/s in each direction, and device memory about 4,300 GB/s. Whether to copy data "
+    "therefore depends on the number of reads. A single read costs the same either way, because the data crosses the "
+    "link once in both cases. Data that is read several times belongs in device memory.\n\n"
+    "Results cross the link in the opposite direction. A kernel that reads and writes mapped memory uses both "
+    "directions at the same time, while a copy in, a kernel and a copy out run one after another.\n\n"
     "Rule of thumb: map data that is read or written once, and copy data that is used more often.",
     steps=[
         Step(
@@ -70,14 +70,14 @@ LESSON = Lesson(
         Step(
             name="mapped, in place",
             shows=["first", "stride", "add_up"],
-            text="The kernel sums the elements of `x`, and does not know what kind of memory `x` is. In the rows with "
-            "a copy, `x` is a device array. Here, every load crosses the link to the host.",
+            text="The kernel sums the elements of `x`, and does not know what kind of memory holds them. In the rows "
+            "with a copy, `x` is a device array. Here, every load crosses the link to the host.",
         ),
         Step(
             name="mapped, 16-byte loads",
             shows=["first", "stride", "add_up_wide"],
-            text="The same kernel with wider loads, so each thread has four times as many bytes in flight. It changes "
-            "nothing, because the link is the limit.",
+            text="The same kernel with wider loads, so each thread has four times as many bytes in flight. That makes "
+            "no difference, because the link is the limit.",
         ),
         Step(
             name="read and written back",
@@ -88,31 +88,32 @@ LESSON = Lesson(
         Step(
             name="mapped, read too early",
             shows=["read_too_early"],
-            text="Wrong on purpose. Without that wait, the host finds the contents from before the launch.",
+            text="Wrong on purpose. Without that wait, the host finds the old contents, from before the launch.",
         ),
     ],
     look_at=[
-        "The column 'link MB' is the data that crosses the link. Mapped data that is read 8 times crosses it 8 times, "
-        "and copied data crosses it once.",
-        "Compare the rows 'pinned, copied' and 'mapped, in place' in the three tables: nearly equal for one read, 2.8 "
-        "ms and 21 ms for eight reads, 5.0 ms and 3.2 ms with results written back (on an H200).",
-        "`registered, in place` reads an ordinary NumPy array whose pages are pinned for a while. It need not be "
-        "aligned to 128 bytes. If it is not, the column 'sectors/load', counted where there is no GPU, shows 5 instead "
-        "of 4.",
+        "The 'link MB' column shows how much data crosses the link. Mapped data that is read 8 times crosses it 8 "
+        "times, and copied data crosses it once.",
+        "Compare the rows 'pinned, copied' and 'mapped, in place' in the three tables. On an H200, their times are "
+        "nearly equal for one read, 2.8 ms and 21 ms for eight reads, and 5.0 ms and 3.2 ms if results are written "
+        "back.",
+        "`registered, in place` reads an ordinary NumPy array whose pages are pinned temporarily. Such an array need "
+        "not be aligned to 128 bytes. If it is not, the 'sectors/load' column, which is available only without a GPU, "
+        "shows 5 instead of 4.",
     ],
     exercise=Exercise(
         task="Write `scaled(elements, factor)`. On the device, it multiplies the elements of a mapped or registered "
         "array by a factor. It returns a host array with the results, which the caller reads at once. Each element is "
-        "used only once, so allocate and copy nothing on the device: let the stop's kernel `scale` read and write host "
-        "memory.",
+        "used only once, so do not allocate device memory and do not copy anything: let the stop's kernel `scale` read "
+        "and write host memory.",
         hints=[
-            "A kernel takes a mapped array as an argument, like a device array. Which kind of memory must the output "
-            "be?",
+            "A kernel takes a mapped array as an argument, like a device array. What kind of memory must hold the "
+            "output?",
             "`cuda.pinned_empty(shape, dtype, mapped=True)` allocates it.",
             "A launch returns before its kernel has run. What must happen before the function returns the array?",
         ],
-        answer="The output is a new mapped array. The kernel's loads and stores cross the link, and no copy is left to "
-        "make. A copy of the results would have waited for the kernel; without one, the host must wait explicitly.",
+        answer="The output is a new mapped array. The kernel's loads and stores cross the link, so nothing needs to be "
+        "copied. A copy of the results would have waited for the kernel; without one, the host must wait explicitly.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -47,50 +47,49 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="The flag `--use_fast_math` makes a sine 3.4 times as fast on an H200, 1.07 ms instead of 3.65 ms. Its largest "
-    "error grows from 0.98 to 3.57 units in the last place. Whether that matters depends on your program, so you need "
-    "to know how to measure it.\n\n"
-    "It also helps to know why a GPU and a CPU give different results for the same code, without either being wrong. "
-    "After 50 steps of a simple recurrence they may have no digit in common. This lesson shows how to tell such "
-    "rounding from a bug.",
+    why="On an H200, the flag `--use_fast_math` makes a sine 3.4 times as fast: 1.07 ms instead of 3.65 ms. Its "
+    "largest error grows from 0.98 to 3.57 units in the last place. Whether that matters depends on your program, so "
+    "you need to know how to measure it.\n\n"
+    "It also helps to know why a GPU and a CPU give different results for the same code without either being wrong. "
+    "After 50 steps of a simple recurrence they may have no digit in common. This lesson shows how to tell rounding "
+    "errors from a bug.",
     learn=[
         "measure an error in ulp, units in the last place.",
-        "explain why a fused multiply-add gives different bits from a multiplication and an addition.",
+        "explain why a fused multiply-add gives different bits from a separate multiplication and addition.",
         "say what each flag of `--use_fast_math` gives up, and what it saves.",
-        "tell a bug from rounding errors, by comparing after few steps.",
+        "tell a bug from rounding errors by comparing results after a few steps.",
     ],
-    idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a "
-    "number to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic "
-    "operations of IEEE 754, addition, multiplication, division and square root, are correctly rounded on CPU and GPU "
-    "alike.\n\n"
+    idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a number "
+    "to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic operations "
+    "of IEEE 754 (addition, multiplication, division and square root) are correctly rounded on CPUs and GPUs alike.\n\n"
     "A GPU has one instruction for `a * b + c`, the **fused multiply-add**, which rounds only once. The compiler uses "
-    "it wherever it can. The result is more accurate than with two roundings, and different. Flags allow faster, less "
-    "accurate sequences for division, square root and functions.\n\n"
-    "The rule of thumb: bits differ, so compare with a tolerance in ulp. Compare after one step or a few, before the "
-    "errors have grown. And use fast flags only where you have measured their errors.",
+    "it wherever it can. The result is more accurate than with two roundings, but it is different. Compiler flags "
+    "allow faster, less accurate instruction sequences for division, square roots and mathematical functions.\n\n"
+    "The rule of thumb: bits differ, so compare with a tolerance in ulp. Compare after one or a few steps, before the "
+    "errors have grown. Use fast flags only where you have measured their errors.",
     steps=[
         Step(
             name="a b + c",
             shows=["MultiplyAdd", "apply"],
-            text="The compiler turns the multiplication and the addition into one instruction, `fma.rn`. It adds to "
-            "the exact product and rounds the sum, so its error is at most half an ulp. Each thread of `apply` has "
-            "four elements, so that four independent instructions are in flight.",
+            text="The compiler turns the multiplication and the addition into one instruction, `fma.rn`. It adds `c` "
+            "to the exact product and rounds only the sum, so its error is at most half an ulp. Each thread of `apply` "
+            "processes four elements, so that four independent instructions are in flight.",
         ),
         Step(
             name="a b + c, intrinsics",
             shows=["SeparateRounding"],
             text="These two functions are never fused: the product is rounded, then the sum. The flag `--fmad=false` "
             "has the same effect on a whole program. The operands are random numbers in [1, 2), so the second rounding "
-            "costs up to half an ulp more. NumPy rounds twice as well, so all bits equal those of NumPy.",
+            "adds an error of up to half an ulp. NumPy also rounds twice, so all bits agree with NumPy's.",
             compared_with="a b + c",
         ),
         Step(
             name="c = -a b",
             shows=["KINDS", "largest_error"],
-            text="The kernel is that of the first step, but `c` is now minus the *rounded* product. What is left is "
-            "exactly what was lost when the product was rounded. The fused instruction finds it without an error. With "
-            "two roundings the result is zero, and none of its digits is right. `KINDS` says how the operands are "
-            "chosen, and `largest_error` measures errors in ulp.",
+            text="The kernel is the same as in the first step, but `c` is now minus the *rounded* product. The exact "
+            "result is therefore the error of that rounding, and the fused instruction computes it without any error. "
+            "With two roundings, the result is zero, and none of its digits is right. `KINDS` specifies how the "
+            "operands are chosen, and `largest_error` measures errors in ulp.",
         ),
         Step(
             name="tiny a b, --ftz=true",
@@ -101,44 +100,45 @@ LESSON = Lesson(
         Step(
             name="a / b",
             shows=["Divide"],
-            text="There is no single instruction for a division. The PTX instruction `div.rn` becomes a sequence that "
-            "ends in a correct rounding. With `--prec-div=false` the sequence is shorter and may be off by 2 ulp.",
+            text="There is no single instruction for a division. The PTX instruction `div.rn` becomes a sequence of "
+            "instructions that rounds its result correctly. With `--prec-div=false` the sequence is shorter and may be "
+            "off by up to 2 ulp.",
         ),
         Step(
             name="sqrt",
             shows=["SquareRoot"],
-            text="The square root is a sequence as well. With `--prec-sqrt=false` it is an approximation.",
+            text="The square root is also a sequence of instructions. With `--prec-sqrt=false` it is an approximation.",
         ),
         Step(
             name="sin, fast math",
             shows=["Sine", "FOUR_FLAGS"],
-            text="`sinf` takes many instructions. With `--use_fast_math` it is a single PTX instruction for the "
-            "special function unit, which none of the four flags alone would choose. `FOUR_FLAGS` are the flags that "
+            text="`sinf` takes many instructions. With `--use_fast_math` it becomes a single PTX instruction for the "
+            "special function unit. None of the four flags has this effect. `FOUR_FLAGS` lists the flags that "
             "`--use_fast_math` is said to stand for.",
         ),
         Step(
             name="float",
             shows=["drift", "steps_of"],
-            text="Many steps of `x = x x + c` on the device and in NumPy, from the same start. Each step begins with "
-            "the rounding errors of all steps before it. For `c = -1.9` a step usually enlarges a difference.",
+            text="The device and NumPy compute many steps of `x = x x + c` from the same start. Each step inherits the "
+            "rounding errors of all the steps before it. For `c = -1.9`, a step usually enlarges a difference.",
         ),
     ],
     look_at=[
-        "An error of at most 0.50 in the column 'ulp' is a correct rounding: the same bits on every machine that "
-        "follows IEEE 754. The approximate functions are an exception. The simulator rounds their results once, while "
-        "a GPU has larger errors, within the bounds of the PTX manual.",
-        "On the H200 the division takes 2.37 ms, and 1.07 ms with fast math. Its largest error grows from 0.50 to 1.73 "
+        "In the 'ulp' column, an error of at most 0.50 means correct rounding, and therefore the same bits on every "
+        "machine that follows IEEE 754. The approximate functions are an exception. The simulator rounds their results "
+        "once, while a GPU has larger errors, within the bounds of the PTX manual.",
+        "On an H200, the division takes 2.37 ms, or 1.07 ms with fast math. Its largest error grows from 0.50 to 1.73 "
         "ulp.",
-        "In the second table, 'float, wrong c' computes with -1.91 instead of -1.9. After 2 steps its difference is "
-        "far larger than that of the right kernel. After 50 steps the two look the same.",
-        "The row 'float, --fmad=false' has no difference at all. Without fused multiply-adds, the device and the CPU "
-        "round in the same way.",
+        "In the second table, 'float, wrong c' uses -1.91 instead of -1.9. After 2 steps, it differs from NumPy far "
+        "more than the correct kernel does. After 50 steps, the two look the same.",
+        "The row 'float, --fmad=false' shows no difference at all. Without fused multiply-adds, the device and the CPU "
+        "round identically.",
     ],
     exercise=Exercise(
-        task="The sign of `b b - 4 a c` tells whether a quadratic equation has two real roots, one or none. If `b b` "
-        "and `4 a c` are nearly equal, the result of the kernel may have no correct digit, and not even the right "
-        "sign. Change it so that every result is right to 2 ulp. The elements are doubles, so a wider type is not "
-        "available. No product overflows.",
+        task="The sign of `b b - 4 a c` tells you whether a quadratic equation has two real roots, one or none. If `b "
+        "b` and `4 a c` are nearly equal, the kernel's result may not have a single correct digit, or even the right "
+        "sign. Change the kernel so that every result is accurate to 2 ulp. The elements are doubles, so a wider type "
+        "is not available. No product overflows.",
         hints=[
             "The large error comes from rounding the product `4 a c` before it is subtracted. Can you compute how much "
             "that rounding has lost?",
@@ -146,10 +146,11 @@ LESSON = Lesson(
             "Compute `fma(b, b, -product)` and add what was lost. Use `__dmul_rn` for the product, so that it is not "
             "fused with anything.",
         ],
-        answer="A fused multiply-add finds what the rounding of `4 a c` has lost, which is itself a number of the "
-        "type. Another one subtracts the rounded product from the exact `b b`. The two results are added. Multiplying "
-        "by 4 loses nothing, since only the exponent changes. This method for a difference of two products is due to "
-        "Kahan. The function `__dmul_rn` ensures that the product is rounded before it is used again.",
+        answer="A fused multiply-add computes what the rounding of `4 a c` has lost, which a double can represent "
+        "exactly. Another one subtracts the rounded product from the exact `b b`. The sum of the two results is the "
+        "discriminant. Multiplying by 4 loses nothing, since only the exponent changes. This method for a difference "
+        "of two products is due to Kahan. The function `__dmul_rn` ensures that the product is rounded before it is "
+        "used again.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -25,61 +25,63 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["atomics"])
         expected = np.array([np.square(x).sum()], np.float32)
         yield compare(f"the sum of {size:,} squares", total.to_host(), expected)
-        yield at_most(f"{BLOCKS} blocks make at most {BLOCKS} atomic additions", counted["atomics"], BLOCKS)
+        yield at_most(f"{BLOCKS} blocks perform at most {BLOCKS} atomic additions", counted["atomics"], BLOCKS)
 
 
 LESSON = Lesson(
-    why="A sum looks like a job for one loop. Give it to 536 million threads, each of which adds its element to one "
-    "total, and an H200 takes 944 ms, while NumPy on the host takes 31 ms. The additions are made one after another, "
-    "so the threads only wait for each other. The last kernels of this lesson take 0.48 ms, which is as fast as the "
-    "memory delivers the elements.\n\n"
+    why="A sum looks like a job for a simple loop. Launch 536 million threads, each of which adds its element to a "
+    "single total, and an H200 takes 944 ms, while NumPy on the host takes 31 ms. The additions are performed one "
+    "after another, so the threads spend nearly all their time waiting for each other. The last kernels of this lesson "
+    "take 0.48 ms, which is as fast as memory can deliver the elements.\n\n"
     "Sums, minima, norms and dot products are all **reductions**: many elements become one value. They share one "
     "pattern, and this lesson builds it.",
     learn=[
-        "say why additions to one total are slow, however many threads make them.",
-        "add up a warp with shuffles, and a block through shared memory.",
-        "keep enough loads in flight to read at the full bandwidth of memory.",
-        "explain why the order of additions decides the bits of a float sum, and fix that order.",
+        "explain why additions to a single total are slow, however many threads perform them.",
+        "add up the values of a warp with shuffles, and those of a block through shared memory.",
+        "keep enough loads in flight to read at full memory bandwidth.",
+        "explain why the bits of a float sum depend on the order of additions, and fix that order.",
     ],
-    idea="An **atomic** operation reads, changes and writes a word so that no other thread comes between. Atomic "
-    "additions to the same address are made one after another.\n\n"
+    idea="An **atomic** operation reads, modifies and writes a word without interference from other threads. Atomic "
+    "additions to the same address are performed one after another.\n\n"
     "A tree needs fewer steps. Add the elements in pairs, then the sums in pairs, and so on: n elements need log2 n "
-    "steps, and the additions of one step are independent. Within a warp the tree needs no memory, since a **shuffle** "
-    "passes a value from the register of one lane to that of another: 32 values are added in five steps. The warps of "
-    "a block exchange their sums through shared memory, after a barrier. What remains is one value per block.\n\n"
+    "steps, and the additions within a step are independent. Within a warp the tree needs no memory, since a "
+    "**shuffle** passes a value from a register of one lane to a register of another. Five steps add 32 values. The "
+    "warps of a block exchange their sums through shared memory, with a barrier between writing and reading. One value "
+    "per block remains.\n\n"
     "The rule of thumb: add in registers first, then within the warp, then within the block, and only then in global "
     "memory. Each level leaves far fewer values for the next, slower one.",
     steps=[
         Step(
             name="one atomic per element",
             shows=["sum_atomic"],
-            text="Every thread adds its element to the total. All of these additions go to one address.",
+            text="Every thread adds its element to the total. All of these additions go to the same address.",
         ),
         Step(
             name="one atomic per block",
             shows=["warp_sum", "block_sum", "sum_block"],
-            text="A block first adds up its own elements: the lanes of each warp by shuffles, then the sums of the "
-            "warps through shared memory. One thread per block adds the result to the total. A thread without an "
-            "element adds zero instead of returning: a shuffle that reads from a thread that has returned gets an "
-            "undefined value.",
+            text="Each block first adds up its own elements: the lanes of each warp with shuffles, then the sums of "
+            "the warps through shared memory. One thread per block adds the result to the total. A thread without an "
+            "element contributes zero instead of returning, because a shuffle that reads from a thread that has "
+            "returned gets an undefined value.",
         ),
         Step(
             name="per block, with CUB",
             shows=["sum_block_cub"],
-            text="The library CUB has this block reduction ready-made. It takes one line and is as fast.",
+            text="The CUB library provides this block reduction. It takes one line of code and is just as fast.",
         ),
         Step(
             name="fixed grid, vector loads",
             shows=["fold_group", "strided_fold", "sum_grid<1>"],
             text="The grid has only as many blocks as the device can hold at once, and strides over the array. Each "
             "thread loads four elements at a time and adds them to a sum in a register. `Operation` is a structure "
-            "such as `Sum`, with the operation and its neutral element; the rows for minimum and maximum use others. "
-            "The tree then runs once per thread, instead of once per element.",
+            "with the operation and its neutral element: `Sum` here, and others in the rows for the minimum and "
+            "maximum. Each thread now takes part in the tree once, not once per element.",
         ),
         Step(
             name="four loads in flight",
             shows=["fold_group", "strided_fold", "sum_grid<4>"],
-            text="A thread issues four loads before it uses the first value. The four share one wait for memory.",
+            text="Each thread issues four loads before it uses the first value. The four loads share one wait for "
+            "memory.",
         ),
         Step(
             name="two passes",
@@ -90,39 +92,39 @@ LESSON = Lesson(
         Step(
             name="two passes, one launch",
             shows=["finished", "sum_once"],
-            text="The block that finishes last makes the second pass, which saves a launch. Each block counts itself "
-            "as finished. The fence before that makes its sum visible to the last block. That block reads the sums "
-            "with `__ldcg`, which bypasses the L1 cache.",
+            text="The block that finishes last performs the second pass, which saves a launch. Each block stores its "
+            "sum and then increments a counter of finished blocks. The fence between the two makes the sum visible to "
+            "the last block. That block reads the sums with `__ldcg`, which bypasses the L1 cache.",
         ),
     ],
     look_at=[
-        "The column 'atomics' counts atomic instructions of warps. It falls from one per 32 elements to one per block, "
-        "and, with two passes, to none. The first variant's instructions look few, but each of them still makes 32 "
-        "additions, one after another.",
-        "The column 'loads' falls to a quarter with vector loads, which read four elements each.",
-        "The column 'error' is that of a sum of random numbers. A single total is rounded at each addition. Once it "
-        "has reached 2^24, a number below one no longer changes it: on the H200 the first variant loses 94 % of the "
-        "sum. A tree adds values of similar size and stays accurate.",
-        "On the H200, one atomic per block reads 559 GB/s, the fixed grid with vector loads 4,336 GB/s, and four "
-        "loads in flight 4,456 GB/s, 96.5 % of the limit.",
+        "The 'atomics' column shows how many atomic instructions the warps execute. The count falls from one per 32 "
+        "elements to one per block and, with two passes, to none. The count of the first variant may look small, but "
+        "each of these instructions still performs 32 additions, one after another.",
+        "With vector loads, which read four elements each, the 'loads' column falls to a quarter.",
+        "The 'error' column shows the relative error of a sum of random numbers. A single total is rounded at each "
+        "addition. Once it has reached 2^24, adding a number below one no longer changes it: on an H200, the first "
+        "variant loses 94 % of the sum. A tree adds values of similar size and stays accurate.",
+        "On an H200, one atomic per block reads 559 GB/s, the fixed grid with vector loads 4,336 GB/s, and four loads "
+        "in flight 4,456 GB/s, 96.5 % of the limit.",
     ],
     exercise=Exercise(
         task="Sum the squares of `n` elements with at most one atomic addition per block. A block has 256 threads. "
-        "There are at least as many threads as elements, and `total` is zero at the beginning.",
+        "There are at least as many threads as elements, and `total` starts at zero.",
         hints=[
-            "Work in the order of the lesson: each warp adds up its lanes, then one warp adds up the sums of the "
-            "warps. A thread beyond the end must not return early, because shuffles read from its lane. Let it add "
-            "zero.",
-            "`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane that is `step` further on. With "
-            "steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp.",
+            "Work in the order of the lesson: each warp adds up the values of its lanes, then one warp adds up the "
+            "sums of the warps. A thread beyond the end of the array must not return early, because shuffles read from "
+            "its lane. Let it contribute zero.",
+            "`__shfl_down_sync(0xffffffff, value, step)` returns the value of the lane whose index is larger by "
+            "`step`. With steps of 16, 8, 4, 2 and 1, lane 0 gets the sum of its warp.",
             "Lane 0 of each warp stores its sum in an array of 8 elements in shared memory. After `__syncthreads()` "
             "the first warp reads these, with zeros in its other lanes, and shuffles again.",
         ],
-        answer="Each warp adds by shuffles and stores its sum. After the barrier the first warp adds up these sums in "
-        "the same way, and its lane 0 makes the only atomic addition of the block. No thread returns early: threads "
-        "beyond the end take part with zero.",
+        answer="Each warp adds up its values with shuffles and stores the sum. After the barrier, the first warp adds "
+        "up these sums with shuffles too, and its lane 0 performs the only atomic addition of the block. No thread "
+        "returns early: threads beyond the end contribute zero.",
         check=check,
     ),
-    course="The column 'course ms' is from lectures on GPU programming: 256 sums of 2^29 floats on a T1000 and on its "
-    "host, divided by 256. The sums that the lectures print are discussed below the table.",
+    course="The 'course ms' column is from lectures on GPU programming. It shows the time for 256 sums of 2^29 floats "
+    "on a T1000 and on its host, divided by 256. The notes below the table discuss the sums that the lectures print.",
 )

@@ -27,78 +27,81 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two questions decide how to solve a dense system: what does it cost, and how many digits of the result can "
-    "you trust? On an H200, a Cholesky factorization of 2,048 rows in double precision takes 1.0 ms, and solving by LU "
-    "takes 6.4 ms. A singular value decomposition takes 124 ms for a matrix with half as many rows.\n\n"
-    "The second question matters more. This stop solves a system whose residual is as small as it can be and whose "
-    "solution is wrong in the first digit.",
+    why="Two questions determine how to solve a dense system: how much does it cost, and how many digits of the result "
+    "can you trust? On an H200, a Cholesky factorization of a matrix with 2,048 rows takes 1.0 ms in double precision, "
+    "and solving with LU takes 6.4 ms. A singular value decomposition takes 124 ms for a matrix with half as many "
+    "rows.\n\n"
+    "The second question matters more. This stop solves a system whose residual is as small as it can be, and whose "
+    "solution is nevertheless wrong in the first digit.",
     learn=[
         "choose a factorization for a matrix: Cholesky, LU, QR, singular values or eigenvalues.",
         "say what a small residual tells you about a solution, and what it does not.",
-        "estimate from the condition number how many digits of a solution are right.",
+        "estimate from the condition number how many digits of a solution are correct.",
         "handle the errors for singular and indefinite matrices.",
     ],
-    idea="A **factorization** writes a matrix as a product of matrices that are easy to solve with. Cholesky needs a "
-    "symmetric positive definite matrix and half the operations of LU, which works for any square matrix. QR solves "
-    "least squares problems. Singular values and eigenvalues tell the most and cost the most.\n\n"
-    "The **residual** is what remains when you put the solution back into its equation. A good solver keeps it near "
-    "the rounding error. The **condition number** says how much a change in the input can change the solution. With 16 "
-    "digits and a condition number of 10^k, about 16 - k digits of the solution are right, however small the residual "
-    "is.\n\n"
+    idea="A **factorization** writes a matrix as a product of matrices that are easy to solve with. Cholesky requires "
+    "a symmetric positive definite matrix, and takes half as many operations as LU, which works for any square matrix. "
+    "QR solves least squares problems. Singular values and eigenvalues tell you the most and cost the most.\n\n"
+    "The **residual** is what remains when you substitute the solution into its equation. A good solver keeps it near "
+    "the rounding error. The **condition number** says how strongly a change in the input can affect the solution. "
+    "With 16 digits and a condition number of 10^k, about 16 - k digits of the solution are correct, however small the "
+    "residual is.\n\n"
     "The rule of thumb: use the cheapest factorization that the matrix allows, check the residual to judge the solver, "
     "and look at the condition number to judge the answer.",
     steps=[
         Step(
             name="LU float64",
             shows=["make_system", "on_device_by"],
-            text="One system for each factorization. `solve` uses LU, and with `positive=True` Cholesky, which "
-            "needs half the operations. A triangular matrix needs no factorization. `qr`, `svd` and `eigh` return "
-            "factors.",
+            text="`make_system` creates a matrix for each factorization. `solve` uses LU, or with `positive=True` "
+            "Cholesky, which takes half as many operations. A triangular matrix needs no factorization. `qr`, `svd` "
+            "and `eigh` return the factors.",
         ),
         Step(
             name="residuals",
             shows=["residuals", "residual"],
-            text="The result is put back into its equation. The residual is divided by the norms, the size and the "
-            "rounding unit, as in LAPACK's own tests. A good solver then stays below 30 for every size and precision.",
+            text="Each result is substituted into its equation. The residual is divided by the norms, the size and the "
+            "rounding unit, as in LAPACK's own tests. For a good solver, the quotient stays below 30 at every size and "
+            "precision.",
         ),
         Step(
             name="least squares, degree 15",
             shows=["vandermonde", "fit_row"],
-            text="A polynomial is fitted by QR. Its matrix of powers has a condition number of 2e5. The error of "
-            "the coefficients is about that many rounding errors, although the residual is small.",
+            text="This step fits a polynomial with QR. The matrix of powers has a condition number of 2e5. The error "
+            "of the coefficients can grow to about that many rounding errors, although the residual is small.",
         ),
         Step(
             name="Hilbert's matrix, n = 12",
             shows=["hilbert", "hilbert_row"],
-            text="Hilbert's matrix has a condition number of 1e16. In double precision no digit of the solution is "
-            "certain, and the residual is small all the same.",
+            text="Hilbert's matrix with 12 rows has a condition number of about 1e16. In double precision, not a "
+            "single digit of the solution is certain, although the residual is small.",
         ),
         Step(
             name="refusals",
             shows=["refusals"],
-            text="A singular matrix and an indefinite one raise errors that name the pivot or the minor.",
+            text="A singular matrix raises an error that names the pivot. An indefinite matrix raises an error that "
+            "names the minor.",
         ),
     ],
     look_at=[
-        "The column 'error' holds scaled residuals. Compare them with those of LAPACK in the second table: "
-        "they have the same order of magnitude for each factorization and precision.",
+        "The 'error' column shows scaled residuals. Compare them with those of LAPACK in the second table: for each "
+        "factorization and precision, they are of the same order of magnitude.",
         "The notes below the table give the errors of the solutions. For Hilbert's matrix the residual is "
         "fine, but the solution is wrong in its first digit.",
-        "In the picture, the error of the solution follows the condition number times the rounding unit. The "
-        "residual does not.",
-        "On an H200 in double precision, the singular values of 1,024 rows take 124 ms, 128 times as long as a "
-        "Cholesky factorization of 2,048 rows.",
+        "In the plot, the error of the solution follows the condition number times the rounding unit. The residual "
+        "does not.",
+        "On an H200 in double precision, the singular value decomposition of a matrix with 1,024 rows takes 124 ms. "
+        "That is 128 times as long as the Cholesky factorization of a matrix with 2,048 rows.",
     ],
     exercise=Exercise(
-        task="`coefficients(a, b)` returns the x that minimizes |a x - b|, using the normal equations a^T a x = a^T "
-        "b. For a polynomial of degree 15 the error of the coefficients is above 1e-10, although double precision can "
-        "do better. Find a way that does.",
+        task="`coefficients(a, b)` returns the x that minimizes |a x - b|, using the normal equations a^T a x = a^T b. "
+        "For a polynomial of degree 15, the error of the coefficients is above 1e-10. Double precision can do better: "
+        "find a method that does.",
         hints=[
             "The condition number of a^T a is the square of that of a. Which factorization works on a itself?",
             "`cudart_py.libraries` has a function for least squares that uses QR.",
         ],
         answer="QR does not square the condition number. With a = q r, a triangular solve gives x from r x = q^T b, "
-        "and `lstsq` does both. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
+        "and `lstsq` performs both steps. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
         check=check,
     ),
     course="The lectures show these libraries but give no figures for them.",

@@ -27,7 +27,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
     ):
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         count, rows = int(offsets[-1]), len(lengths)
-        # A band of neighbouring columns in each row.
+        # A band of adjacent columns in each row.
         columns = np.concatenate([np.arange(length) + 8 * (i % 5) for i, length in enumerate(lengths)]).astype(np.int32)
         values = generator.integers(-9, 10, count).astype(np.float32)
         x = generator.integers(-9, 10, 160).astype(np.float32)
@@ -41,80 +41,80 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load"])
         yield compare(f"the product of {name}", y.to_host(), expected)
         if "of 0" not in name:
-            yield at_most(f"{name}: a load of a warp touches 4 sectors on average", counted["sectors/load"], 4)
+            yield at_most(f"{name}: a load of a warp touches at most 4 sectors on average", counted["sectors/load"], 4)
 
 
 LESSON = Lesson(
-    why="Matrices from grids, networks and finite elements are almost all zeros. The Laplacian of a grid of 2,048 x "
-    "2,048 points has 4 million rows; as a dense matrix in double precision it would need 141 TB. Stored sparse it "
-    "needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
-    "The choice of the format matters: the same product runs at 57 % of the speed of a copy with rows stored one "
-    "after another (CSR), and at 79 % with slices that suit the lanes of a warp (SELL).",
+    why="Matrices from grids, networks and finite elements consist almost entirely of zeros. The Laplacian of a grid "
+    "of 2,048 x 2,048 points has 4 million rows. As a dense matrix in double precision, it would need 141 TB. As a "
+    "sparse matrix it needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
+    "The choice of format matters. The same product runs at 57 % of the speed of a copy if rows are stored one after "
+    "another (CSR), and at 79 % if they are stored in slices that suit the lanes of a warp (SELL).",
     learn=[
-        "describe how a sparse matrix is stored: by rows (CSR), by coordinates (COO), in slices (SELL).",
-        "explain why memory limits a product with a vector, and why several vectors at once are cheaper.",
-        "solve a system by conjugate gradients without making the host wait in any iteration.",
-        "say how many of the elements must be zero before a sparse product is faster than a dense one.",
+        "describe how a sparse matrix is stored: by rows (CSR), by coordinates (COO) or in slices (SELL).",
+        "explain why memory limits a product with a vector, and why multiplying several vectors at once is cheaper.",
+        "solve a system with conjugate gradients without making the host wait in any iteration.",
+        "say what fraction of the elements must be zero before a sparse product is faster than a dense one.",
     ],
-    idea="A sparse product does two operations per stored element and reads the element and its column index "
-    "for them, so memory is the limit. The three formats differ in how they name the place of an element. **COO** "
-    "stores a row and a column index for each. **CSR** stores the column indices row by row, and one offset per "
-    "row. **SELL** stores slices of 32 rows column by column, so that the 32 lanes of a warp, one per row, read "
-    "neighbouring elements.\n\n"
-    "An iterative solver such as **conjugate gradients** needs a few scalars in each iteration. If the host reads "
-    "one of them, the device waits for the host every time. If they stay on the device, an iteration can be a "
+    idea="A sparse product performs two operations per stored element, and reads the element and its column index for "
+    "them, so memory is the limit. The three formats differ in how they record the position of an element. **COO** "
+    "stores a row index and a column index per element. **CSR** stores the column indices row by row, and one offset "
+    "per row. **SELL** stores slices of 32 rows column by column, so that the 32 lanes of a warp, one per row, read "
+    "adjacent elements.\n\n"
+    "An iterative solver such as **conjugate gradients** needs a few scalars in each iteration. If the host reads one "
+    "of them, the device waits for the host every time. If they stay on the device, an iteration can be captured as a "
     "graph.\n\n"
-    "The rule of thumb: count the bytes of the format, let neighbouring lanes read neighbouring elements, and keep "
-    "scalars on the device.",
+    "The rule of thumb: count the bytes of the format, let adjacent lanes read adjacent elements, and keep scalars on "
+    "the device.",
     steps=[
         Step(
             name="SpMV, CSR",
             shows=["laplacian", "format_row"],
-            text="The Laplacian of a grid has five elements per row. The three formats hold the same matrix, and "
-            "`spmv` multiplies each by a vector.",
+            text="The Laplacian of a grid has up to five nonzero elements per row. The three formats store the same "
+            "matrix, and `spmv` multiplies each by a vector.",
         ),
         Step(
             name="SpMM, 8 vectors",
             shows=["product_rows"],
             text="With several vectors, the matrix is read once for all of them. SpGEMM multiplies two sparse "
-            "matrices, and the result has a pattern of its own. SDDMM computes a dense product at the stored places "
-            "only.",
+            "matrices, and the result has its own sparsity pattern. SDDMM computes a product of dense matrices, but "
+            "only at the positions that a sparse matrix stores.",
         ),
         Step(
             name="sparse x dense vector",
             shows=["vector_rows"],
-            text="A vector may be sparse as well. Then only the elements at its places are read from the other "
-            "operand.",
+            text="A vector may also be sparse. Then only the elements of the other operand at its stored positions are "
+            "read.",
         ),
         Step(
             name="conjugate gradients",
             shows=["advance", "turn", "remember", "gradient_rows"],
-            text="Each iteration multiplies once by the matrix. All scalars stay on the device, so the host never "
-            "waits. An iteration is captured as a graph and launched again and again.",
+            text="Each iteration multiplies by the matrix once. All scalars stay on the device, so the host never "
+            "waits. One iteration is captured as a graph, which is launched repeatedly.",
         ),
     ],
     look_at=[
-        "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR, whose rows of five "
-        "elements keep few lanes busy, at 57 %. COO has more bytes to read, so it is still slower than SELL: 0.123 ms "
-        "against 0.094 ms.",
-        "On an H200, an iteration takes the host 4 µs as one graph, and 114 µs as separate calls.",
-        "In the picture of the residuals, conjugate gradients converge faster than the bound by the condition number.",
-        "On a GPU, a picture compares the sparse and the dense product. On an H200 the sparse one is faster once 95 % "
-        "of the elements are zero.",
+        "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR at 57 %, because its rows of five "
+        "elements keep few lanes busy. COO reads more bytes, so it is still slower than SELL: 0.123 ms against 0.094 "
+        "ms.",
+        "On an H200, an iteration costs the host 4 µs as one graph, and 114 µs as separate calls.",
+        "In the plot of the residuals, conjugate gradients converge faster than the bound from the condition number.",
+        "On a GPU, a plot compares the sparse and the dense product. On an H200, the sparse one is faster once 95 % of "
+        "the elements are zero.",
     ],
     exercise=Exercise(
-        task="`multiply` computes y = a x for a matrix in CSR format: row i has the elements `offsets[i]` to "
-        "`offsets[i + 1] - 1` of `columns` and `values`. In the given kernel one thread computes a whole row, "
+        task="`multiply` computes y = a x for a matrix in CSR format: row i consists of the elements `offsets[i]` to "
+        "`offsets[i + 1] - 1` of `columns` and `values`. In the given kernel, one thread computes a whole row, "
         "although the launch has 32 threads per row. The rows are long. Let the 32 lanes of a warp share a row, so "
         "that their loads are coalesced.",
         hints=[
-            "Which row belongs to a warp? Divide the index of the thread by 32.",
+            "Which row does a warp handle? Divide the index of the thread by 32.",
             "Lane k takes the elements k, k + 32, k + 64, ... of the row.",
             "`__shfl_down_sync` adds the sums of the lanes, with steps of 16, 8, 4, 2 and 1. All 32 lanes must "
             "reach it, even those of a short row.",
         ],
-        answer="Neighbouring lanes read neighbouring elements, so a load of 32 elements touches four sectors. All "
-        "lanes of the warp reach the shuffles, even for a short row, and lane 0 has the sum.",
+        answer="Adjacent lanes read adjacent elements, so a load of 32 elements touches four sectors. All lanes of the "
+        "warp reach the shuffles, even for a short row, and lane 0 has the sum.",
         check=check,
     ),
     course="The lectures show these libraries but give no figures for them.",

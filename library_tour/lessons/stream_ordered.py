@@ -47,29 +47,29 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Many loops need a temporary array in each step. On an H200, allocating and freeing 256 MiB takes 165 "
-    "microseconds with ordinary calls, and 6 from a memory pool. Eight steps of such a loop take 5.8 ms with ordinary "
-    "calls and 3.5 ms with a pool, which is as fast as using one array for all steps.\n\n"
-    "Two costs disappear. The pool keeps memory that it once got from the device. And the host no longer waits: "
-    "`cudaFree` must be sure that no kernel uses the memory any more, so it waits until the device has finished, and "
-    "no new work is queued meanwhile.",
+    "microseconds with ordinary calls, and 6 microseconds with a memory pool. Eight steps of such a loop take 5.8 ms "
+    "with ordinary calls and 3.5 ms with a pool, which is as fast as using one array for all steps.\n\n"
+    "Two costs disappear. The pool keeps the memory that it has obtained from the device, so the next step need not "
+    "ask for it again. And the host no longer waits: `cudaFree` must be sure that no kernel uses the memory any more, "
+    "so it waits until the device has finished, and no new work is queued in the meantime.",
     learn=[
         "allocate and free memory as work in a stream, without waiting.",
         "explain why an array may be freed before the kernel that uses it has run.",
         "say what a memory pool keeps, what it returns to the device, and what that costs.",
         "share an array between two streams, and free it in the right one.",
     ],
-    idea="Work in a **stream** runs in the order in which it was queued. If an allocation and a free are queued too, "
-    "their place in that order says everything:\n\n"
+    idea="Work in a **stream** runs in the order in which it was queued. If allocations and frees are queued too, that "
+    "order determines when the memory is in use:\n\n"
     "```\n"
     "host      queues everything at once, waits for nothing\n"
     "stream    alloc | write | read | free | alloc | write | read | free | ...\n"
     "          \\___ the same memory ____/   \\___ the same memory ____/\n"
     "```\n\n"
-    "The free takes effect after the kernels before it. The next allocation may reuse the memory, because its kernels "
-    "come later still. In C these calls are `cudaMallocAsync` and `cudaFreeAsync`.\n\n"
+    "A free takes effect after the kernels queued before it. The next allocation may reuse the memory, because its "
+    "kernels come later still. In C these calls are `cudaMallocAsync` and `cudaFreeAsync`.\n\n"
     "The memory comes from a **pool**. Freed memory goes back to the pool, not to the device, and the next allocation "
-    "takes it from there. When the host synchronises, the pool returns unused memory above its **release "
-    "threshold**.\n\n"
+    "takes it from there. When the host synchronises, the pool returns unused memory above its **release threshold** "
+    "to the device.\n\n"
     "Rule of thumb: let a pool keep its memory, and free each array in the stream that uses it last.",
     steps=[
         Step(
@@ -82,8 +82,8 @@ LESSON = Lesson(
         Step(
             name="pool, kept, no waits",
             shows=["make_variants"],
-            text="The same loop, but `allocate` takes the array from a pool. Allocation and free are now work in the "
-            "stream, between the kernels. The host queues all steps without waiting, and each step gets the same "
+            text="The same loop, but `allocate` takes the array from a pool. Allocations and frees are now work in the "
+            "stream, in order with the kernels. The host queues all steps without waiting, and each step gets the same "
             "memory as the one before.",
         ),
         Step(
@@ -109,18 +109,19 @@ LESSON = Lesson(
         Step(
             name="freed too early",
             shows=["second_reads", "given_away"],
-            text="Wrong on purpose too. The second stream waits before it reads, but the first stream frees the array "
-            "and does not wait for the read. The first stream's next array gets the memory and overwrites it.",
+            text="Also wrong on purpose. The second stream waits before it reads, but the first stream frees the array "
+            "without waiting for the read. The first stream's next array gets the same memory, and filling that array "
+            "overwrites the elements.",
         ),
     ],
     look_at=[
-        "The column 'waits': the host waits 8 times in 8 steps, or never.",
+        "Look at the 'waits' column: the host waits 8 times in 8 steps, or never.",
         "On an H200, eight steps take 5.8 ms with synchronous calls, 3.7 ms with a pool that keeps its memory, 3.5 ms "
         "if the host does not wait either, and 3.5 ms with one array for all steps.",
         "A pool that returns its memory at every wait takes 8.9 ms on an H200, longer than synchronous calls. It "
         "allocates and maps the memory anew in each step.",
-        "The table 'Memory of a pool'. 'used' falls when arrays are freed; 'reserved' falls only with the threshold or "
-        "by trimming.",
+        "In the table 'Memory of a pool', 'used' memory falls when arrays are freed. 'reserved' memory falls only at a "
+        "wait, if it exceeds the threshold, or when the pool is trimmed.",
     ],
     exercise=Exercise(
         task="Write `add_product(total, x, factors, working, reading, pool)`. In the stream `working`, it multiplies "
@@ -135,7 +136,7 @@ LESSON = Lesson(
         ],
         answer="The previous step's array is freed in `working` as soon as the kernel that reads it is queued; stream "
         "order does the rest. Then `reading` waits for `working`, reads the last array, and frees it. If `working` "
-        "freed that array, its memory could go to the next array while `reading` still reads it.",
+        "freed that array, its memory could go to the next array while `reading` is still reading it.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -25,16 +25,16 @@ On the simulator, whose libraries run in software and which does not time:
     in a kernel, philox     kernel     0.00    0.00  right
     integral, random        cuRAND   0.0204   0.141  right
     integral, quasi-random  cuRAND  2.5e-05  0.0249  right
-    The row of a generator draws uniform numbers in single precision. Its error is
-    chi squared over 64 bins, minus its mean, in standard deviations. The error of a
-    distribution is that of its mean or variance, in standard errors. Errors up to 6
-    are accepted.
-    The rows 'in a kernel' count the numbers that differ from those of the host API.
-    The integral has 1,024 points in 6 dimensions, and its error is absolute; the
+    Each generator draws uniform numbers in single precision. Its error is chi
+    squared over 64 bins, minus its mean, in standard deviations. For a
+    distribution, the error is the larger of the errors of its mean and its
+    variance, in standard errors. Errors of up to 6 are accepted.
+    The 'in a kernel' rows count the numbers that differ from those of the host API.
+    The integral uses 1,024 points in 6 dimensions, and its error is absolute; the
     exact value is 1. Quasi-random points cover the cube more evenly than random
-    ones, so the error falls nearly like 1/n instead of 1/sqrt(n).
-    MT19937 is left out here, because without a GPU it takes seconds to prepare its
-    streams.
+    ones, so the error falls almost as fast as 1/n instead of 1/sqrt(n).
+    MT19937 is left out here, because preparing its streams without a GPU takes
+    seconds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from .judgement import judged, missing_row, work_of
 
 TITLE = "Random numbers with cuRAND: generators and distributions"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
-# How many numbers are checked: not a multiple of a block. Philox produces four at a time.
+# The counts of numbers to check are not multiples of a block. Philox produces four numbers at a time.
 CHECKED, CHECKED_IN_KERNELS, GROUP = 2**14 + 4, 2**9 + 4, 4
 KNOWN_PHILOX = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
 # The largest allowed difference from the exact value, in standard errors.
@@ -123,20 +123,21 @@ def run(device: cuda.Device, size: int) -> Result:
     integral, pictures = integral_rows(module, points)
     rows += integral
     notes = [
-        f"The row of a generator draws uniform numbers in single precision. Its error is chi squared over {BINS} bins, "
-        "minus its mean, in standard deviations. The error of a distribution is that of its mean or variance, in "
-        f"standard errors. Errors up to {DEVIATIONS:.0f} are accepted.",
-        f"The rows 'in a kernel' count the numbers that differ from those of the host API. The integral has {points:,} "
-        f"points in {DIMENSIONS} dimensions, and its error is absolute; the exact value is 1. Quasi-random points "
-        "cover the cube more evenly than random ones, so the error falls nearly like 1/n instead of 1/sqrt(n).",
+        f"Each generator draws uniform numbers in single precision. Its error is chi squared over {BINS} bins, minus "
+        "its mean, in standard deviations. For a distribution, the error is the larger of the errors of its mean and "
+        f"its variance, in standard errors. Errors of up to {DEVIATIONS:.0f} are accepted.",
+        "The 'in a kernel' rows count the numbers that differ from those of the host API. The integral uses "
+        f"{points:,} points in {DIMENSIONS} dimensions, and its error is absolute; the exact value is 1. Quasi-random "
+        "points cover the cube more evenly than random ones, so the error falls almost as fast as 1/n instead of "
+        "1/sqrt(n).",
     ]
     if not timing.available():
-        notes.append("MT19937 is left out here, because without a GPU it takes seconds to prepare its streams.")
+        notes.append("MT19937 is left out here, because preparing its streams without a GPU takes seconds.")
     else:
         pictures.append(call_curve(module if trouble is None else None, size, limit))
         notes.append(
-            "A call for few numbers takes as long as its launch, whatever it draws. Draw as many numbers per call as "
-            "memory allows."
+            "A call that draws few numbers takes as long as its launch, however many it draws. Draw as many numbers "
+            "per call as memory allows."
         )
         if trouble is None:
             pictures.append(block_curve(module, size, limit))
@@ -185,7 +186,7 @@ def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
     counts = np.histogram(numbers, BINS, (0, 1))[0]
     expected = count / BINS
     chi_squared = float(((counts - expected) ** 2 / expected).sum())
-    # Counts that are more even than chance pass, because quasi-random numbers are meant to be so.
+    # Counts that are more even than chance pass, because quasi-random numbers are meant to have such counts.
     error = max((chi_squared - (BINS - 1)) / np.sqrt(2 * (BINS - 1)), 0.0)
     work: Callable[[], object] | None = None
     if timing.available():
@@ -219,7 +220,7 @@ DISTRIBUTIONS = {
 
 
 def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
-    """Draw from a distribution by Philox, and compare its first two moments."""
+    """Draw from a distribution with Philox, and compare its first two moments."""
     distribution = DISTRIBUTIONS[name]
     found = drawn("philox", distribution.method, count, distribution.dtype, *distribution.parameters, seed=7)
     numbers = found.astype(np.float64)
@@ -325,7 +326,7 @@ def sobol_check() -> Check:
     points = 128
     got = drawn("sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
     expected = np.array([sobol(coordinate, points) for coordinate in range(DIMENSIONS)])
-    return compare("Sobol's points are those of its direction numbers", got.reshape(DIMENSIONS, points), expected)
+    return compare("the Sobol points match their direction numbers", got.reshape(DIMENSIONS, points), expected)
 
 
 def sobol(coordinate: int, points: int) -> NDArray[np.uint32]:
@@ -423,7 +424,7 @@ def block_notes(module: cuda.Module) -> list[str]:
     found = {kind: uniform_kernel(module, kind).attributes for kind in DEVICE}
     return [
         f"The kernel of {kind} uses {attributes.registers} registers per thread, so a block has at most "
-        f"{attributes.max_threads_per_block} threads. The picture leaves out larger blocks."
+        f"{attributes.max_threads_per_block} threads. The plot leaves out larger blocks."
         for kind, attributes in found.items()
         if (attributes.max_threads_per_block or 0) < max(BLOCKS)
     ]

@@ -44,11 +44,11 @@ On the simulator, whose libraries run in software and which does not time:
     float32     0.00671    0.0103     0.00217  0.0401  0.185  0.0766
     float64      0.0105   0.00973     0.00226  0.0456  0.184   0.110
     complex128   0.0112   0.00916     0.00184  0.0542  0.191   0.130
-    The errors are residuals over norm x n x eps, as in LAPACK's own tests, which
-    accept values below 30.
-    The polynomial of high degree and Hilbert's matrix have small residuals too, but
-    their solutions are wrong by about the condition number times eps. A small
-    residual does not prove that a solution is accurate.
+    The errors are residuals divided by norm x n x eps, as in LAPACK's own tests,
+    which accept values below 30.
+    The high-degree polynomial and Hilbert's matrix have small residuals too, but
+    the errors of their solutions can reach about the condition number times eps. A
+    small residual does not prove that a solution is accurate.
     A singular matrix is refused, and the pivot is named: a is singular: pivot 2 of
     its elimination is zero
     A matrix that is not positive definite is refused, and the minor is named: a is
@@ -128,9 +128,9 @@ def run(device: cuda.Device, size: int) -> Result:
     row, curve = hilbert_row()
     rows.append(row)
     notes = [
-        "The errors are residuals over norm x n x eps, as in LAPACK's own tests, which accept values below 30.",
-        "The polynomial of high degree and Hilbert's matrix have small residuals too, but their solutions are wrong "
-        "by about the condition number times eps. A small residual does not prove that a solution is accurate.",
+        "The errors are residuals divided by norm x n x eps, as in LAPACK's own tests, which accept values below 30.",
+        "The high-degree polynomial and Hilbert's matrix have small residuals too, but the errors of their solutions "
+        "can reach about the condition number times eps. A small residual does not prove that a solution is accurate.",
     ]
     refused = refusals()
     heading, lapack = "Residuals of LAPACK, by SciPy on the host:", [lapack_row(n, dtype) for dtype in dtypes]
@@ -322,7 +322,7 @@ def sparse_row(n: int) -> Row:
 
 
 def fit_row(degree: int) -> Row:
-    """Fit a polynomial to the values of a known one by QR; a kernel makes the matrix of powers.
+    """Fit a polynomial to the values of a known one with QR; a kernel computes the matrix of powers.
 
     High powers of a number in [-1, 1] are nearly equal, so the condition number grows with the degree, and so does the
     error of the coefficients. The values of the fitted polynomial stay right.
@@ -352,7 +352,7 @@ class Hilbert(NamedTuple):
 
 
 def hilbert(n: int) -> Hilbert:
-    """Solve a system with Hilbert's matrix, which a kernel makes."""
+    """Solve a system with Hilbert's matrix, which a kernel computes."""
     matrix = cuda.empty((n, n), np.float64)
     poison(matrix)
     load("solver")["hilbert"][1, (16, 16)](matrix, n)

@@ -20,13 +20,13 @@ On the simulator, whose libraries run in software and which does not time:
     conjugate gradients    cuSPARSE  0.00176     30.0  right
     nvmath SpMV, CSR: not run here: nvmath has this function on a GPU only
     conjugate gradients: 288 iterations, each a launch of one graph; the error is
-    the residual over norm x n x eps. The picture shows the first 109. After them
-    the recurrence goes on falling, and b - A x does not.
+    the residual divided by norm x n x eps. The plot shows the first 109. After
+    these, the residual of the recurrence keeps falling, but b - A x does not.
     The errors of products are in the 2-norm, relative to the product of the
-    absolute values. GB/s count the arrays of the matrix and each vector once. CSR
-    stores an offset per row, and COO the row of each element. SELL stores slices of
-    32 rows column by column, so that the lanes of a warp read neighbouring
-    elements.
+    absolute values. Rates in GB/s count the arrays of the matrix and each vector
+    once. CSR stores one offset per row, and COO stores the row index of each
+    element. SELL stores slices of 32 rows column by column, so that the lanes of a
+    warp read adjacent elements.
 """
 
 from __future__ import annotations
@@ -94,9 +94,10 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += gradients
     pictures = [residuals]
     notes = [
-        "The errors of products are in the 2-norm, relative to the product of the absolute values. GB/s count the "
-        "arrays of the matrix and each vector once. CSR stores an offset per row, and COO the row of each element. "
-        "SELL stores slices of 32 rows column by column, so that the lanes of a warp read neighbouring elements.",
+        "The errors of products are in the 2-norm, relative to the product of the absolute values. Rates in GB/s count "
+        "the arrays of the matrix and each vector once. CSR stores one offset per row, and COO stores the row index of "
+        "each element. SELL stores slices of 32 rows column by column, so that the lanes of a warp read adjacent "
+        "elements.",
     ]
     if timing.available():
         crossing, note = crossing_curve()
@@ -259,8 +260,9 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     curve = residual_curve(history, n)
     drawn = len(next(iter(curve.lines.values()))) - 1
     note = (
-        f"{iterations} iterations, each a launch of one graph; the error is the residual over norm x n x eps. The "
-        f"picture shows the first {drawn}. After them the recurrence goes on falling, and b - A x does not."
+        f"{iterations} iterations, each a launch of one graph; the error is the residual divided by norm x n x eps. "
+        f"The plot shows the first {drawn}. After these, the residual of the recurrence keeps falling, but b - A x "
+        "does not."
     )
     row = judged("conjugate gradients", "cuSPARSE", residual / scale, 30.0, note=note)
     rows = [row, *(Row(f"an iteration, {how}", {"by": "cuSPARSE", **values}) for how, values in timed.items())]
@@ -297,10 +299,10 @@ def crossing_curve() -> tuple[Curve, str]:
         lines["sparse"].append((100 * sparsity, multiply_ms(libraries.spmm, sparse, b, out)))
         lines["dense"].append((100 * sparsity, multiply_ms(libraries.gemm, dense, b, out)))
     faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
-    when = f"once {faster[0]:g} % of the elements are zero" if faster else "at no share of zeros"
+    when = f"once {faster[0]:g} % of the elements are zero" if faster else "at none of the tested percentages"
     note = (
-        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with the matrix stored sparse {when}. "
-        f"The shares of zeros that were tried are {', '.join(f'{100 * sparsity:g} %' for sparsity in SPARSITIES)}."
+        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with a sparse matrix {when}. The "
+        f"tested percentages of zeros are {', '.join(f'{100 * sparsity:g} %' for sparsity in SPARSITIES)}."
     )
     return Curve("crossing", "zeros, %", f"ms for {columns} vectors", lines, "y"), note
 

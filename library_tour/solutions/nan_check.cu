@@ -1,6 +1,6 @@
-// For each of n half-precision numbers, given by their bits, write 1 if it is a NaN, and 0 if it is not.
+// For each of n half-precision numbers, given as bits, write 1 if it is a NaN, and 0 if it is not.
 
-constexpr int MAGNITUDE = 0x7fff;  // all bits but the sign
+constexpr int MAGNITUDE = 0x7fff;  // all bits except the sign
 constexpr int INFINITE = 0x7c00;
 
 extern "C" __global__ void half_nan(const unsigned short* bits, int* found, int n)

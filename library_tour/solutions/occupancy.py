@@ -14,6 +14,6 @@ def loads_in_flight(
 
     A load takes `latency` cycles. The multiprocessor must move `bytes_per_cycle` bytes per cycle.
     """
-    # Threads and not lanes: the idle lanes of a block's last warp load nothing.
+    # Threads, not lanes: the idle lanes of a block's last warp load nothing.
     resident = cuda.occupancy(capability, threads, registers).blocks * threads
     return math.ceil(latency * bytes_per_cycle / (4 * resident))

@@ -1,4 +1,4 @@
-"""Find the smallest block with which the most warps are resident on a multiprocessor."""
+"""Find the smallest block size that makes the most warps resident on a multiprocessor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find how much shared memory each block can use, so that enough blocks are resident on a multiprocessor."""
+"""Find how much shared memory each block can use while enough blocks remain resident on a multiprocessor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOO_LARGE = 2**20
 
 
 def largest_tile(capability: tuple[int, int], threads: int, registers: int, blocks: int) -> int:
-    """Return bytes per block, or -1 where so many blocks of `threads` threads are not resident at all."""
+    """Return bytes per block, or -1 if that many blocks of `threads` threads are never resident."""
     fits, too_large = -1, TOO_LARGE
     while too_large - fits > 1:
         middle = (fits + too_large) // 2

@@ -1,4 +1,4 @@
-// Compute the discriminants b b - 4 a c of n quadratic equations, right to two units in the last place.
+// Compute the discriminants b b - 4 a c of n quadratic equations, accurate to two units in the last place.
 
 extern "C" __global__ void discriminant(const double* a, const double* b, const double* c, double* out, int n)
 {

@@ -1,4 +1,4 @@
-// Write random numbers greater than 0 and at most 1. out[i] follows from the seed and i, whatever the launch's shape.
+// Write random numbers greater than 0 and at most 1. out[i] depends only on the seed and i, not on the launch shape.
 
 #include <curand_kernel.h>
 

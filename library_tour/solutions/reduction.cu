@@ -1,4 +1,4 @@
-// Sum the squares of n elements. A block has 256 threads, and the total is zero at the beginning.
+// Sum the squares of n elements. A block has 256 threads, and the total starts at zero.
 
 constexpr int WARPS = 256 / 32;
 

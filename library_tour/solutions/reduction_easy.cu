@@ -1,4 +1,4 @@
-// Find the largest of n integers. `largest` holds the smallest integer at the beginning.
+// Find the largest of n integers. `largest` starts as the smallest integer.
 
 extern "C" __global__ void largest(const int* x, int* largest, int n)
 {

@@ -1,4 +1,4 @@
-"""Solve a least squares problem by QR."""
+"""Solve a least squares problem with QR."""
 
 from __future__ import annotations
 
