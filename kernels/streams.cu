@@ -1,12 +1,12 @@
-// Work for streams: pieces of an array that are copied in, computed and copied out, and kernels that run side by side.
+// Work for streams: pieces of an array that are copied in, processed and copied out, and kernels that run side by side.
 //
-//   generate   each element takes `steps` steps of a linear congruential generator, x = a x + c, one after another. It
-//              stays in a register, so the number of steps decides how long a kernel takes compared with the copies
-//   spin       the same with few blocks, which leave most of the device free for kernels in other streams. With many
-//              steps it takes so long that work which does not wait for it finishes first
+//   generate   each element goes through `steps` steps of a linear congruential generator, x = a x + c. It stays in a
+//              register, so the number of steps sets how long the kernel takes compared with the copies
+//   spin       the same steps with few blocks, which leave most of the device free for kernels in other streams. With
+//              many steps it takes so long that work that does not wait for it finishes first
 //
-// The kernels do not depend on streams. A launch takes its stream as the fourth value, as in
-// kernel<<<grid, block, 0, stream>>>, and a copy as its last argument: cudaMemcpyAsync(to, from, bytes, kind, stream).
+// The kernels do not depend on streams. A launch takes its stream as the fourth value, as in kernel<<<grid, block, 0,
+// stream>>>. A copy takes it as the last argument: cudaMemcpyAsync(to, from, bytes, kind, stream).
 
 __device__ unsigned generated(unsigned x, unsigned a, unsigned c, int steps)
 {

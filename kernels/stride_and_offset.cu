@@ -1,8 +1,8 @@
-// Global memory is read and written in sectors of 32 bytes. A warp that reads 32 neighbouring floats touches four
-// sectors. The further apart the floats lie, the more of each sector is transferred but not used.
+// Global memory is read and written in 32-byte sectors. A warp that reads 32 adjacent floats touches four sectors. The
+// farther apart the floats are, the more of each sector is transferred without being used.
 //
-//   copy_stride   copies elements 0, stride, 2 * stride, ...: from a stride of 8 on, each has a sector of its own
-//   copy_offset   copies all elements from an offset on: a warp that begins inside a sector touches a fifth one
+//   copy_stride   copies elements 0, stride, 2 * stride, ...: if the stride is at least 8, each has its own sector
+//   copy_offset   copies all elements from an offset onwards: a warp that starts inside a sector touches a fifth one
 
 extern "C" __global__ void copy_stride(const float* in, float* out, int n, int stride)
 {

@@ -1,21 +1,21 @@
-// Threads wait for each other in a warp, in a block, and in the whole grid.
+// Threads that wait for each other within a warp, within a block, and within the whole grid.
 //
-//   reverse_block      through shared memory: __syncthreads() lets no thread of the block read before all have written
-//   block_votes        __syncthreads_count(), _and() and _or() are barriers that also tell each thread of the block for
-//                      how many threads a condition holds, whether for all, or whether for any
-//   reverse_in_branch  __syncthreads() in a branch is right if all threads of the block take the same branch
-//   reverse_warp       within a warp __syncwarp() is enough, and cheaper
-//   warp_votes         __all_sync(), __any_sync() and __ballot_sync() tell each lane the conditions of all lanes. They
-//                      are not memory barriers: other lanes may read what a lane has stored only after __syncwarp()
+//   reverse_block      through shared memory: __syncthreads() lets no thread of the block read until all have written
+//   block_votes        __syncthreads_count(), _and() and _or() are barriers that also tell each thread of the block how
+//                      many threads meet a condition, whether all of them do, or whether any of them does
+//   reverse_in_branch  __syncthreads() in a branch is correct if all threads of the block take the same branch
+//   reverse_warp       within a warp, __syncwarp() is enough, and it is cheaper
+//   warp_votes         __all_sync(), __any_sync() and __ballot_sync() tell each lane how all lanes voted.
+//                      They are not memory barriers: only after __syncwarp() may other lanes read what a lane stored
 //
 //   smooth_step        one step for the whole grid. No barrier within an ordinary launch waits for other blocks, since
-//                      some may not have begun; the next launch waits for all of them
-//   smooth_steps<Grid> all steps in one kernel: the barrier of the grid waits for all blocks of a cooperative launch,
-//                      which has only as many blocks as can be resident at the same time
+//                      some may not have started; the next launch waits for all of them
+//   smooth_steps<Grid> all steps in one kernel: the grid's barrier waits for all blocks of a cooperative launch, which
+//                      has no more blocks than can be resident at the same time
 //
-//   reverse_hasty      WRONG: without the barrier
-//   reverse_warp_hasty WRONG: without __syncwarp(), although the lanes of a warp need not run in step
-//   smooth_steps<Block>   WRONG: __syncthreads() instead of the barrier of the grid waits for one block only
+//   reverse_hasty      WRONG: the barrier is missing
+//   reverse_warp_hasty WRONG: __syncwarp() is missing, although the lanes of a warp need not run in lockstep
+//   smooth_steps<Block>   WRONG: __syncthreads(), which waits for one block only, instead of the grid's barrier
 //
 //   wait<Scope>        measures a barrier: each thread executes several, one after another
 //
@@ -122,7 +122,7 @@ struct Block {
     static __device__ void sync() { __syncthreads(); }
 };
 
-// The steps go from a to b and from b to a, alternately.
+// The steps go from a to b and from b to a alternately.
 template <class Scope>
 __global__ void smooth_steps(float* a, float* b, int n, int steps)
 {

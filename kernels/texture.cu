@@ -1,26 +1,26 @@
-// Rotate an image: each pixel of the output reads the texel of the source at its rotated position. Neighbours in a row of
-// the output are neighbours on a slanted line of the source, so texels that are near in two dimensions are read together.
+// Rotate an image: each output pixel reads the source texel at its rotated position. Adjacent pixels in a row of the
+// output lie along a slanted line of the source, so texels that are close in two dimensions are read together.
 //
-//   rotate_plain      loads the nearest texel; outside of the source it is 0
-//   rotate_ldg        rotate_plain with __ldg, which once was the way to the texture cache. That cache has been part of
-//                     L1 for many years, and all loads go through it
-//   rotate_texture    reads through a texture object, which handles positions outside of the image
+//   rotate_plain      loads the nearest texel, or uses 0 outside the source
+//   rotate_ldg        rotate_plain with __ldg, which once read through a texture cache. That cache has been part
+//                     of L1 for many years, and all loads go through it
+//   rotate_texture    reads through a texture object, which handles positions outside the image
 //   rotate_shared     the block copies the part of the source that it needs to shared memory, row by row
 //   filter_plain      weights the four nearest texels by their distances: four loads, four tests, three interpolations
-//   filter_texture    the same mean in one fetch of the texture unit, whose weights have 8 bits
+//   filter_texture    the same mean with one fetch from the texture unit, whose weights have 8 bits
 //
-// The launch decides which pixels a warp has: in blocks of 32 x 8 threads 32 neighbours of one row, in blocks of 8 x 32
-// threads 8 x 4 pixels, which lie in fewer sectors of a rotated source. A thread has PIXELS pixels, one block height
-// apart, so that several loads are in flight.
+// The launch determines the pixels of a warp. In blocks of 32 x 8 threads, a warp has 32 adjacent pixels of a row. In
+// blocks of 8 x 32 threads, it has 8 x 4 pixels, which lie in fewer sectors of a rotated source. Each thread computes
+// PIXELS pixels, one block height apart, so that several loads are in flight.
 
 constexpr int PIXELS = 4;
 
-// Positions are fixed-point numbers, so that all variants read exactly the same texel.
+// Positions are fixed-point numbers, so that all variants read exactly the same texels.
 constexpr int POSITION_BITS = 14;
 constexpr int WEIGHT_BITS = 8;
 
 // In units of 2^-14: pixel (column, row) reads the position (cosine * column - sine * row + x, sine * column + cosine *
-// row + y) of the source, whose texel (0, 0) reaches from 0 to 1.
+// row + y) of the source, whose texel (0, 0) extends from 0 to 1.
 struct Rotation {
     int cosine, sine, x, y;
 
@@ -28,7 +28,7 @@ struct Rotation {
     __device__ int y_of(int column, int row) const { return sine * column + cosine * row + y; }
 };
 
-// The columns and rows of both images, and the elements from one row to the next.
+// The columns and rows of both images, and the distance from one row to the next in elements.
 struct Shape {
     int width, height, pitch;
 
@@ -39,7 +39,7 @@ struct Shape {
     __device__ size_t index(int column, int row) const { return size_t(row) * pitch + column; }
 };
 
-// Compute the pixels of a thread by `sample`, which returns the value at a position, and then store them all.
+// Compute a thread's pixels with `sample`, which returns the value at a position, and then store them all.
 template <class Sample>
 __device__ void for_each_pixel(float* out, Shape shape, Rotation rotation, Sample sample)
 {
@@ -78,7 +78,7 @@ extern "C" __global__ void rotate_ldg(const float* in, float* out, Shape shape, 
 extern "C" __global__ void rotate_texture(cudaTextureObject_t in, float* out, Shape shape, Rotation rotation)
 {
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        // The centre of a texel is at a half.
+        // The centre of a texel is halfway between integers.
         return tex2D<float>(in, (x >> POSITION_BITS) + 0.5f, (y >> POSITION_BITS) + 0.5f);
     });
 }

@@ -1,9 +1,9 @@
-// Transpose a row-major matrix. For coalesced access, neighbouring threads must read neighbouring elements and also
-// write neighbouring elements. A tile in shared memory, where the order of access matters less, makes both possible.
+// Transpose a row-major matrix. For coalesced access, adjacent threads must read adjacent elements, and they must also
+// write adjacent elements. A tile in shared memory, where the order of access matters less, makes both possible.
 //
 //   transpose_naive          reads along rows and writes along columns: each lane of a warp writes to a different row
-//   transpose_tile<0>        transposes a tile in shared memory, so that loads and stores both run along rows; but a
-//                            column of the tile lies in a single bank
+//   transpose_tile<0>        transposes a tile in shared memory, so that loads and stores both run along rows. However,
+//                            each column of the tile lies in a single bank
 //   transpose_tile<1>        the rows of the tile are one element longer, so a column lies in 32 different banks
 //   transpose_registers      16-byte loads and stores, no tile: a thread transposes 4 x 4 elements in its registers
 //   transpose_vector<false>  4 x 4 elements per thread, then a tile of 64 x 64 without padding, whose 16-byte words are
@@ -11,8 +11,8 @@
 //   transpose_vector<true>   the same kernel with blocks that follow one another down the columns of the input, so that
 //                            blocks that run at the same time write whole rows of the output. On an H200 that is 3 %
 //                            faster: scattered stores cost its memory more than scattered loads
-//   copy_tile                copies through the tile without transposing: the cost of shared memory itself
-//   copy_plain               copies without a tile: the most that 4-byte loads and stores can reach
+//   copy_tile                copies through the tile without transposing: shows the cost of shared memory itself
+//   copy_plain               copies without a tile: shows the highest rate of 4-byte loads and stores
 //
 // The kernels without vectors have blocks of 32 x 8 threads, which move 32 x 32 elements, four per thread. Kernels with
 // 16-byte loads need rows and columns in multiples of four. Indices have 64 bits, since a matrix may have more than
@@ -71,7 +71,7 @@ __global__ void transpose_tile(const float* in, float* out, int rows, int column
             tile[y][threadIdx.x] = in[size_t(row) * columns + column];
     }
     __syncthreads();
-    // In the output the block's coordinates are exchanged too.
+    // In the output, the block's coordinates are swapped too.
     int out_column = blockIdx.y * TILE + threadIdx.x;
     for (int y = threadIdx.y; y < TILE; y += BLOCK_ROWS) {
         int out_row = blockIdx.x * TILE + y;
@@ -80,12 +80,12 @@ __global__ void transpose_tile(const float* in, float* out, int rows, int column
     }
 }
 
-// Rows of a 4 x 4 block.
+// The rows of a 4 x 4 square.
 struct Square {
     float4 row[4];
 };
 
-// Read 4 x 4 elements, four loads in flight.
+// Read 4 x 4 elements, with four loads in flight.
 __device__ Square load_square(const float* in, int row, int column, int columns)
 {
     Square square;
@@ -94,7 +94,7 @@ __device__ Square load_square(const float* in, int row, int column, int columns)
     return square;
 }
 
-// Only the order in which registers are used changes, which takes no instruction.
+// Only the order in which registers are used changes, which takes no instructions.
 __device__ Square turned(const Square& s)
 {
     return {make_float4(s.row[0].x, s.row[1].x, s.row[2].x, s.row[3].x),
@@ -115,8 +115,8 @@ extern "C" __global__ void transpose_registers(const float* in, float* out, int 
         *reinterpret_cast<float4*>(out + size_t(column + i) * rows + row) = square.row[i];
 }
 
-// A block has 16 x 16 threads. Blocks with neighbouring blockIdx.x tend to run at the same time, although CUDA promises
-// no order. blockIdx.x counts tiles along the rows, or down the columns.
+// A block has 16 x 16 threads. Blocks with consecutive blockIdx.x tend to run at the same time, although CUDA
+// guarantees no order. blockIdx.x counts tiles along the rows, or down the columns.
 template <bool down>
 __global__ void transpose_vector(const float* in, float* out, int rows, int columns)
 {
@@ -131,7 +131,7 @@ __global__ void transpose_vector(const float* in, float* out, int rows, int colu
     int column = tile_column + 4 * threadIdx.x;
     if (row < rows && column < columns) {
         Square square = turned(load_square(in, row, column, columns));
-        // Neighbouring threads write to the same column of words. The permutation by x spreads it over all banks.
+        // Adjacent threads write to the same column of words. The permutation by x spreads it over all banks.
         for (int i = 0; i < 4; i++)
             tile[4 * threadIdx.x + i][threadIdx.y ^ threadIdx.x] = square.row[i];
     }

@@ -1,17 +1,17 @@
-// The kind of a variable decides which threads see it, how long it lives, and what each access costs.
+// The kind of a variable determines which threads see it, how long it lives, and what each access costs.
 //
-//   steps_device     each thread keeps its state in a __device__ array: global memory, read and written at each step
-//   steps_dynamic    in dynamic shared memory, whose size the launch chooses: up to 48 KiB, or more after opting in
+//   steps_device     each thread keeps its state in a __device__ array: global memory, read and written in each step
+//   steps_dynamic    in dynamic shared memory, whose size is set at launch: up to 48 KiB, or more after opting in
 //   steps_static<n>  in a static __shared__ array of n words: at most 48 KiB, which the compiler checks
 //   steps_register   in a local variable, which the compiler keeps in a register
 //   reverse          a block reverses its part of an array in shared memory, which all its threads see
-//   reverse_unset    reads shared memory that no thread of the block has written. Wrong on purpose: the memory holds
-//                    values of an earlier block, or anything else
+//   reverse_unset    reads shared memory that no thread of the block has written. WRONG on purpose: the memory contains
+//                    the values of an earlier block, or anything else
 //   count_threads    adds to a __device__ counter, which keeps its value from one launch to the next
-//   line             computes a x + b, where a and b are in a __constant__ variable that the host writes
+//   line             computes a x + b, where a and b are in a __constant__ array that the host writes
 //
-// A step is one of Marsaglia's 32-bit random number generator: three shifts and three exclusive ors. States in memory
-// are volatile, so that the compiler does not keep them in registers. A block has BLOCK threads.
+// A step of Marsaglia's 32-bit random number generator takes three shifts and three exclusive ors. States in memory are
+// volatile, so that the compiler does not keep them in registers. A block has BLOCK threads.
 
 constexpr int BLOCK = 256;
 constexpr int MOST = 1 << 20;

@@ -1,4 +1,4 @@
-"""Limits of a stop's speed, as measured on this device or computed from its clock and widths."""
+"""Limits of a stop's speed, either measured on this device or computed from its clock rate and unit widths."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cudart_py.benchmark.device.ceilings import measured_ceiling
 from . import timing
 from .stop import Limit
 
-# Of a multiprocessor since compute capability 7.0, in a clock: bytes of shared memory, lanes of the
-# special-function units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
+# Per multiprocessor and clock cycle since compute capability 7.0: bytes of shared memory, lanes of the special-function
+# units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
 SHARED_BYTES, SPECIAL_LANES, ISSUED_LANES = 128, 16, 128
-# Clocks until an instruction can use the result of an addition or multiplication, and of a shuffle, before it.
+# Clock cycles until an instruction can use the result of a previous addition or multiplication, and of a shuffle.
 ARITHMETIC_CLOCKS, SHUFFLE_CLOCKS = 4, 23
 
 
 def copy_limit(device: cuda.Device) -> Limit:
-    """Return the bandwidth of copying in the device's memory, read and written bytes together."""
+    """Return the bandwidth of copying in the device's memory, counting both the bytes read and the bytes written."""
     return Limit("copy bandwidth", rate=_measured(device, "copy"))
 
 
@@ -33,7 +33,7 @@ def write_limit(device: cuda.Device) -> Limit:
 
 
 def arithmetic_limit(device: cuda.Device, kind: str = "fp32") -> Limit:
-    """Return how fast multiply-adds in registers are, in TFLOP/s of two operations each; `kind` is fp32 or fp64."""
+    """Return the rate of multiply-adds in registers in TFLOP/s, two operations each; `kind` is fp32 or fp64."""
     rate = _measured(device, kind)
     return Limit(f"{kind} multiply-adds", "TFLOP/s", rate and 1e-3 * rate)
 
@@ -53,22 +53,22 @@ def link_limit(nbytes: int) -> Limit:
 
 def shared_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of all shared memories together, without conflicts."""
-    return _by_clock(device, f"shared memory, {SHARED_BYTES} bytes a clock and SM", "GB/s", SHARED_BYTES)
+    return _by_clock(device, f"shared memory, {SHARED_BYTES} bytes per clock and SM", "GB/s", SHARED_BYTES)
 
 
 def special_limit(device: cuda.Device, count: int, unit: str) -> Limit:
-    """Return how often a second the special-function units do `count` operations, in a unit like "Gsteps/s"."""
-    name = f"special functions, {count} each, {SPECIAL_LANES} a clock and SM"
+    """Return how often per second the special-function units perform `count` operations, in a unit like "Gsteps/s"."""
+    name = f"special functions, {count} each, {SPECIAL_LANES} per clock and SM"
     return _by_clock(device, name, unit, SPECIAL_LANES / count)
 
 
 def issue_limit(device: cuda.Device, count: int, unit: str) -> Limit:
-    """Return how often a second `count` instructions are issued, in a unit like "Gsteps/s"."""
+    """Return how often per second `count` instructions are issued, in a unit like "Gsteps/s"."""
     return _by_clock(device, f"instructions, about {count} each", unit, ISSUED_LANES / count)
 
 
 def latency_limit(device: cuda.Device, operations: int, shuffles: int, amount: float, unit: str) -> Limit:
-    """Return the rate of doing `amount` again and again, where each time so many instructions wait for one another."""
+    """Return the rate of repeating work of `amount` if this many instructions wait for one another each time."""
     name = f"latency of {shuffles} shuffles, {operations} operations"
     if not timing.available():
         return Limit(name, unit)

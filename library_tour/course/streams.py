@@ -1,4 +1,4 @@
-"""Overlap copies and kernels with streams; see what the order of queueing and the default streams allow.
+"""Overlap copies and kernels with streams; see the effects of queueing order, default streams and priorities.
 
 On the simulator, which checks and does not time:
 
@@ -29,21 +29,19 @@ On the simulator, which checks and does not time:
     non-blocking, with a wait        right
     non-blocking, then legacy        caught
     stream, then per-thread default  caught
-    non-blocking, then legacy: the second kernel read what was there before the
-    first one.
+    non-blocking, then legacy: the second kernel read stale elements.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:280), which kernel spin in another
+    allocated at library_tour/course/streams.py:279), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
-    stream, then per-thread default: the second kernel read what was there before
-    the first one.
+    stream, then per-thread default: the second kernel read stale elements.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:280), which kernel spin in another
+    allocated at library_tour/course/streams.py:279), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
@@ -59,26 +57,27 @@ On the simulator, which checks and does not time:
     ─────────────────────────────────
     lowest priority          0  right
     highest priority        -5  right
-    The model has one copy engine, or one per direction. An engine takes its work in
-    the order in which it was queued. With one engine, depth-first queues the copy
-    out of a piece before the copy in of the next piece. That copy must then wait
-    for the kernel. Breadth-first avoids this wait. With two engines, as data-centre
-    GPUs have, both orders take the same time. Three stages need at least three
-    streams: with two, each stage is idle for more than a third of the model's time.
-    The picture of the model gives every operation the same length.
-    Work in an ordinary stream and work in the legacy default stream each wait for
-    what was queued earlier in the other. So do work in the per-thread default
-    stream and work in the legacy one. Work in a non-blocking stream waits for no
-    other stream, and the per-thread default stream waits for the legacy one alone.
-    nvcc --default-stream=per-thread gives launches without a stream to the
-    per-thread one.
-    Blocks of a kernel in a stream with a higher priority start first when running
-    blocks end. No block is interrupted.
-    Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems
-    shows the ranges above the copies and kernels: nsys profile -t cuda,nvtx -o
-    streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight Compute
-    profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/"
-    library-tour run streams.
+    The model has either one copy engine or one per direction. An engine executes
+    its work in the order in which it was queued. With one engine, depth-first order
+    queues the copy out of each piece ahead of the copy in of the next piece, so
+    that the copy in must wait for the kernel too. Breadth-first order avoids this
+    wait. With two engines, which data-centre GPUs have, both orders take the same
+    time. Three stages need at least three streams: with two streams, each stage is
+    idle for more than a third of the model's time. In the picture of the model,
+    every operation takes the same time.
+    Ordinary streams and the legacy default stream each wait for work queued earlier
+    in the other. The same is true of the per-thread default stream and the legacy
+    one. A non-blocking stream does not wait for any other stream, and the
+    per-thread default stream waits only for the legacy one. With nvcc
+    --default-stream=per-thread, launches that do not name a stream go to the
+    per-thread default stream.
+    When running blocks finish, blocks from the stream with the higher priority
+    start first. Running blocks are never interrupted.
+    Each order and each stage is an NVTX range if the extra nvtx is installed.
+    Nsight Systems shows the ranges above the copies and kernels: nsys profile -t
+    cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep.
+    Nsight Compute profiles the kernels in one range: ncu --nvtx --nvtx-include
+    "kernel/" library-tour run streams.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ from ..wrong import all_shown_wrong
 
 TITLE = "Overlap of copies and kernels, default streams, priorities"
 SIZE = Size("elements to copy in, compute and copy out", full=2**28, small=2**14 + 3)
-# The constants of the generator (Numerical Recipes), and its steps in a check.
+# The constants of the generator (Numerical Recipes), and the number of steps in a check.
 A, C, STEPS = 1664525, 1013904223, 4
 BLOCK, CHECKED, PIECES, MODEL_PIECES = 256, 2**14 + 3, 64, 8
 WAYS = {
@@ -113,7 +112,7 @@ LONGEST = "the longest of the three stages alone"
 TRIED_STEPS = 256  # timed on a GPU to choose the steps of its kernels
 # The kernels take this many times as long as the copies in one direction, so that they can hide the copies.
 LONGER = 1.5
-# Kernels that run side by side: blocks, streams, elements, and the milliseconds that each takes on a GPU.
+# Kernels that run concurrently: blocks, streams, elements, and the milliseconds that each takes on a GPU.
 BLOCKS, SIDE_BY_SIDE, SPIN_NUMBERS, SPIN_MS = 4, 8, 1024, 1.0
 # Clock cycles of a dependent multiply-add, to choose the steps of such a kernel.
 CLOCKS = 4
@@ -131,7 +130,7 @@ def reference(numbers: Numbers, steps: int) -> Numbers:
 
 
 class Pieces:
-    """An array in pinned memory that is copied in, computed and copied out in pieces."""
+    """An array in pinned memory that is copied in, processed and copied out in pieces."""
 
     def __init__(self, host: Numbers, steps: int) -> None:
         self.kernel = load("streams")["generate"]
@@ -156,7 +155,7 @@ class Pieces:
             cuda.memcpy(self.target[piece], part, stream=stream)
 
     def run(self, order: str, streams: int, pieces: int) -> None:
-        """Queue all pieces in an order, in an NVTX range with its name."""
+        """Queue all pieces in the given order, in an NVTX range named after it."""
         with cuda.nvtx_range(f"{order}, {streams} streams"):
             for operation in issued(order, streams, pieces):
                 self.queue(operation, pieces)
@@ -168,7 +167,7 @@ class Pieces:
                 self.queue(Operation(name, piece, 0), pieces)
 
     def timeline(self, order: str, streams: int, pieces: int) -> dict[str, list[tuple[float, float]]]:
-        """Queue all pieces between events; return the spans in which each stage was at work, in milliseconds.
+        """Queue all pieces between events; return the spans in which each stage was active, in milliseconds.
 
         An operation begins when its stream reaches it, but not before the previous one of its stage has ended.
         """
@@ -188,7 +187,7 @@ class Pieces:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Overlap copies and kernels in several orders; then show the default streams, kernels side by side, priorities."""
+    """Overlap copies and kernels in several orders; then show default streams, concurrent kernels and priorities."""
     host = np.random.default_rng().integers(0, 2**32, min(size, CHECKED), np.uint32)
     few = Pieces(host, STEPS)
     many, limit = few, Limit(LONGEST)
@@ -223,7 +222,7 @@ def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
     def launch(order: str, streams: int) -> Work:
         def copy_compute_copy() -> None:
             few.run(order, streams, MODEL_PIECES)
-            cuda.current_device().synchronize()  # the numbers are in the host's memory
+            cuda.current_device().synchronize()  # the elements are in host memory
 
         return copy_compute_copy
 
@@ -281,7 +280,7 @@ class Chain:
         cuda.current_device().synchronize()
 
     def queue(self, writer: cuda.Stream, reader: cuda.Stream, *, wait: bool = False) -> None:
-        """Queue both kernels; the second stream waits for the first one, or does not."""
+        """Queue both kernels; with `wait`, the second stream waits for the first one."""
         grid = (BLOCKS, BLOCK, 0)
         self.kernel[*grid, writer](self.first, self.middle, A, C, self.steps, SPIN_NUMBERS)
         if wait:
@@ -295,14 +294,14 @@ class Chain:
 
 
 def spin_steps(device: cuda.Device) -> int:
-    """Return the steps that take a kernel about a millisecond, or a few where nothing is timed."""
+    """Return the number of steps that take about a millisecond, or a few if nothing is timed."""
     if not timing.available():
         return STEPS
     return round(1e-3 * SPIN_MS * 1e3 * device.properties.clock_rate / CLOCKS)
 
 
 def ahead(host: Numbers, steps: int) -> Numbers:
-    """Return the elements after any number of steps, computed as one step with other constants."""
+    """Return the elements after any number of steps, computed as one step with different constants."""
     factor, term = 1, 0
     for _ in range(steps):
         factor, term = factor * A % 2**32, (term * A + C) % 2**32
@@ -310,7 +309,7 @@ def ahead(host: Numbers, steps: int) -> Numbers:
 
 
 def ordered_rows() -> list[Row]:
-    """Check the pairs of streams that CUDA puts in order, and let the simulator report those that it does not."""
+    """Check the pairs of streams that CUDA orders, and let the simulator report those that it does not."""
     legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
     pairs = {
         "stream, then legacy default": (cuda.Stream(), legacy, False),
@@ -338,15 +337,15 @@ def per_thread_default() -> str:
 
 
 def unordered(writer: cuda.Stream, reader: cuda.Stream) -> str:
-    """Queue both kernels without a wait; the driver warns of the race even where the result is right by luck."""
+    """Queue both kernels without a wait; the driver warns of the race even if the result happens to be right."""
     chain = Chain()
     chain.queue(writer, reader)
     right = np.array_equal(chain.result(), ahead(chain.host, chain.steps + 1))
-    return "" if right else "the second kernel read what was there before the first one."
+    return "" if right else "the second kernel read stale elements."
 
 
 def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
-    """Return several small kernels, all in one stream and each in a stream of its own."""
+    """Return several small kernels, first all in one stream, then each in its own stream."""
     kernel, steps = load("streams")["spin"], spin_steps(device)
     numbers = np.resize(host, SPIN_NUMBERS)
     given, out = cuda.to_device(numbers), cuda.empty((SIDE_BY_SIDE, SPIN_NUMBERS), np.uint32)
@@ -399,20 +398,20 @@ def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
 def notes() -> list[str]:
     """Return what the tables show."""
     return [
-        "The model has one copy engine, or one per direction. An engine takes its work in the order in which it was "
-        "queued. With one engine, depth-first queues the copy out of a piece before the copy in of the next piece. "
-        "That copy must then wait for the kernel. Breadth-first avoids this wait. With two engines, as data-centre "
-        "GPUs have, both orders take the same time. Three stages need at least three streams: with two, each stage is "
-        "idle for more than a third of the model's time. The picture of the model gives every operation the same "
-        "length.",
-        "Work in an ordinary stream and work in the legacy default stream each wait for what was queued earlier in "
-        "the other. So do work in the per-thread default stream and work in the legacy one. Work in a non-blocking "
-        "stream waits for no other stream, and the per-thread default stream waits for the legacy one alone. nvcc "
-        "--default-stream=per-thread gives launches without a stream to the per-thread one.",
-        "Blocks of a kernel in a stream with a higher priority start first when running blocks end. No block is "
-        "interrupted.",
-        "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows the ranges above the "
-        "copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui "
-        'streams.nsys-rep. Nsight Compute profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/" '
+        "The model has either one copy engine or one per direction. An engine executes its work in the order in which "
+        "it was queued. With one engine, depth-first order queues the copy out of each piece ahead of the copy in of "
+        "the next piece, so that the copy in must wait for the kernel too. Breadth-first order avoids this wait. With "
+        "two engines, which data-centre GPUs have, both orders take the same time. Three stages need at least three "
+        "streams: with two streams, each stage is idle for more than a third of the model's time. In the picture of "
+        "the model, every operation takes the same time.",
+        "Ordinary streams and the legacy default stream each wait for work queued earlier in the other. The same is "
+        "true of the per-thread default stream and the legacy one. A non-blocking stream does not wait for any other "
+        "stream, and the per-thread default stream waits only for the legacy one. With nvcc "
+        "--default-stream=per-thread, launches that do not name a stream go to the per-thread default stream.",
+        "When running blocks finish, blocks from the stream with the higher priority start first. Running blocks are "
+        "never interrupted.",
+        "Each order and each stage is an NVTX range if the extra nvtx is installed. Nsight Systems shows the ranges "
+        "above the copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui "
+        'streams.nsys-rep. Nsight Compute profiles the kernels in one range: ncu --nvtx --nvtx-include "kernel/" '
         "library-tour run streams.",
     ]

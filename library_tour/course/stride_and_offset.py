@@ -1,4 +1,4 @@
-"""Copy every n-th element, or all elements from an offset on, and count the 32-byte sectors that this touches.
+"""Copy every n-th element, or all elements from an offset onwards, and count the 32-byte sectors that are touched.
 
 On the simulator, which checks and counts but does not time:
 
@@ -24,10 +24,10 @@ On the simulator, which checks and counts but does not time:
     offset 16           3.99           3.99          100.0 %  right
     offset 24           3.99           3.99          100.0 %  right
     offset 32           3.99           3.99          100.0 %  right
-    Global memory is read and written in sectors of 32 bytes. The 32 floats of a
-    warp lie in 4 sectors when they are neighbours. From a stride of 8 on, each
-    float lies in a sector of its own, and memory moves eight times the bytes that
-    the kernel uses.
+    Global memory is read and written in 32-byte sectors. The 32 floats of a warp
+    lie in 4 sectors if they are adjacent. With a stride of 8 or more, each float
+    lies in a different sector, and memory moves eight times as many bytes as the
+    kernel uses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ..variants import Variant, measure, points
 
 TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("elements in each array", full=2**30, small=2**21)
-CHECKED = 2**13 + 5  # elements copied, whatever the stride
+CHECKED = 2**13 + 5  # elements copied, whatever the stride is
 BLOCK = 256
 EXPLAINED_BY = ("sectors/load", "sectors/store", "load efficiency")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)
@@ -63,7 +63,7 @@ def reference(source: Floats, copied: slice) -> NDArray[np.uint32]:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every stride and offset on a few elements, and that the others stay as they were; time them on all."""
+    """Check every stride and offset on a few elements, and that the others stay unchanged; time them on all."""
     module = load("stride_and_offset")
     block = np.random.default_rng().random(INPUT_BLOCK, np.float32)
     source = repeated(block, size + max(STRIDES) + max(OFFSETS))
@@ -93,16 +93,16 @@ def run(device: cuda.Device, size: int) -> Result:
         measured = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
         pictures = [curve("stride", measured, limit), curve("offset", measured, limit)]
     note = (
-        "Global memory is read and written in sectors of 32 bytes. The 32 floats of a warp lie in 4 sectors when they "
-        "are neighbours. From a stride of 8 on, each float lies in a sector of its own, and memory moves eight times "
-        "the bytes that the kernel uses."
+        "Global memory is read and written in 32-byte sectors. The 32 floats of a warp lie in 4 sectors if they are "
+        "adjacent. With a stride of 8 or more, each float lies in a different sector, and memory moves eight times as "
+        "many bytes as the kernel uses."
     )
-    counted = ["GB/s counts the bytes that are copied, not those that are moved."] if timing.available() else []
+    counted = ["GB/s counts the bytes that are copied, not the bytes that memory moves."] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=[note, *counted])
 
 
 def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:
-    """Return a curve of the rate against the stride or the offset; of the sectors where nothing is timed."""
+    """Return a curve of the rate against the stride or the offset, or of the sectors if nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
     steps = sorted(int(name.split()[1]) for name in rows if name.startswith(kind))
     lines = {f"copied with this {kind}": points(steps, [rows[f"{kind} {step}"] for step in steps], column)}

@@ -1,4 +1,4 @@
-"""Barriers that wait for the threads of a warp, of a block and of the whole grid, and votes that ask them.
+"""Barriers for the threads of a warp, of a block and of the whole grid, and votes among them.
 
 On the simulator, which checks and counts but does not time:
 
@@ -32,7 +32,7 @@ On the simulator, which checks and counts but does not time:
     block barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:323), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:326), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
@@ -54,24 +54,25 @@ On the simulator, which checks and counts but does not time:
     __syncwarp()                     72      72         1,584  right
     ballot, all, any                 72     216         2,304  right
     __syncthreads() waits for all threads of the block and makes their writes
-    visible to each other. It may stand in a branch that all threads of the block
-    take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() also
-    tell every thread for how many threads a condition holds, whether for all, and
-    whether for any.
+    visible to each other. It may be inside a branch if all threads of the block
+    take that branch. __syncthreads_count(), __syncthreads_and() and
+    __syncthreads_or() also tell every thread how many threads meet a condition,
+    whether all of them do, and whether any of them does.
     __syncwarp() does the same for the lanes of a warp, which otherwise need not run
-    in step. The votes __all_sync(), __any_sync() and __ballot_sync() ask all lanes,
-    but are not memory barriers: other lanes may read what a lane has stored only
-    after __syncwarp().
-    The blocks of an ordinary launch may run one after another, so none may wait for
-    another. Work that needs all results of the step before is split into launches,
-    and each begins when the one before has ended. A cooperative launch has only as
-    many blocks as the device holds at once, so its kernel can wait for the grid.
-    On an H200 a barrier for a warp takes about 2 cycles, for a block of 1,024
-    threads 78 cycles, and for the grid about 1,900 cycles, or a microsecond. A
-    launch takes the host longer than that, so one cooperative launch wins where a
-    step has little to do. Its kernel also keeps its registers and shared memory
-    between steps. The kernels within a warp and a block have so little to do that
-    each takes as long as a launch.
+    in lockstep. The votes __all_sync(), __any_sync() and __ballot_sync() query all
+    lanes, but they are not memory barriers: what one lane has stored may be read by
+    other lanes only after __syncwarp().
+    The blocks of an ordinary launch may run one after another, so no block may wait
+    for another. Steps that need all results of the previous step are split into
+    several launches, each of which starts when the previous one has finished. A
+    cooperative launch has no more blocks than fit on the device at once, so its
+    kernel can wait for the grid.
+    On an H200, a barrier takes about 2 cycles for a warp, 78 cycles for a block of
+    1,024 threads, and about 1,900 cycles, or a microsecond, for the grid. A launch
+    takes the host longer than that, so a single cooperative launch is faster if
+    each step does little work. Its kernel also keeps its registers and shared
+    memory between steps. The kernels that wait within a warp or a block do so
+    little work that each takes as long as a launch.
 """
 
 from __future__ import annotations
@@ -108,19 +109,21 @@ EXPLAINED_BY = ("loads", "stores", "instructions")
 LOCAL_TABLE = "Within a warp and within a block"
 CYCLES_TABLE = "Cycles per barrier, by the threads per block"
 NOTES = (
-    "__syncthreads() waits for all threads of the block and makes their writes visible to each other. It may stand in "
-    "a branch that all threads of the block take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() "
-    "also tell every thread for how many threads a condition holds, whether for all, and whether for any.",
-    "__syncwarp() does the same for the lanes of a warp, which otherwise need not run in step. The votes __all_sync(), "
-    "__any_sync() and __ballot_sync() ask all lanes, but are not memory barriers: other lanes may read what a lane has "
-    "stored only after __syncwarp().",
-    "The blocks of an ordinary launch may run one after another, so none may wait for another. Work that needs all "
-    "results of the step before is split into launches, and each begins when the one before has ended. A cooperative "
-    "launch has only as many blocks as the device holds at once, so its kernel can wait for the grid.",
-    "On an H200 a barrier for a warp takes about 2 cycles, for a block of 1,024 threads 78 cycles, and for the grid "
-    "about 1,900 cycles, or a microsecond. A launch takes the host longer than that, so one cooperative launch wins "
-    "where a step has little to do. Its kernel also keeps its registers and shared memory between steps. The kernels "
-    "within a warp and a block have so little to do that each takes as long as a launch.",
+    "__syncthreads() waits for all threads of the block and makes their writes visible to each other. It may be "
+    "inside a branch if all threads of the block take that branch. __syncthreads_count(), __syncthreads_and() and "
+    "__syncthreads_or() also tell every thread how many threads meet a condition, whether all of them do, and whether "
+    "any of them does.",
+    "__syncwarp() does the same for the lanes of a warp, which otherwise need not run in lockstep. The votes "
+    "__all_sync(), __any_sync() and __ballot_sync() query all lanes, but they are not memory barriers: what one lane "
+    "has stored may be read by other lanes only after __syncwarp().",
+    "The blocks of an ordinary launch may run one after another, so no block may wait for another. Steps that need "
+    "all results of the previous step are split into several launches, each of which starts when the previous one has "
+    "finished. A cooperative launch has no more blocks than fit on the device at once, so its kernel can wait for the "
+    "grid.",
+    "On an H200, a barrier takes about 2 cycles for a warp, 78 cycles for a block of 1,024 threads, and about 1,900 "
+    "cycles, or a microsecond, for the grid. A launch takes the host longer than that, so a single cooperative launch "
+    "is faster if each step does little work. Its kernel also keeps its registers and shared memory between steps. "
+    "The kernels that wait within a warp or a block do so little work that each takes as long as a launch.",
 )
 
 Integers = NDArray[np.int32]
@@ -164,7 +167,7 @@ def smoothed(x: Floats, steps: int) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every barrier and vote; time the steps of a grid by launches and in one kernel; leave out barriers."""
+    """Check every barrier and vote; time the steps of a grid as launches and in one kernel; leave out barriers."""
     random = np.random.default_rng()
     module, limit = load_all(), copy_limit(device)
     rows = measure(smoothing(device, module, random, size), limit, EXPLAINED_BY)
@@ -191,7 +194,7 @@ def load_all() -> cuda.Module:
 
 
 def smoothing(device: cuda.Device, module: cuda.Module, random: np.random.Generator, size: int) -> list[Variant]:
-    """Return the two variants whose steps need all of the step before, checked on few elements and timed on all."""
+    """Return the two variants whose steps need the whole previous step, checked on few elements and timed on all."""
     few = min(size, CHECKED)
     host = random.random(few, np.float32)
     a = repeated(host, size)
@@ -278,7 +281,7 @@ def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
 
 
 def curve(device: cuda.Device, module: cuda.Module, random: np.random.Generator, most: int) -> Curve:
-    """Return the time of a step against the size, up to `most` elements, by launches and in one kernel."""
+    """Return the time per step against the size, up to `most` elements, as launches and in one kernel."""
     sizes = [*(size for size in CURVE if size < most), most]
     measured = [measure(smoothing(device, module, random, size), None, quick=True) for size in sizes]
     lines = {
@@ -299,7 +302,7 @@ def no_warp_barrier() -> str:
 
 
 def hasty(kernel: str, length: int) -> str:
-    """Run a kernel without its barrier; return a sentence if its result is wrong too, else an empty one."""
+    """Run a kernel without its barrier; return a sentence if its result is also wrong, else an empty string."""
     x, out = np.arange(BLOCK, dtype=np.int32), cuda.zeros(BLOCK, np.int32)
     load_all()[kernel][1, BLOCK](cuda.to_device(x), out)
     wrong = np.count_nonzero(on_host(out) != reversed_in(x, length))
@@ -317,7 +320,7 @@ def plain_launch() -> str:
 
 
 def all_steps(kernel: str, *, cooperative: bool) -> str:
-    """Take all steps in one kernel; return a sentence if the result is wrong, else an empty one."""
+    """Perform all steps in one kernel; return a sentence if the result is wrong, else an empty string."""
     host = np.random.default_rng(0).random(2 * BLOCK, np.float32)
     a = cuda.to_device(host)
     b = cuda.zeros_like(a)

@@ -15,25 +15,27 @@ On the simulator, which checks and counts but does not time:
     shared memory             10,944       12,822       14,892       176,686  right
     filter: plain loads       30,723       46,473       51,200       139,066  right
     filter: texture           12,699       15,015       17,325        47,424  right
-    The columns are the sectors of memory that loads or texture fetches touch at
-    each angle, and the instructions at 30°.
-    A warp whose pixels lie in a row reads a slanted line of the source: at 90°, it
+    The columns show the memory sectors that loads or texture fetches touch at each
+    angle, and the instructions at 30°.
+    A warp whose pixels form a row reads a slanted line of the source: at 90°, it
     reads from 32 different rows. A warp with 8 x 4 pixels reads a patch, which lies
-    in few sectors at any angle. So 2-D locality comes from the order of the pixels,
-    for plain loads as for textures: both touch the same sectors and go through the
-    same L1 cache. __ldg is a plain load too, with the promise that nothing writes
-    the data while the kernel runs. On an H200 a texture is faster than plain loads
-    only for rows of pixels at 90°. With patches, plain loads are faster at every
-    angle.
-    A block that copies its part of the source to shared memory reads parts of rows
-    at any angle. But it reads more texels than it has pixels and executes three
-    times as many instructions: on an H200 it is the slowest variant.
-    A texture fetch also goes through a unit that does arithmetic: it tests for
-    positions outside of the image, and it returns the mean of four texels in one
-    fetch, which is faster than four plain loads with the arithmetic. Its weights
-    have 8 bits, so the mean of values up to 1 is exact to 1/256.
-    These textures read ordinary rows of memory. A CUDA array would keep its texels
-    in an order of its own, in which neighbours from several rows lie together.
+    in few sectors at any angle. So 2-D locality comes from the arrangement of a
+    warp's pixels, for plain loads and textures alike: both touch the same sectors
+    and go through the same L1 cache. __ldg is also a plain load, with the promise
+    that nothing writes the data while the kernel runs. On an H200, a texture is
+    faster than plain loads only for rows of pixels at 90°. With patches, plain
+    loads are faster at every angle.
+    A block that copies its part of the source to shared memory reads contiguous
+    parts of rows at any angle. But it reads more texels than it has pixels and
+    executes three times as many instructions: on an H200, it is the slowest
+    variant.
+    A texture fetch also goes through a unit that does arithmetic. This unit checks
+    for positions outside the image, and it returns the mean of four texels in one
+    fetch. That is faster than four plain loads with the same arithmetic. The unit's
+    weights have 8 bits, so the mean of values up to 1 is accurate to 1/256.
+    These textures read ordinary row-major memory. A CUDA array would store its
+    texels in a layout of its own, which keeps neighbouring texels of several rows
+    close together.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ from ..variants import Variant, measure, of_slowest, side_by_side
 
 TITLE = "Texture objects and 2-D locality"
 SIZE = Size("rows and columns of the image", full=16384, small=200)
-CHECKED = 200  # the most rows of the image that results are checked on
+CHECKED = 200  # rows of the largest image on which results are checked
 BAND = 256  # random rows, which a large image repeats
 ANGLES = (0, 30, 90)
 SHOWN_ANGLE = 30  # for columns that show one angle only
 PIXELS = 4  # per thread
 POSITION_BITS, WEIGHT_BITS = 14, 8
 EXPLAINED_BY = ("sectors read", "instructions")
-IN_ROWS, IN_PATCHES = (32, 8), (8, 32)  # blocks whose warps have 32 x 1 and 8 x 4 pixels
+IN_ROWS, IN_PATCHES = (32, 8), (8, 32)  # blocks whose warps compute 32 x 1 and 8 x 4 pixels
 
 Floats = NDArray[np.float32]
 Positions = NDArray[np.int64]
@@ -94,8 +96,8 @@ WAYS = {
     "filter: plain loads": Way("filter_plain", IN_PATCHES, filtered=True),
     "filter: texture": Way("filter_texture", IN_PATCHES, filtered=True),
 }
-# Of single precision, and of the texture unit, whose weights are multiples of 1/256: it is off by half of that in each
-# direction.
+# For single precision, and for the texture unit, whose weights are multiples of 1/256: it is off by half of that in
+# each direction.
 PLAIN_TOLERANCE, TEXTURE_TOLERANCE = 1e-6, 2**-8
 
 
@@ -118,7 +120,7 @@ def positions(turn: Any, rows: int, columns: int) -> tuple[Positions, Positions]
 
 
 def texels(image: Floats, column: Positions, row: Positions) -> Floats:
-    """Return the texels at these columns and rows, 0 outside of the image."""
+    """Return the texels at these columns and rows, 0 outside the image."""
     inside = (column >= 0) & (column < image.shape[1]) & (row >= 0) & (row < image.shape[0])
     values: Floats = image[np.where(inside, row, 0), np.where(inside, column, 0)]
     values[~inside] = 0
@@ -146,13 +148,13 @@ class Image:
     """A source and a target of the same shape on the device, and the launches that rotate one into the other."""
 
     def __init__(self, module: cuda.Module, band: Floats, rows: int) -> None:
-        """Make a source of `rows` rows, which repeats those of `band`."""
+        """Create a source of `rows` rows, which repeat those of `band`."""
         self._module = module
         self._source, self.target = (cuda.empty_pitched((rows, band.shape[1]), np.float32) for _ in range(2))
         for start in range(0, rows, len(band)):
             self._source[start : start + len(band)].copy_from(band[: rows - start])
         self._shape = np.array((band.shape[1], rows, self._source.strides[0] // 4), SHAPE)[()]
-        # Texels outside of the image are 0, which is the border by default.
+        # Texels outside the image are 0, the default border.
         self._textures = {
             linear: cuda.textures.Texture(self._source, address="border", filter="linear" if linear else "point")
             for linear in (False, True)
@@ -199,14 +201,14 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
-    """Return the rows of all angles side by side: rates if they were timed, else counters."""
+    """Return the rows of all angles side by side: rates if they were timed, counters if not."""
     pictures = []
     if timing.available():
         rows = side_by_side({f"{angle}°": rows for angle, rows in cases.items()}, limit.unit)
         bars = {row.name: {angle: float(rate) for angle, rate in row.values.items()} for row in rows}
         pictures = [Bars("angles", limit.unit, bars, limit)]
         rows = [of_slowest(row, limit) for row in rows]
-        columns = f"The columns are {limit.unit} at each angle, and 'of limit' refers to the slowest of them."
+        columns = f"The columns show {limit.unit} at each angle. 'of limit' refers to the slowest angle."
     else:
         rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors read")
         rows = [
@@ -214,25 +216,25 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
             for row, counted in zip(rows, cases[SHOWN_ANGLE], strict=True)
         ]
         columns = (
-            "The columns are the sectors of memory that loads or texture fetches touch at each angle, and the "
+            "The columns show the memory sectors that loads or texture fetches touch at each angle, and the "
             f"instructions at {SHOWN_ANGLE}°."
         )
     notes = [
         columns,
-        "A warp whose pixels lie in a row reads a slanted line of the source: at 90°, it reads from 32 different rows. "
+        "A warp whose pixels form a row reads a slanted line of the source: at 90°, it reads from 32 different rows. "
         "A warp with 8 x 4 pixels reads a patch, which lies in few sectors at any angle. So 2-D locality comes from "
-        "the order of the pixels, for plain loads as for textures: both touch the same sectors and go through the same "
-        "L1 cache. __ldg is a plain load too, with the promise that nothing writes the data while the kernel runs. On "
-        "an H200 a texture is faster than plain loads only for rows of pixels at 90°. With patches, plain loads are "
-        "faster at every angle.",
-        "A block that copies its part of the source to shared memory reads parts of rows at any angle. But it reads "
-        "more texels than it has pixels and executes three times as many instructions: on an H200 it is the slowest "
-        "variant.",
-        "A texture fetch also goes through a unit that does arithmetic: it tests for positions outside of the image, "
-        "and it returns the mean of four texels in one fetch, which is faster than four plain loads with the "
-        "arithmetic. Its weights have 8 bits, so the mean of values up to 1 is exact to 1/256.",
-        "These textures read ordinary rows of memory. A CUDA array would keep its texels in an order of its own, in "
-        "which neighbours from several rows lie together.",
+        "the arrangement of a warp's pixels, for plain loads and textures alike: both touch the same sectors and go "
+        "through the same L1 cache. __ldg is also a plain load, with the promise that nothing writes the data while "
+        "the kernel runs. On an H200, a texture is faster than plain loads only for rows of pixels at 90°. With "
+        "patches, plain loads are faster at every angle.",
+        "A block that copies its part of the source to shared memory reads contiguous parts of rows at any angle. But "
+        "it reads more texels than it has pixels and executes three times as many instructions: on an H200, it is the "
+        "slowest variant.",
+        "A texture fetch also goes through a unit that does arithmetic. This unit checks for positions outside the "
+        "image, and it returns the mean of four texels in one fetch. That is faster than four plain loads with the "
+        "same arithmetic. The unit's weights have 8 bits, so the mean of values up to 1 is accurate to 1/256.",
+        "These textures read ordinary row-major memory. A CUDA array would store its texels in a layout of its own, "
+        "which keeps neighbouring texels of several rows close together.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 

@@ -15,13 +15,13 @@ On the simulator, which checks and counts but does not time:
     down the columns             100.0 %           100.0 %          0  right
     copy through a tile          100.0 %           100.0 %          0  right
     plain copy                   100.0 %           100.0 %          0  right
-    Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in
-    shared memory makes the stores coalesced, and one element of padding per row
-    removes the bank conflicts of reading the tile by columns. A 16-byte load
-    touches 16 sectors and uses all of their bytes.
-    The variant 'down the columns' executes the same instructions, but neighbouring
-    blocks lie below one another in the input. Blocks that run at about the same
-    time then write whole rows of the output.
+    Each store of the naive kernel touches 32 sectors where 4 would be enough. With
+    the tile in shared memory, the stores are coalesced. One element of padding per
+    row removes the bank conflicts that occur when the tile is read by columns. A
+    warp's 16-byte load touches 16 sectors and uses all of their bytes.
+    The variant 'down the columns' executes the same instructions as the one before
+    it, but consecutive blocks lie one below the other in the input. Blocks that run
+    at about the same time then write whole rows of the output.
     The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169
     and 160 GB/s for the two copies, on an unknown card.
 """
@@ -51,7 +51,7 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel with its launch: the block's tile and threads, and the number that must divide rows and columns.
+    """A kernel with its launch: the block's tile and threads, and the number that rows and columns are multiples of.
 
     `course` is the lectures' rate in GB/s. The x of the grid counts tiles along a row or, with `down`, down a column.
     """
@@ -115,11 +115,12 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = copy_limit(device)
     rows = measure([variant(name, way) for name, way in WAYS.items()], limit, EXPLAINED_BY)
     notes = [
-        "Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in shared memory makes the stores "
-        "coalesced, and one element of padding per row removes the bank conflicts of reading the tile by columns. A "
-        "16-byte load touches 16 sectors and uses all of their bytes.",
-        "The variant 'down the columns' executes the same instructions, but neighbouring blocks lie below one another "
-        "in the input. Blocks that run at about the same time then write whole rows of the output.",
+        "Each store of the naive kernel touches 32 sectors where 4 would be enough. With the tile in shared memory, "
+        "the stores are coalesced. One element of padding per row removes the bank conflicts that occur when the tile "
+        "is read by columns. A warp's 16-byte load touches 16 sectors and uses all of their bytes.",
+        "The variant 'down the columns' executes the same instructions as the one before it, but consecutive blocks "
+        "lie one below the other in the input. Blocks that run at about the same time then write whole rows of the "
+        "output.",
         "The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
         "copies, on an unknown card.",
     ]

@@ -46,19 +46,19 @@ On the simulator, which checks and counts but does not time:
     shared data (0x10000 bytes, 0xc000 max)
     Arithmetic instructions take their operands from registers. A variable in memory
     is loaded into a register before each step and stored after it. Shared memory is
-    part of the multiprocessor. Stores to global memory go to the L2 cache, which
-    all multiprocessors share, and so take longest. If a value must outlast a
+    inside the multiprocessor. Stores to global memory go to the L2 cache, which all
+    multiprocessors share, so they take the longest. If a value must outlast a
     launch, load it once, keep it in a register, and store it once.
     A local variable lives as long as its thread, and a shared variable as long as
-    its block. Both are undefined before the first write: they hold whatever was
+    its block. Both are undefined before the first write: they contain whatever was
     there before. A __device__ variable has its initial value when the module is
-    loaded, keeps the values that kernels and the host write, and ends when the
-    module is closed. Only the host can write a __constant__ variable.
+    loaded, keeps the values that kernels and the host write, and disappears when
+    the module is closed. Only the host can write a __constant__ variable.
     A multiprocessor divides its shared memory among its blocks: the more each block
-    uses, the fewer fit. If blocks use little, the number of threads is the limit.
-    Dynamic shared memory above 48 KiB requires an opt-in, which a launch makes for
-    the caller. Static shared memory ends at 48 KiB. All blocks of the last table
-    have 256 threads.
+    uses, the fewer blocks fit. If blocks use little, the number of threads is the
+    limit. More than 48 KiB of dynamic shared memory requires an opt-in, which
+    cudart-py performs at launch. Static shared memory is limited to 48 KiB. All
+    blocks in the last table have 256 threads.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CHECKED_BLOCKS, CHECKED_STEPS = 5, 61
 KIB = 2**10
 STATIC, TOO_LARGE = f"steps_static<{BLOCK}>", f"steps_static<{16 * KIB}>"
 INITIAL = 1000  # value of the counter in the device code
-REGISTERS = 255  # per thread, of 32 bits each; the limit since compute capability 3.2
+REGISTERS = 255  # per thread, 32 bits each; the limit since compute capability 3.2
 STEP_INSTRUCTIONS = 6  # three shifts, three exclusive ors
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 
@@ -94,7 +94,7 @@ Launch = Callable[[], object]
 
 
 def reference(seeds: Words, steps: int) -> Words:
-    """Return the states of Marsaglia's generator after so many steps."""
+    """Return the states of Marsaglia's generator after `steps` steps."""
     state = seeds.copy()
     for _ in range(steps):
         state ^= state << np.uint32(13)
@@ -115,17 +115,17 @@ def run(device: cuda.Device, size: int) -> Result:
     }
     notes = [
         "Arithmetic instructions take their operands from registers. A variable in memory is loaded into a register "
-        "before each step and stored after it. Shared memory is part of the multiprocessor. Stores to global memory go "
-        "to the L2 cache, which all multiprocessors share, and so take longest. If a value must outlast a launch, load "
-        "it once, keep it in a register, and store it once.",
+        "before each step and stored after it. Shared memory is inside the multiprocessor. Stores to global memory go "
+        "to the L2 cache, which all multiprocessors share, so they take the longest. If a value must outlast a "
+        "launch, load it once, keep it in a register, and store it once.",
         "A local variable lives as long as its thread, and a shared variable as long as its block. Both are undefined "
-        "before the first write: they hold whatever was there before. A __device__ variable has its initial value when "
-        "the module is loaded, keeps the values that kernels and the host write, and ends when the module is closed. "
-        "Only the host can write a __constant__ variable.",
-        "A multiprocessor divides its shared memory among its blocks: the more each block uses, the fewer fit. If "
-        "blocks use little, the number of threads is the limit. Dynamic shared memory above 48 KiB requires an opt-in, "
-        "which a launch makes for the caller. Static shared memory ends at 48 KiB. All blocks of the last table have "
-        "256 threads.",
+        "before the first write: they contain whatever was there before. A __device__ variable has its initial value "
+        "when the module is loaded, keeps the values that kernels and the host write, and disappears when the module "
+        "is closed. Only the host can write a __constant__ variable.",
+        "A multiprocessor divides its shared memory among its blocks: the more each block uses, the fewer blocks fit. "
+        "If blocks use little, the number of threads is the limit. More than 48 KiB of dynamic shared memory requires "
+        "an opt-in, which cudart-py performs at launch. Static shared memory is limited to 48 KiB. All blocks in the "
+        "last table have 256 threads.",
     ]
     return Result(rows, limit, notes=notes, tables=tables)
 
@@ -213,7 +213,7 @@ def constant(module: cuda.Module) -> Check:
 
 
 def shared_sizes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
-    """Yield the blocks that fit with several sizes of shared memory, and the sizes that are refused."""
+    """Yield the number of blocks that fit for several sizes of shared memory, and the sizes that are refused."""
     kernel, most = module["steps_dynamic"], device.properties.shared_memory_per_block_optin
     seeds = np.arange(1, BLOCK + 1, dtype=np.uint32)
     on_device, ends = cuda.to_device(seeds), cuda.empty_like(seeds)

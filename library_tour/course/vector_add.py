@@ -60,7 +60,7 @@ def add(kernel: cuda.Kernel, a: Floats, b: Floats, phase: Phases) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check one computation with all its phases, and time a second one: the first also pays for one-time setup."""
+    """Check one computation with all its phases, and time a second one: the first one includes one-time setup."""
     a, b = np.random.default_rng().random((2, size), np.float32)
     kernel = load("vector_add")["vector_add"]
     check = compare("the sum equals NumPy's", add(kernel, a, b, Phases()), reference(a, b))

@@ -1,6 +1,6 @@
-"""Copy an array to the device in pieces, compute each piece there, and copy it back.
+"""Copy an array to the device in pieces, process each piece there, and copy it back.
 
-The result is right, but all pieces are queued in one stream, so that nothing overlaps.
+The result is right, but all pieces are queued in one stream, so nothing overlaps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def transform(
     on_device: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array, between the earlier and the later work of the first stream."""
+    """Queue the pieces of a pinned array between the earlier and the later work of the first stream."""
     length = blocks_for(source.size, PIECES)
     for start in range(0, source.size, length):
         stream, piece = streams[0], slice(start, start + length)

@@ -1,6 +1,6 @@
-"""Compute two arrays in two streams.
+"""Process two arrays in two streams.
 
-The result is right, but the host waits, and the kernels run one after the other.
+The result is right, but the host waits, and the kernels run one after another.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import cudart_py as cuda
 from library_tour.device_code import blocks_for
 
 BLOCK = 256
-# Of the kernel: x = A x + C, so many times.
+# The kernel computes x = A x + C, STEPS times.
 A, C, STEPS = 1664525, 1013904223, 4
 
 
 def both(kernel: cuda.Kernel, left: cuda.DeviceArray, right: cuda.DeviceArray, streams: Sequence[cuda.Stream]) -> None:
-    """Queue the kernels of two arrays; both begin after the first stream's work so far, which goes on after them."""
+    """Queue a kernel for each array, after the earlier and before the later work of the first stream."""
     for array, stream in zip((left, right), streams, strict=True):
         streams[0].synchronize()
         kernel[blocks_for(array.size, BLOCK), BLOCK, 0, stream](array, A, C, STEPS, array.size)

@@ -1,6 +1,6 @@
 """Work on an array in pieces, of which each needs what the piece before has left.
 
-The result is right, but everything is queued in one stream, so that nothing overlaps.
+The result is right, but everything is queued in one stream, so nothing overlaps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def transform(
     carry: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array, whose size is a multiple of their number."""
+    """Queue the pieces of a pinned array, whose size is a multiple of the number of pieces."""
     length = source.size // PIECES
     for start in range(0, source.size, length):
         piece = slice(start, start + length)

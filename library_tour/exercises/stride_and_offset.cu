@@ -1,6 +1,6 @@
-// Multiply n elements of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
+// Multiply n elements of x by a factor, starting at index `offset`. Each warp should start at a sector boundary.
 //
-// The result is right, but with most offsets every warp begins inside a sector and touches a fifth one.
+// The result is right, but with most offsets every warp starts inside a sector and touches a fifth one.
 
 extern "C" __global__ void scale(float* x, float factor, int offset, int n)
 {

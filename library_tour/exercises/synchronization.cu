@@ -1,7 +1,7 @@
-// Replace each element of a block by the sum of all elements of the block up to it. A block has 256 threads.
+// Replace each element with the sum of its block's elements up to and including it. A block has 256 threads.
 //
-// In each round a thread adds the sum of the thread that is `step` before it. There is a race, so the results may be
-// right by chance.
+// In each round, a thread adds the sum of the thread that is `step` places before it. There is a race, so the results
+// may be right only by chance.
 
 constexpr int BLOCK = 256;
 

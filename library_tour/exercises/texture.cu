@@ -1,7 +1,7 @@
 // Blur an image: each pixel becomes the mean of 3 x 3 texels with the weights 1 2 1, 2 4 2, 1 2 1, divided by 16. The
-// texture object filters linearly, and repeats the texels at the edge of the image beyond it (clamp).
+// texture object uses linear filtering, and repeats the edge texels outside the image (clamp).
 //
-// The result is right, but a pixel takes nine fetches, each at the centre of a texel, where the filter has no effect.
+// The result is right, but each pixel takes nine fetches at the centres of texels, where filtering has no effect.
 
 extern "C" __global__ void blur(cudaTextureObject_t image, float* out, int width, int height)
 {

@@ -1,6 +1,6 @@
 // Add a square matrix and its transpose. A block has 32 x 8 threads and writes a tile of 32 x 32 elements.
 //
-// The result is right, but the lanes of a warp read from one bank of shared memory.
+// The result is right, but the lanes of a warp all read from one bank of shared memory.
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;

@@ -1,7 +1,7 @@
 // Transpose a square matrix in place. A block has 32 x 8 threads, and the grid has one block per tile of 32 x 32
 // elements.
 //
-// The result is right, but the lanes of a warp read and write one of the two elements in different rows.
+// The result is right, but for one of the two elements, each lane of a warp reads and writes a different row.
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;

@@ -27,7 +27,7 @@ def check_symmetric_part(answer: cuda.Module) -> Iterator[Check]:
         blocks = blocks_for(size, TILE)
         launch = answer["add_transpose"][(blocks, blocks), BLOCK].bind(cuda.to_device(matrix), out, size)
         counted = counters.count(launch, COLUMNS)
-        yield compare(f"a matrix of {size} x {size} plus its transpose", out.to_host(), matrix + matrix.T)
+        yield compare(f"a {size} x {size} matrix plus its transpose", out.to_host(), matrix + matrix.T)
         if size % TILE == 0:
             yield from _coalesced(counted)
 
@@ -40,7 +40,7 @@ def check_in_place(answer: cuda.Module) -> Iterator[Check]:
         blocks = blocks_for(size, TILE)
         counted = counters.count(answer["transpose_in_place"][(blocks, blocks), BLOCK].bind(on_device, size), COLUMNS)
         expected = np.ascontiguousarray(matrix.T)
-        yield compare(f"a matrix of {size} x {size} is transposed in place", on_device.to_host(), expected)
+        yield compare(f"a {size} x {size} matrix is transposed in place", on_device.to_host(), expected)
         if size % TILE == 0:
             yield from _coalesced(counted)
 
@@ -55,34 +55,34 @@ FURTHER = [
     Exercise(
         name="easy",
         task="A kernel adds a square matrix and its transpose. It loads a tile of the matrix into shared memory and "
-        "reads it by columns, so all accesses to global memory are coalesced. The 32 lanes of a warp then read from "
-        "one bank, though. Remove the bank conflicts.",
+        "reads it by columns, so all accesses to global memory are coalesced. However, the 32 lanes of a warp then "
+        "all read from the same bank. Remove the bank conflicts.",
         hints=[
-            "An element of the tile lies in bank `(32 * row + column) % 32`. Which bank do the lanes that read one "
-            "column use?",
-            "With rows of 33 elements, neighbouring rows begin in neighbouring banks.",
+            "An element of the tile lies in bank `(32 * row + column) % 32`. Which banks do the lanes of a warp use "
+            "when they read one column?",
+            "With rows of 33 elements, adjacent rows start in adjacent banks.",
         ],
-        answer="One unused element per row of the tile moves each row by one bank. The 32 elements of a column then "
-        "lie in 32 different banks.",
+        answer="One unused element at the end of each row of the tile shifts the next row by one bank. The 32 "
+        "elements of a column then lie in 32 different banks.",
         check=check_symmetric_part,
     ),
     Exercise(
         name="hard",
-        task="Transpose a square matrix in place. In the kernel each thread swaps one pair of elements, of which one "
-        "is read and written along a column. Let each load and each store of a warp touch at most 4 sectors, without "
-        "bank conflicts. A block has 32 x 8 threads, and the grid has one block per tile of 32 x 32 elements. The "
-        "matrix need not consist of whole tiles.",
+        task="Transpose a square matrix in place. In the given kernel, each thread swaps one pair of elements, and "
+        "one element of each pair is read and written along a column. Change the kernel so that each load and each "
+        "store of a warp touches at most 4 sectors, without bank conflicts. A block has 32 x 8 threads, and the grid "
+        "has one block per tile of 32 x 32 elements. The matrix does not necessarily consist of whole tiles.",
         hints=[
-            "A tile and its mirror image change places, and each is transposed on the way. Which of the two blocks "
+            "A tile and its mirror image swap places, and each is transposed on the way. Which of the two blocks "
             "should do that, and which should do nothing?",
             "Load both tiles into shared memory along rows. After a barrier, store each in the place of the other, "
-            "along rows too.",
-            "On the diagonal both tiles are the same one. Loading and storing it twice does no harm.",
+            "again along rows.",
+            "On the diagonal, both tiles are the same. Loading and storing that tile twice does no harm.",
         ],
-        answer="The block of the tile in row `y` and column `x` works if `x >= y`. It loads that tile and its mirror "
-        "image, each along rows, waits, and stores both along rows while reading columns of padded shared memory. All "
-        "blocks below the diagonal return at once. The barrier is what makes it safe: nothing is stored before both "
-        "tiles are loaded.",
+        answer="The block for the tile in row `y` and column `x` does the work if `x >= y`. It loads that tile and "
+        "its mirror image along rows, and waits at a barrier. Then it stores both along rows, while it reads the "
+        "padded tiles in shared memory by columns. All blocks below the diagonal return at once. The barrier makes "
+        "this safe: nothing is stored before both tiles are loaded.",
         check=check_in_place,
     ),
 ]

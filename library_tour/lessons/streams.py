@@ -21,7 +21,7 @@ A, C, STEPS = 1664525, 1013904223, 4
 
 
 def longest_chain(graph: cuda.graphs.Graph) -> int:
-    """Return the number of nodes on the longest path through a graph, whose nodes come after those they wait for."""
+    """Return the number of nodes on the longest path through a graph whose nodes follow those they wait for."""
     reached: list[int] = []
     nodes = graph.nodes
     for node in nodes:
@@ -31,7 +31,7 @@ def longest_chain(graph: cuda.graphs.Graph) -> int:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Transform arrays in pieces between other work of the first stream; then capture that, and check its order."""
+    """Transform arrays in pieces between other work of the first stream; then capture the work and check its order."""
     kernel = load("streams")["generate"]
     for count, size in ((2, 4096), (4, 4099)):
         numbers = np.random.default_rng(5).integers(0, 2**32, size, np.uint32)
@@ -50,7 +50,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         streams[0].launch_host_function(partial(begun.append, True))
         streams[0].launch_host_function(partial(np.copyto, source, numbers))
         answer.transform(kernel, source, target, on_device, streams)
-        yield Check(f"{count} streams: the host waits for nothing", not begun)
+        yield Check(f"{count} streams: the host does not wait", not begun)
         streams[0].launch_host_function(partial(np.copyto, found, target))
         streams[0].synchronize()
         fact = f"{count} streams: the pieces run between the earlier and the later work of the first stream"
@@ -62,97 +62,98 @@ def check(answer: ModuleType) -> Iterator[Check]:
         fact = f"{count} streams: {operations} operations, all of them after the earlier work of the first stream"
         yield Check(fact, graph.node_count == operations, f"There are {graph.node_count}.")
         most = operations // count
-        fact = f"{count} streams: at most {most} operations wait for one another in a row"
+        fact = f"{count} streams: at most {most} operations depend on one another in a chain"
         yield at_most(fact, longest_chain(graph), most)
 
 
 LESSON = Lesson(
-    why="An H200 copies 55 GB/s in each direction over its link, and can compute at the same time. A program that "
-    "copies in, computes and copies out in one stream uses one of the three at a time: it takes 66.9 ms for the array "
-    "of this stop. The same copies and the same kernels in four streams take 27.2 ms, 98.9 % of the speed of the "
-    "slowest stage alone. No kernel was made faster. The work was only queued so that independent parts can overlap.",
+    why="An H200 can copy 55 GB/s in each direction over its link and compute at the same time. A program that copies "
+    "in, computes and copies out in a single stream does only one of the three at a time. For the array in this stop, "
+    "that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms, which is 98.9 % of the speed of "
+    "the slowest stage alone. No kernel got faster. The work was merely queued so that independent parts can overlap.",
     learn=[
-        "say which work runs in order and which may overlap: work within one stream, and work in different streams.",
+        "say which work runs in order and which may overlap, within one stream and across streams.",
         "overlap copies in, kernels and copies out by cutting an array into pieces.",
-        "say which streams wait for one another without being told to: the two default streams, ordinary "
-        "streams and non-blocking ones.",
-        "say when kernels run side by side, and what the priority of a stream changes.",
+        "say which streams wait for one another implicitly: the two default streams, ordinary streams and "
+        "non-blocking streams.",
+        "say when kernels run concurrently, and what a stream's priority changes.",
     ],
     idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has "
-    "room. A GPU has separate **copy engines**, so that a copy to the device, a copy from the device and kernels can "
-    "all run at once. To use them, cut the array into pieces and let each piece travel through the three stages in a "
-    "stream, like cars on an assembly line.\n\n"
-    "The rule of thumb: three stages need at least three streams, pinned memory and no waiting on the host in "
-    "between. If one stream reads data that another one writes, an event must put the two in order. Without one, the "
-    "program has a race.",
+    "room. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can all "
+    "run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three stages "
+    "in several streams, like cars on an assembly line.\n\n"
+    "The rule of thumb: to overlap three stages, use at least three streams and pinned (page-locked) memory, and do "
+    "not let the host wait in between. If one stream reads data that another stream writes, use an event to order the "
+    "two. Without it, the program has a race.",
     steps=[
         Step(
             name="1 stream",
             shows=["generate", "Pieces.queue"],
-            text="The array is copied in, computed and copied out in pieces. `queue` puts one operation of a piece "
-            "into a stream: a copy takes it as `stream=`, a launch as its fourth value. In one stream each operation "
-            "waits for the one before, and the pieces gain nothing. The host's arrays are pinned, because a copy of "
-            "pageable memory would not overlap.",
+            text="The array is copied in, processed and copied out in pieces. `queue` puts one operation on a piece "
+            "into a stream: a copy takes the stream as `stream=`, and a launch as its fourth value. In one stream, "
+            "each operation waits for the one before it, so cutting the array into pieces gains nothing. The host "
+            "arrays are pinned, because copies of pageable memory would not overlap.",
         ),
         Step(
             name="2 streams, depth-first",
             shows=["WAYS", "overlapping"],
-            text="Now the pieces alternate between two streams. Depth-first queues all three operations of a piece "
-            "and then the next piece. Breadth-first queues the same operation for each stream, and then the next "
-            "operation. The order within each stream is the same in both.",
+            text="Now the pieces alternate between two streams. Depth-first order queues all three operations on a "
+            "piece before it moves on to the next piece. Breadth-first order queues the same operation for each "
+            "stream before it moves on to the next operation. The order within each stream is the same in both.",
         ),
         Step(
             name="a model of the device",
             shows=["model_rows", "whole"],
-            text="An engine takes its operations in the order in which they were queued. An operation that must "
-            "wait for its stream therefore holds up those queued after it. With a single engine for copies in both "
-            "directions, depth-first overlaps nothing.",
+            text="An engine executes its operations in the order in which they were queued. An operation that must "
+            "wait for its stream therefore blocks all operations queued after it on the same engine. With a single "
+            "engine for copies in both directions, depth-first order overlaps nothing.",
         ),
         Step(
             name="non-blocking, then legacy",
             shows=["Chain", "ordered_rows"],
-            text="WRONG on purpose: a long kernel writes an array, a short one reads it in another stream, and "
-            "nothing makes the reader wait, so it reads old elements. The legacy default stream waits for ordinary "
-            "streams, and they wait for it. A non-blocking stream waits for no other. `reader.wait(writer)` is right "
+            text="WRONG on purpose: a long kernel writes an array, and a short kernel in another stream reads it. "
+            "Nothing makes the reader wait, so it reads stale elements. The legacy default stream and ordinary "
+            "streams wait for each other, but a non-blocking stream waits for neither. `reader.wait(writer)` works "
             "for all streams.",
         ),
         Step(
             name="8 kernels, 8 streams",
             shows=["spin", "side_by_side"],
             text="Kernels with few blocks leave most of the device free. In one stream they still run one after "
-            "another; in eight streams they run side by side.",
+            "another, but in eight streams they run concurrently.",
         ),
         Step(
             name="highest priority",
             shows=["priority_rows"],
-            text="A kernel fills the device, and a short one is queued after it in another stream. When blocks of the "
-            "long kernel end, blocks from the stream with the higher priority start first. A running block is never "
-            "interrupted.",
+            text="A long kernel fills the device, and a short one is queued after it in another stream. As blocks of "
+            "the long kernel finish, blocks from the stream with the higher priority start first. A running block is "
+            "never interrupted.",
         ),
     ],
     look_at=[
-        "The table of the model needs no GPU. Eight pieces take 24 units in one stream, and 10 units in four "
-        "streams with two engines. With two streams they take 13, because three stages need at least three streams.",
-        "On an H200 one stream takes 66.9 ms, two streams take 35.2 ms and four streams 27.2 ms. Depth-first "
-        "and breadth-first are equal there, because the H200 has a copy engine for each direction.",
-        "On an H200 eight kernels of 4 blocks take 9.05 ms in one stream and 1.14 ms in eight.",
-        "On an H200 the short kernel is done after 26.7 ms at the lowest priority, just when the long one is, "
-        "and after 0.2 ms at the highest.",
+        "The table of the model does not need a GPU. With two copy engines, eight pieces take 24 units in one stream "
+        "and 10 units in four streams. In two streams they take 13, because three stages need at least three streams.",
+        "On an H200, one stream takes 66.9 ms, two streams take 35.2 ms, and four streams take 27.2 ms. Depth-first "
+        "and breadth-first order are equally fast there, because the H200 has a copy engine for each direction.",
+        "On an H200, eight kernels of 4 blocks each take 9.05 ms in one stream and 1.14 ms in eight streams.",
+        "On an H200, the short kernel finishes after 26.7 ms at the lowest priority, at the same time as the long "
+        "one. At the highest priority, it finishes after 0.2 ms.",
     ],
     exercise=Exercise(
-        task="The function `transform` copies a pinned array to the device in eight pieces, computes them and copies "
-        "them back, all in `streams[0]`. Spread the pieces over all streams. They must begin after the work that is "
-        "already in `streams[0]`, and work queued in `streams[0]` later must begin after all pieces are done. The "
-        "host must not wait, and the streams are non-blocking.",
+        task="The function `transform` copies a pinned array to the device in eight pieces, runs a kernel on each "
+        "piece and copies it back, all in `streams[0]`. Distribute the pieces over all streams. No piece may start "
+        "before the work that is already in `streams[0]` is done, and work queued in `streams[0]` later must not "
+        "start before all pieces are done. The host must not wait. All streams are non-blocking.",
         hints=[
-            "Piece *i* can use stream *i* modulo the number of streams. What does nothing put in order then?",
-            "`stream.wait(other)` makes work that is queued in `stream` later wait until everything in `other` so far "
-            "is done.",
-            "Which streams have to wait before the first piece, and which after the last one?",
+            "Piece *i* can use stream *i* modulo the number of streams. Which operations are then no longer ordered?",
+            "`stream.wait(other)` makes all later work in `stream` wait until everything queued in `other` so far is "
+            "done.",
+            "Which streams have to wait before the first piece, and which have to wait after the last one?",
         ],
         answer="Before the first piece, each of the other streams waits for the first one. After the last piece, the "
-        "first stream waits for each of the others. In between no stream waits for another, so the copies and kernels "
-        "of different pieces can overlap. To the caller it looks as if all the work had been done in `streams[0]`.",
+        "first stream waits for each of the others. In between, no stream waits for another, so the copies and "
+        "kernels of different pieces can overlap. To the caller, it looks as if all the work had been done in "
+        "`streams[0]`.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -15,12 +15,12 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCK = 128
-# The 32 floats of a warp fill 4 sectors of 32 bytes.
+# The 32 floats of a warp fill four 32-byte sectors.
 SECTORS = 4
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Scale parts that begin inside a sector or at its start; compare the elements around them too; count sectors."""
+    """Scale ranges that start inside a sector or at a boundary; check the elements around them; count sectors."""
     x = np.random.default_rng(5).integers(1, 100, 3000).astype(np.float32)
     for offset, n in ((1, 2048), (13, 1000), (2, 5), (31, 31), (64, 1024)):
         device_x = cuda.to_device(x)
@@ -29,90 +29,91 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["sectors/load", "sectors/store"])
         expected = x.copy()
         expected[offset : offset + n] *= 3
-        yield compare(f"{n:,} elements from offset {offset} on are scaled, and no others", device_x.to_host(), expected)
+        yield compare(f"{n:,} elements from offset {offset} are scaled, and no others", device_x.to_host(), expected)
         for kind in ("load", "store"):
             fact = f"offset {offset}: a {kind} of a warp touches at most {SECTORS} sectors on average"
             yield at_most(fact, counted[f"sectors/{kind}"], SECTORS)
 
 
 LESSON = Lesson(
-    why="Copying every second element of an array takes as long as copying all of it. On an H200 a copy with stride 1 "
-    "runs at 2,733 GB/s, with stride 2 at 1,473 GB/s and with stride 8 at 367 GB/s. The kernel is the same; only an "
-    "argument changes.\n\n"
+    why="Copying every second element of an array takes about as long as copying all of them. On an H200, a copy runs "
+    "at 2,733 GB/s with stride 1, at 1,473 GB/s with stride 2 and at 367 GB/s with stride 8. The kernel is the same; "
+    "only one argument changes.\n\n"
     "Strides hide in ordinary code: a column of a matrix, one field in an array of structures, every n-th sample of a "
     "signal. Misaligned accesses look just as harmful, but cost almost nothing. This lesson measures both.",
     learn=[
-        "say how a stride decides which share of each sector is used.",
-        "say why a warp that begins inside a sector touches one sector more.",
-        "choose which of the two to fix first.",
+        "say what fraction of each sector a given stride uses.",
+        "explain why a warp that starts in the middle of a sector touches one more sector.",
+        "decide whether to fix a stride or an offset first.",
     ],
-    idea="Memory moves in sectors of 32 bytes, whatever part of a sector a warp asks for. With a **stride** of n, "
-    "neighbouring lanes touch elements that are n apart. Of 4-byte elements, eight fit into a sector. A stride of 2 "
-    "uses half of each sector, a stride of 4 a quarter, and with a stride of 8 or more each element has a sector of "
-    "its own: 32 sectors per warp, and one eighth of their bytes used.\n\n"
-    "With an **offset**, the lanes are neighbours, but the first one may begin inside a sector. The 128 bytes of the "
-    "warp then reach into a fifth sector. That sector is also the first one of the next warp, which usually finds it "
-    "in a cache.\n\n"
-    "The rule of thumb: remove strides, by storing together what is used together. Worry about alignment only after "
-    "that.",
+    idea="Memory moves in 32-byte sectors, even if a warp needs only part of a sector. With a **stride** of n, "
+    "adjacent lanes touch elements that are n apart. Eight 4-byte elements fit into a sector. A stride of 2 therefore "
+    "uses half of each sector, and a stride of 4 uses a quarter. With a stride of 8 or more, every element is in a "
+    "different sector: a warp touches 32 sectors and uses one eighth of their bytes.\n\n"
+    "With an **offset**, the elements are adjacent, but the first one may lie in the middle of a sector. The warp's "
+    "128 bytes then extend into a fifth sector. That sector is also the next warp's first sector, and the next warp "
+    "usually finds it in a cache.\n\n"
+    "The rule of thumb: remove strides by storing elements next to each other if they are used together. Worry about "
+    "alignment only after that.",
     steps=[
         Step(
             name="stride 1",
             shows=["copy_stride"],
-            text="Each thread copies one element. With stride 1, the 32 lanes of a warp copy 32 neighbours: 128 bytes, "
-            "which fill 4 sectors.",
+            text="Each thread copies one element. With stride 1, the 32 lanes of a warp copy 32 adjacent elements: "
+            "128 bytes, or 4 full sectors.",
         ),
         Step(
             name="stride 2",
             shows=["copy_stride"],
-            text="The same kernel with another argument. The elements of neighbouring lanes now begin 8 bytes apart. "
-            "The warp asks for as many bytes as before, but they are spread over 8 sectors, and half of each sector "
+            text="The same kernel with a different argument. The elements of adjacent lanes are now 8 bytes apart. "
+            "The warp requests as many bytes as before, but they are spread over 8 sectors, and half of each sector "
             "is wasted.",
         ),
         Step(
             name="stride 8",
             shows=["copy_stride"],
-            text="The elements begin 32 bytes apart, so each lane touches a sector of its own: 32 sectors, the most "
-            "that a load of 4 bytes per lane can touch. A larger stride touches no more of them.",
+            text="The elements are 32 bytes apart, so each lane touches a different sector. With 4 bytes per lane, a "
+            "load cannot touch more than these 32 sectors. A larger stride does not add any.",
         ),
         Step(
             name="offset 1",
             shows=["copy_offset"],
-            text="The lanes are neighbours again, but the index begins at the offset. The 128 bytes of a warp begin 4 "
-            "bytes after the start of a sector, so they reach into a fifth one.",
+            text="The elements are adjacent again, but the first index is the offset. A warp's 128 bytes start 4 "
+            "bytes after the start of a sector, so they extend into a fifth one.",
         ),
         Step(
             name="offset 8",
             shows=["copy_offset"],
-            text="Eight elements are 32 bytes. With an offset that is a multiple of 8, each warp begins at the start "
-            "of a sector again and touches 4 of them.",
+            text="Eight elements take up 32 bytes. If the offset is a multiple of 8, each warp starts at a sector "
+            "boundary again and touches 4 sectors.",
         ),
     ],
     look_at=[
-        "The column 'sectors/load' doubles with the stride until it reaches 32, at a stride of 8. 'load efficiency' "
-        "halves each time, down to 12.5 %.",
-        "On the H200 the rate halves with each doubling of the stride: 2,733, 1,473, 736 and 367 GB/s. The time hardly "
-        "changes, since the same sectors move each time. Beyond a stride of 8 the rate goes on falling, although the "
-        "number of sectors does not grow: sectors that are far apart are slower to reach.",
-        "An offset that is not a multiple of 8 makes each warp touch 5 sectors, of which 80 % is used. On the H200 no "
-        "offset costs more than 4 % of the rate, whether its warps touch 4 sectors or 5: the fifth sector mostly comes "
-        "from a cache.",
+        "The values in the 'sectors/load' column double with the stride until they reach 32 at a stride of 8. 'load "
+        "efficiency' halves each time, down to 12.5 %.",
+        "On the H200, each doubling of the stride halves the rate: 2,733, 1,473, 736 and 367 GB/s. The time hardly "
+        "changes, because the same sectors move each time. Beyond a stride of 8, the rate keeps falling although the "
+        "number of sectors per load does not grow: accesses to sectors that are far apart take longer.",
+        "If the offset is not a multiple of 8, each warp touches 5 sectors and uses 80 % of their bytes. On the H200, "
+        "no offset costs more than 4 % of the rate, whether a warp touches 4 sectors or 5. The fifth sector mostly "
+        "comes from a cache.",
     ],
     exercise=Exercise(
-        task="Multiply `n` elements of `x` by a factor in place, from index `offset` on. No load or store of a warp "
-        "may touch more than 4 sectors, whatever the offset is. `x` itself is aligned to 256 bytes. The grid has one "
-        "block more than the elements need.",
+        task="Multiply `n` elements of `x` by a factor in place, starting at index `offset`. No load or store of a "
+        "warp may touch more than 4 sectors, whatever the offset. `x` itself is aligned to 256 bytes. The grid has "
+        "one more block than the elements need.",
         hints=[
-            "Which warps touch a fifth sector, and at which index would they have to begin instead?",
-            "The first threads of the grid may go without an element.",
-            "Round the offset down to a multiple of 8 and let thread 0 begin there. Each thread then tests whether its "
-            "index lies in the part that is to be scaled.",
+            "Which warps touch a fifth sector, and at which index would they have to start instead?",
+            "Not every thread needs an element: the first threads of the grid may do nothing.",
+            "Round the offset down to a multiple of 8 and let thread 0 start there. Each thread then tests whether "
+            "its index lies in the range to be scaled.",
         ],
-        answer="The threads are moved back to the start of the sector that holds the first element. Every warp then "
-        "begins at the start of a sector. A few threads before and after the part do nothing, which is why the grid "
-        "needs one more block. Kernels with 16-byte loads need the same, because such a load must be aligned to 16 "
-        "bytes.",
+        answer="The threads are shifted back to the start of the sector that contains the first element. Every warp "
+        "then starts at a sector boundary. A few threads before and after the range do nothing, which is why the grid "
+        "needs one more block. Kernels with 16-byte loads need the same shift, because such loads must be aligned to "
+        "16 bytes.",
         check=check,
     ),
-    course="The lectures have a plot of these rates, but it is lost. So this lesson shows no figures of theirs.",
+    course="The lectures had a plot of these rates, but it is lost, so this lesson cannot compare its figures with "
+    "theirs.",
 )

@@ -16,12 +16,12 @@ from ..stop import Check
 
 BLOCK, WARPS = 256, 8
 ROUNDS = 8
-# A warp writes its elements at the beginning. In each round it reads at most twice and writes once.
+# A warp writes its elements once at the start. In each round it reads at most twice and writes once.
 ACCESSES = WARPS * (1 + 3 * ROUNDS)
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Form the running sums of full and partial blocks; count loads and accesses to shared memory."""
+    """Compute the running sums of full and partial blocks; count loads and accesses to shared memory."""
     for size in (2 * BLOCK, 3 * BLOCK - 77, 5):
         x = np.random.default_rng(5).integers(-99, 100, size).astype(np.int32)
         out, blocks = poisoned(size, np.int32), blocks_for(size, BLOCK)
@@ -35,9 +35,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Threads that exchange data must wait for each other, and the wider the barrier, the more it costs. On an H200 "
-    "a barrier for a warp takes about 2 cycles, one for a block of 1,024 threads 78 cycles, and one for the whole grid "
-    "about 1,900 cycles.\n\n"
+    why="Threads that exchange data must wait for each other, and the wider the barrier, the more it costs. On an "
+    "H200, a barrier takes about 2 cycles for a warp, 78 cycles for a block of 1,024 threads and about 1,900 cycles "
+    "for the whole grid.\n\n"
     "A missing barrier is worse than a slow one. The result may be right in every test and wrong in production, "
     "because it depends on which warp happens to be faster.",
     learn=[
@@ -46,108 +46,115 @@ LESSON = Lesson(
         "explain why blocks of an ordinary launch cannot wait for each other, and choose between several launches and "
         "a cooperative one.",
     ],
-    idea="The hardware promises no order between threads. A **barrier** is a point that no thread of a group passes "
-    "before all of them have reached it, and after it each thread sees what the others wrote before. There are three: "
-    "`__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the whole grid. All "
-    "threads of the group must reach the barrier, except those that have returned: no barrier waits for them.\n\n"
-    "No barrier in an ordinary launch spans blocks, since a block may start only when another one has ended. A "
-    "**cooperative launch** promises that all blocks are on the device at the same time, so its kernel may wait for "
-    "the grid. A **vote** is something else: it tells each lane the conditions of all lanes, but makes no writes "
-    "visible.\n\n"
-    "The rule of thumb: find out which threads exchange data, and use the narrowest barrier that includes them, once "
-    "between each write and the reads of it, and once before the next write.",
+    idea="The hardware guarantees no order between threads. A **barrier** is a point that no thread of a group passes "
+    "until all of them have reached it. After the barrier, each thread sees everything that the others wrote before "
+    "it. There are three: `__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the "
+    "whole grid. All threads of the group must reach the barrier, except those that have already returned: no barrier "
+    "waits for those.\n\n"
+    "Within an ordinary launch, no barrier spans several blocks, because one block may not start until another has "
+    "finished. A **cooperative launch** guarantees that all blocks are resident at the same time, so its kernel can "
+    "wait for the whole grid. A **vote** is different: it tells every lane of a warp which lanes meet a condition, "
+    "but it does not make writes visible.\n\n"
+    "The rule of thumb: find out which threads exchange data, and use the narrowest barrier that includes them. Place "
+    "one barrier between each write and the reads that depend on it, and another before the next write.",
     steps=[
         Step(
             name="__syncthreads()",
             shows=["BLOCK", "reverse_block"],
-            text="Each thread stores its element in shared memory and reads the element of another thread. The barrier "
-            "between the two waits for all threads of the block and makes their writes visible to all of them.",
+            text="Each thread stores its element in shared memory and reads the element of another thread. The "
+            "barrier between the two waits for all threads of the block and makes their writes visible to the whole "
+            "block.",
         ),
         Step(
             name="no __syncthreads()",
             shows=["reverse_hasty"],
-            text="WRONG: the barrier is gone. A warp may read elements of another warp before they are written. A "
-            "right result would be luck, so the simulator reports the race whatever the result is.",
+            text="WRONG: the barrier is missing. A warp may read another warp's elements before they are written. A "
+            "right result would be pure luck, so the simulator reports the race whatever the result.",
         ),
         Step(
             name="__syncthreads(), in a branch",
             shows=["reverse_in_branch"],
-            text="The barrier stands in a branch. That is allowed here, since the condition is the same for all "
-            "threads of a block: either all of them reach the barrier, or none.",
+            text="The barrier is inside a branch. That is allowed here because the condition is the same for all "
+            "threads of a block: either all of them reach the barrier, or none do.",
             compared_with="__syncthreads()",
         ),
         Step(
             name="_count(), _and(), _or()",
             shows=["block_votes"],
-            text="Three more barriers for a block: `__syncthreads_count()` and its siblings. They also tell every "
-            "thread for how many threads a condition holds, whether it holds for all, and whether it holds for any.",
+            text="Three more barriers for a block: `__syncthreads_count()`, `__syncthreads_and()` and "
+            "`__syncthreads_or()`. They also tell every thread how many threads meet a condition, whether all of them "
+            "do, and whether any of them does.",
         ),
         Step(
             name="__syncwarp()",
             shows=["reverse_warp"],
-            text="Each warp reverses its own 32 elements. No thread needs an element of another warp, so a barrier for "
+            text="Each warp reverses its own 32 elements. No thread needs another warp's elements, so a barrier for "
             "the warp is enough.",
             compared_with="__syncthreads()",
         ),
         Step(
             name="no __syncwarp()",
             shows=["reverse_warp_hasty"],
-            text="WRONG: the lanes of a warp need not execute an instruction at the same time, so they too must wait "
-            "for each other.",
+            text="WRONG: the lanes of a warp do not necessarily execute an instruction at the same time, so they too "
+            "must wait for each other.",
         ),
         Step(
             name="ballot, all, any",
             shows=["warp_votes"],
-            text="Votes tell each lane the conditions of all lanes. `__ballot_sync()` returns one bit per lane. A vote "
-            "makes no writes visible. That takes a `__syncwarp()`.",
+            text="A vote tells every lane whether all lanes meet a condition (`__all_sync()`), whether any lane does "
+            "(`__any_sync()`), or which lanes do (`__ballot_sync()`, one bit per lane). A vote does not make writes "
+            "visible. Use `__syncwarp()` for that.",
         ),
         Step(
             name="one launch per step",
             shows=["smooth", "smooth_step"],
-            text="Each element becomes the mean of its neighbours. At the end of a block's range a neighbour belongs "
-            "to another block, so each step needs all results of the step before. The end of a launch is the barrier: "
-            "the next launch begins when all blocks are done.",
+            text="Each element becomes the mean of its two neighbours. At the edge of a block's range, one neighbour "
+            "belongs to another block, so each step must wait until the whole previous step is complete. The end of a "
+            "launch is the barrier: the next launch starts when all blocks are done.",
         ),
         Step(
             name="cooperative launch",
             shows=["smooth", "Grid", "smooth_steps<Grid>"],
-            text="All steps are in one kernel, and `this_grid().sync()` waits for all blocks. The threads stride over "
-            "the elements, because a cooperative launch has only as many blocks as the device holds at once.",
+            text="A single kernel performs all steps, and `this_grid().sync()` waits for all blocks. The threads use "
+            "a grid-stride loop, because a cooperative launch cannot have more blocks than fit on the device at once.",
         ),
         Step(
             name="block barrier for a grid",
             shows=["smooth", "Block", "smooth_steps<Block>"],
-            text="WRONG: `__syncthreads()` waits for the threads of one block. Another block, whose results are read "
-            "next, may not have finished its step.",
+            text="WRONG: `__syncthreads()` waits only for the threads of one block. Another block, whose results are "
+            "read next, may not have finished its step.",
         ),
     ],
     look_at=[
-        "Four rows say 'caught'. Each lacks a barrier or has one that is too narrow. The note below the table names "
-        "the line that reads, the line that wrote, and both threads. These kernels run on the simulator only.",
-        "The row 'more blocks than fit' is refused before anything runs. Its note says how many blocks of this kernel "
-        "can be resident at once.",
-        "On a GPU there is a table with the cycles of each barrier by the threads of a block. A wider barrier costs "
-        "more, and a barrier for a block costs more the more threads the block has.",
-        "On the H200 ten steps over 67,108,869 elements take 2.13 ms as launches and 1.87 ms in one cooperative "
+        "Four rows say 'caught'. Two of these kernels lack a barrier, and one has a barrier that is too narrow. For "
+        "these three, the note below the table names the line that reads, the line that wrote, and both threads. The "
+        "fourth kernel waits for the grid in an ordinary launch. All four run on the simulator only.",
+        "The launch in the row 'more blocks than fit' is refused before anything runs. The note says how many blocks "
+        "of this kernel can be resident at once.",
+        "On a GPU, another table shows the cycles that each barrier takes for several numbers of threads per block. A "
+        "wider barrier costs more, and the cost of a block's barrier grows with the number of its threads.",
+        "On the H200, ten steps over 67,108,869 elements take 2.13 ms as ten launches and 1.87 ms in one cooperative "
         "launch.",
     ],
     exercise=Exercise(
-        task="The kernel replaces each element by the running sum of its block: the sum of all elements up to it. It "
-        "works in place, in eight rounds. In each round a thread adds the sum of the thread that is 1, 2, 4, ... 128 "
-        "places before it. All threads reach a barrier in every round, and yet there is a race, so the results may be "
-        "right by chance. Fix it. Keep the eight rounds, and take the elements of other threads from shared memory.",
+        task="The kernel replaces each element with the running sum of its block: the sum of the block's elements up "
+        "to and including that one. It works in place in shared memory, in eight rounds. In each round, a thread adds "
+        "the sum of the thread that is 1, 2, 4, ..., 128 places before it. All threads reach a barrier in every "
+        "round, and yet there is a race, so the results may be right only by chance. Fix the race. Keep the eight "
+        "rounds, and read other threads' elements from shared memory.",
         hints=[
-            "In one round a thread reads `sums[tid - step]`, and another thread overwrites the same element. Which of "
-            "the two must come first, and what ensures it?",
-            "Read into a register first. Write to `sums` only when all threads have read.",
-            "Two barriers per round are needed: one between reading and writing, one between writing and the reads of "
-            "the next round. Neither may be inside the `if`.",
+            "In each round, one thread reads `sums[tid - step]`, and another thread overwrites the same element. "
+            "Which of the two must come first, and what ensures that order?",
+            "Read into a register first. Write to `sums` only after all threads have read.",
+            "Each round needs two barriers: one between its reads and its writes, and one between its writes and the "
+            "reads of the next round. Neither barrier may be inside the `if`.",
         ],
-        answer="A round has two dependences. A sum must be written before it is read in the next round, which the "
-        "barrier in the original ensures. It must also be read before it is overwritten in the same round. So each "
-        "thread reads into a register, all of them wait, and then they write. One barrier lies on each side of the "
-        "write. Threads beyond the end stay in the loop with a zero. They could also return before it, since no "
-        "barrier waits for a thread that has returned, and no element of the array needs their sums.",
+        answer="Each round has two dependencies. A sum must be written before it is read in the next round, and the "
+        "original barrier ensures that. A sum must also be read before it is overwritten in the same round. So each "
+        "thread reads into a register, all of them wait, and then they write. There is one barrier on each side of "
+        "the write. Threads beyond the end of the array stay in the loop with a zero. They could also return before "
+        "the loop, because no barrier waits for a thread that has returned, and no element of the array needs their "
+        "sums.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

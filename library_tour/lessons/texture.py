@@ -20,7 +20,7 @@ MOST = 4
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Blur images of integers, whose means are exact; count the fetches and loads per warp."""
+    """Blur images of integers, for which the means are exact; count the fetches and loads per warp."""
     for height, width in ((32, 64), (19, 70)):
         texels = np.random.default_rng(5).integers(0, 256, (height, width)).astype(np.float32)
         image = cuda.empty_pitched((height, width), np.float32)
@@ -36,36 +36,36 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         yield compare(f"{where}: the blurred image", blurred.to_host(), expected)
         reads = metrics[FETCHES] + float(counters.values(metrics, [LOADS])[LOADS])
         warps = height * grid[0]
-        yield at_most(f"{where}: a pixel takes at most {MOST} fetches", reads / warps, MOST)
+        yield at_most(f"{where}: each pixel takes at most {MOST} fetches", reads / warps, MOST)
 
 
 LESSON = Lesson(
-    why="Rotate an image by 90°, and a kernel that copied 3,997 GB/s on an H200 slows down to 1,924. Let its warps "
-    "compute patches of 8 x 4 pixels instead of rows of 32, and it copies 3,352 GB/s again. The kernel is the same; "
-    "only the shape of the block changes.\n\n"
-    "Textures have a reputation for being fast in two dimensions. This lesson shows where that comes from, and what a "
-    "texture object can do that plain loads cannot.",
+    why="Rotate an image by 90°, and a kernel that ran at 3,997 GB/s on an H200 slows down to 1,924 GB/s. Let each "
+    "warp compute a patch of 8 x 4 pixels instead of a row of 32, and the kernel runs at 3,352 GB/s. The kernel is "
+    "the same; only the shape of the block changes.\n\n"
+    "Textures have a reputation for being fast in two dimensions. This lesson shows where that reputation comes from, "
+    "and what a texture object can do that plain loads cannot.",
     learn=[
         "choose the shape of a block so that each warp reads a compact patch of an image.",
-        "read an image through a texture object, with its own rules for texels outside of the image.",
+        "read an image through a texture object, which has its own rules for texels outside the image.",
         "say when a texture's filter pays off, and how accurate it is.",
     ],
-    idea="Memory is fetched in **sectors** of 32 bytes, which hold 8 neighbouring texels of a row (a texel is an "
-    "element of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, the pixels "
-    "of one output row come from a slanted line of the source: at 90°, from 32 different rows. A patch of 8 x 4 pixels "
-    "comes from a patch of the source, whatever the angle, and a patch lies in few sectors. This is 2-D locality, and "
-    "it helps plain loads as much as textures: both go through the same L1 cache.\n\n"
-    "A fetch through a **texture object** also goes through a unit that does arithmetic. It handles positions outside "
-    "of the image, and it can return the weighted mean of the four nearest texels in one fetch. Its weights have 8 "
-    "bits, enough for pictures but not for every computation.\n\n"
+    idea="Memory is fetched in 32-byte **sectors**. A sector holds 8 adjacent texels of a row (a texel is an element "
+    "of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, a row of output "
+    "pixels comes from a slanted line of the source: at 90°, the 32 pixels of a warp come from 32 different rows. A "
+    "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch lies in few sectors. "
+    "This is 2-D locality. It helps plain loads as much as textures, because both go through the same L1 cache.\n\n"
+    "A fetch through a **texture object** also goes through a unit that does arithmetic. This unit handles positions "
+    "outside the image, and it can return the weighted mean of the four nearest texels in a single fetch. Its weights "
+    "have 8 bits, which is enough for pictures but not for every computation.\n\n"
     "The rule of thumb: give each warp a patch, and use a texture for its arithmetic, not for its cache.",
     steps=[
         Step(
             name="plain loads",
             shows=["for_each_pixel", "rotate_plain"],
-            text="Each thread computes where its output pixel lies in the source. It loads the nearest texel, or takes "
-            "0 outside of the image. The 32 pixels of a warp lie in a row. `for_each_pixel` issues four loads per "
-            "thread before the first store.",
+            text="For each of its output pixels, a thread computes the position in the source. It loads the nearest "
+            "texel, or uses 0 outside the image. The 32 lanes of a warp compute 32 adjacent pixels of a row. "
+            "`for_each_pixel` issues four loads per thread before the first store.",
         ),
         Step(
             name="__ldg",
@@ -76,66 +76,67 @@ LESSON = Lesson(
         Step(
             name="texture",
             shows=["for_each_pixel", "rotate_texture"],
-            text="`tex2D` replaces the test and the load. The texture object returns 0 outside of the image, because "
-            "it was made with the address mode 'border'. The centre of a texel lies halfway between two integer "
-            "coordinates, so 0.5 is added.",
+            text="`tex2D` replaces the test and the load. The texture object returns 0 outside the image, because it "
+            "was created with the address mode 'border'. The centre of a texel lies halfway between two integer "
+            "coordinates, so the kernel adds 0.5.",
         ),
         Step(
             name="plain, 8 x 4 warps",
             shows=["IN_PATCHES", "for_each_pixel", "rotate_plain"],
-            text="The kernel with plain loads again; only the launch changes. In a block of 8 x 32 threads, each warp "
+            text="The kernel with plain loads again. Only the launch changes. In a block of 8 x 32 threads, each warp "
             "computes 8 x 4 pixels.",
             compared_with="plain loads",
         ),
         Step(
             name="texture, 8 x 4 warps",
             shows=["for_each_pixel", "rotate_texture"],
-            text="The kernel with the texture, in the same blocks. It touches the same sectors as the plain loads.",
+            text="The texture kernel with the same block shape. It touches the same sectors as the plain loads.",
             compared_with="texture",
         ),
         Step(
             name="shared memory",
             shows=["BOX", "rotate_shared"],
-            text="The block first copies to shared memory, row by row, the part of the source that its pixels need, "
-            "and reads the texels from there. This box has more texels than the block has pixels.",
+            text="The block first copies the part of the source that its pixels need to shared memory, row by row. It "
+            "then reads the texels from there. The copied box has more texels than the block has pixels.",
         ),
         Step(
             name="filter: plain loads",
             shows=["rounded", "filter_plain"],
             text="A different result: each pixel is the mean of the four nearest texels, weighted by their distances. "
-            "That takes four tests, four loads and three interpolations.",
+            "That takes four tests, four loads and three interpolations per pixel.",
         ),
         Step(
             name="filter: texture",
             shows=["rounded", "filter_texture"],
-            text="The texture object was made with the filter 'linear', so one fetch returns the mean.",
+            text="The texture object was created with the filter mode 'linear', so a single fetch returns the mean.",
         ),
     ],
     look_at=[
-        "Without a GPU, compare the sectors at 90°. Warps of 8 x 4 pixels touch a quarter of the sectors that rows "
-        "touch. Plain loads and texture fetches touch the same number.",
+        "Without a GPU, compare the sectors at 90°. Warps with patches of 8 x 4 pixels touch a quarter as many "
+        "sectors as warps with rows. Plain loads and texture fetches touch the same number.",
         "On the H200 at 90°, plain loads reach 1,924 GB/s with rows and 3,352 GB/s with patches. The texture reaches "
-        "2,890 and 2,968 GB/s. So the order of the pixels helps plain loads more than it helps a texture.",
-        "With shared memory the number of sectors depends least on the angle, but the kernel executes three times as "
-        "many instructions. On the H200 it is the slowest way to read the nearest texel.",
-        "The filter of the texture takes about a third of the instructions of four plain loads with interpolation. On "
-        "the H200 it is faster at every angle: at 90°, 2,968 GB/s against 1,694.",
+        "2,890 and 2,968 GB/s. So patches help plain loads more than they help a texture.",
+        "With shared memory, the number of sectors depends least on the angle, but the kernel executes three times as "
+        "many instructions as the one with plain loads. On the H200, it is the slowest way to read the nearest texel.",
+        "The texture's filter takes about a third as many instructions as four plain loads with interpolation. On the "
+        "H200, it is faster at every angle: at 90°, it reaches 2,968 GB/s, and the plain loads reach 1,694 GB/s.",
     ],
     exercise=Exercise(
-        task="Blur an image. Each pixel becomes the mean of the 3 x 3 texels around it, with the weights 1 2 1, 2 4 2, "
-        "1 2 1, divided by 16. The kernel makes nine fetches per pixel, each at the centre of a texel. The texture "
-        "object filters linearly. Let it do the arithmetic, so that each pixel takes at most four fetches.",
+        task="Blur an image. Each pixel becomes the weighted mean of the 3 x 3 texels around it. The weights are 1 2 "
+        "1, 2 4 2, 1 2 1, divided by 16. The kernel issues nine fetches per pixel, each at the centre of a texel. The "
+        "texture object uses linear filtering. Let it do the arithmetic, so that each pixel takes at most four "
+        "fetches.",
         hints=[
             "The centre of texel `(column, row)` is at `(column + 0.5, row + 0.5)`. What does a fetch return at a "
             "position where four texels meet?",
-            "At such a corner all four weights are 1/4. Each texel has four corners.",
-            "Add up the fetches at the four corners of the pixel's own texel. How often is each of the nine texels "
-            "counted?",
+            "At such a corner, all four weights are 1/4. Each texel has four corners.",
+            "Add up the fetches at the four corners of the pixel's own texel. How many times is each of the nine "
+            "texels counted?",
         ],
-        answer="At a corner, four texels are equally near, and the fetch returns their plain mean. A texel has four "
-        "corners. The texel itself is in all four means, its neighbours across an edge are in two, and those across a "
-        "corner are in one: these are the weights 4, 2 and 1. The weights of the filter are halves there, which 8 bits "
-        "hold exactly.",
+        answer="At a corner, four texels are equally close, so the fetch returns their unweighted mean. A texel has "
+        "four corners. The texel itself is included in all four means, its neighbours across an edge in two, and its "
+        "neighbours across a corner in one. This gives the weights 4, 2 and 1. The filter's weights are halves there, "
+        "and 8 bits represent a half exactly.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

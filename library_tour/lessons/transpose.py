@@ -15,7 +15,7 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 TILE, BLOCK = 32, (32, 8)
-# A warp's 32 floats fill 4 sectors of 32 bytes.
+# A warp's 32 floats fill four 32-byte sectors.
 SECTORS = 4
 
 
@@ -28,7 +28,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["rotate"][grid, BLOCK].bind(source, target, rows, columns)
         counted = counters.count(launch, ["sectors/load", "sectors/store", "conflicts"])
         expected = np.ascontiguousarray(np.rot90(picture, -1))
-        yield compare(f"a picture of {rows} x {columns} is turned clockwise", target.to_host(), expected)
+        yield compare(f"a {rows} x {columns} picture is rotated clockwise", target.to_host(), expected)
         if rows % TILE == columns % TILE == 0:
             for kind in ("load", "store"):
                 fact = f"a {kind} of a warp touches at most {SECTORS} sectors"
@@ -37,92 +37,95 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A transpose does no arithmetic. It only moves each element once, so it should run at the speed of a copy. On "
-    "an H200 the obvious kernel runs at 509 GB/s, 12 % of the copy bandwidth. The last kernel of this lesson runs at "
+    why="A transpose does no arithmetic. It only moves each element once, so it should run as fast as a copy. On an "
+    "H200, the obvious kernel runs at 509 GB/s, 12 % of the copy bandwidth. The last kernel of this lesson runs at "
     "4,138 GB/s, or 96 %.\n\n"
-    "The difficulty is that rows become columns: whichever way the threads run, either the loads or the stores walk "
-    "down a column. The remedy is a detour through shared memory. It helps in every kernel whose input and output "
-    "have different orders.",
+    "The difficulty is that rows become columns: whichever way the threads are laid out, either the loads or the "
+    "stores go down a column. The remedy is a detour through shared memory. It helps in every kernel that reads its "
+    "input in one order and writes its output in another.",
     learn=[
         "use a tile in shared memory to coalesce both the loads and the stores of a kernel.",
         "say when reading a tile has bank conflicts, and remove them by padding.",
-        "explain why a kernel may still gain from a different order of its blocks, once every access is coalesced.",
+        "explain why a kernel may still benefit from a different block order once every access is coalesced.",
     ],
-    idea="Global memory wants each warp to read or write neighbouring elements. **Shared memory** is different. It is "
-    "a small memory inside the multiprocessor, which all threads of a block share, and it has no sectors. So a block "
-    "copies a **tile** of the matrix into shared memory, row by row. After a **barrier**, at which the threads of the "
-    "block wait for one another, it reads the tile by columns and writes rows of the output. Loads and stores are both "
-    "coalesced.\n\n"
-    "Shared memory has a rule of its own. Its words are spread over 32 **banks**, word `i` in bank `i % 32`, and each "
-    "bank serves one word at a time. When lanes of a warp want different words of one bank, the read takes several "
-    "**wavefronts**, one after another: a **bank conflict**. A tile with rows of 32 elements has each column in a "
-    "single bank. One more element per row spreads a column over all 32.\n\n"
-    "The rule of thumb: change the order of data in shared memory, and pad a tile that is read by columns by one "
-    "element per row.",
+    idea="Global memory is fast if each warp reads or writes adjacent elements. **Shared memory** is different. It is "
+    "a small memory inside the multiprocessor that all threads of a block share, and it has no sectors. So a block "
+    "copies a **tile** of the matrix into shared memory, row by row. Then comes a **barrier**, where the threads of "
+    "the block wait for one another. After the barrier, the block reads the tile by columns and writes rows of the "
+    "output. The loads and the stores are both coalesced.\n\n"
+    "Shared memory has a different rule. Its words are spread over 32 **banks**: word `i` is in bank `i % 32`, and "
+    "each bank serves one word at a time. If lanes of a warp need different words in the same bank, the read takes "
+    "several **wavefronts**, one after another. This is a **bank conflict**. In a tile with rows of 32 elements, each "
+    "column lies in a single bank. One more element per row spreads a column over all 32 banks.\n\n"
+    "The rule of thumb: change the order of data in shared memory, and if a tile is read by columns, pad each of its "
+    "rows by one element.",
     steps=[
         Step(
             name="plain copy",
             shows=["TILE", "BLOCK_ROWS", "copy_plain"],
-            text="No transpose yet. This copy has the same blocks and shows the most that such a kernel can reach. A "
-            "block of 32 x 8 threads moves a tile of 32 x 32 elements, so each thread moves four.",
+            text="No transpose yet. This copy uses the same blocks as the kernels that follow, and shows the highest "
+            "rate that such a kernel can reach. A block of 32 x 8 threads moves a tile of 32 x 32 elements, so each "
+            "thread moves four.",
         ),
         Step(
             name="naive",
             shows=["transpose_naive"],
-            text="Only the index of the store changes. The lanes of a warp still read neighbouring elements of a row, "
-            "but each lane now writes to a different row of the output. Every store touches 32 sectors.",
+            text="Only the index of the store changes. The lanes of a warp still read adjacent elements of a row, but "
+            "each lane now writes to a different row of the output. Every store touches 32 sectors.",
         ),
         Step(
             name="tile",
             shows=["transpose_tile<0>"],
             text="The kernel is a template, here with a padding of 0. The block reads its tile along rows into shared "
             "memory. After the barrier it writes rows of the output, whose elements are columns of the tile. Loads "
-            "and stores are coalesced. But the 32 elements of a column lie in a single bank, so reading them takes 32 "
-            "wavefronts.",
+            "and stores are coalesced. However, the 32 elements of a column lie in a single bank, so reading them "
+            "takes 32 wavefronts.",
         ),
         Step(
             name="tile, padded by one",
             shows=["transpose_tile<1>"],
-            text="The same template with a padding of 1, so that each row of the tile is one element longer. The "
+            text="The same template with a padding of 1, which makes each row of the tile one element longer. The "
             "elements of a column now lie in 32 different banks, and reading them takes one wavefront.",
         ),
         Step(
             name="4 x 4 in registers",
             shows=["Square", "load_square", "turned", "transpose_registers"],
-            text="Another way, without a tile. A thread loads four vectors of four elements, 16 bytes each. It "
-            "transposes them by using its registers in a different order, which takes no instruction, and stores four "
-            "vectors.",
+            text="A different approach, without a tile. Each thread loads four vectors of four elements, 16 bytes "
+            "each. It transposes them by using its registers in a different order, which takes no instructions, and "
+            "stores four vectors.",
         ),
         Step(
             name="4 x 4, then a tile",
             shows=["Square", "load_square", "turned", "transpose_vector<false>"],
-            text="Both ideas together. With a tile of 64 x 64 elements, a block reads and writes 256 contiguous bytes "
-            "of each row. Instead of padding, the 16-byte words are permuted within their row of the tile by an "
-            "exclusive or. This avoids the conflicts too, and takes no extra space.",
+            text="Both ideas combined. With a tile of 64 x 64 elements, a block reads and writes 256 contiguous bytes "
+            "of each row. Instead of padding the rows of the tile, the kernel permutes the 16-byte words within each "
+            "row with an exclusive or. This also avoids bank conflicts, and it takes no extra space.",
         ),
         Step(
             name="down the columns",
             shows=["transpose_vector<true>"],
-            text="The kernel executes the same instructions, but `blockIdx.x` now counts tiles down the columns of the "
-            "input. Blocks with neighbouring `blockIdx.x` usually run at about the same time, although CUDA promises "
-            "no order. Together they write whole rows of the output, which suits the memory better.",
+            text="The kernel executes the same instructions, but `blockIdx.x` now counts tiles down the columns of "
+            "the input. Blocks with consecutive values of `blockIdx.x` usually run at about the same time, although "
+            "CUDA does not guarantee any order. Together they write whole rows of the output, which suits the memory "
+            "better.",
         ),
     ],
     look_at=[
-        "Compare 'store efficiency' of the naive kernel and of the tile. In the naive kernel each lane uses 4 of the "
-        "32 bytes of its sector, 12.5 %. With the tile, a warp uses all bytes of its 4 sectors, 100 %.",
-        "The naive kernel and the tile without padding are both slow, for different reasons: the first for its "
-        "sectors, the second for its bank conflicts. The two columns tell the causes apart.",
-        "'down the columns' has the same counters as the variant before it. Counters do not depend on the order of the "
-        "blocks, so only times on a GPU show the difference: on the H200, 4,027 GB/s become 4,138 GB/s.",
-        "The best variants are faster than the plain copy, since they move 16 bytes per load and store, and the plain "
-        "copy only 4. The limit is the copy bandwidth of the device.",
+        "Compare the 'store efficiency' of the naive kernel with that of the tile. In the naive kernel, each lane "
+        "uses 4 of the 32 bytes in its sector: 12.5 %. With the tile, a warp uses all bytes of its 4 sectors: 100 %.",
+        "The naive kernel and the tile without padding are both slow, but for different reasons: the first because of "
+        "its sectors, the second because of its bank conflicts. The 'store efficiency' and 'conflicts' columns tell "
+        "the two causes apart.",
+        "'down the columns' has the same counters as the variant before it. Counters do not depend on the order of "
+        "the blocks, so only times on a GPU show the difference: on the H200, the rate rises from 4,027 to 4,138 GB/s.",
+        "The best variants are faster than the plain copy, because they move 16 bytes per load and store, while the "
+        "plain copy moves only 4. The limit is the copy bandwidth of the device.",
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "
-        "`rows - 1 - row` of the output, which has `columns` rows. No load or store of a warp may touch more than four "
-        "sectors, and there may be no bank conflicts. A block has 32 x 8 threads, and the grid has one block per tile "
-        "of 32 x 32 elements. A picture need not consist of whole tiles.",
+        "`rows - 1 - row` of the output, which has `columns` rows. No load or store of a warp may touch more than "
+        "four sectors, and there must be no bank conflicts. A block has 32 x 8 threads, and the grid has one block "
+        "per tile of 32 x 32 elements. The picture does not necessarily consist of whole tiles.",
         hints=[
             "Read a tile as the padded transpose does. Only the second half of the kernel differs.",
             "Think in rows of the output. A warp writes the part of one output row that comes from one column of the "
@@ -135,6 +138,7 @@ LESSON = Lesson(
         "read a column of the tile, so the padding is needed again.",
         check=check,
     ),
-    course="The column 'course GB/s' has the rates of lectures on coalescing, for kernels of the same technique. The "
-    "lectures do not name their card. Compare its rates with one another, not with those of today's cards.",
+    course="The 'course GB/s' column shows rates from lectures on coalescing, for kernels that use the same "
+    "techniques. The lectures do not name their card. Compare these rates with one another, not with the rates of "
+    "today's cards.",
 )

@@ -18,7 +18,7 @@ NO_TICKET = 2**32 - 1
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Launch the answer several times; all tickets together are numbered from 0, each number once."""
+    """Launch the answer several times; the tickets of all launches are numbered from 0, without repetitions."""
     rng = np.random.default_rng(5)
     given: list[int] = []
     for size in (BLOCKS * BLOCK, 333, 1):
@@ -28,32 +28,32 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         counted = counters.count(launch, ["atomics"])
         got = tickets.to_host()
         yield compare(
-            f"{size:,} people: everyone who wants a ticket has one, and no one else", got != NO_TICKET, wants > 0
+            f"{size:,} people: everyone who wants a ticket gets one, and no one else does", got != NO_TICKET, wants > 0
         )
         given += got[got != NO_TICKET].tolist()
         fact = f"{size:,} people: the tickets of all launches so far are numbered from 0 without gaps"
         yield compare(fact, np.sort(np.array(given)), np.arange(len(given)))
         yield at_most(
-            f"{BLOCKS} blocks make at most {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS
+            f"{BLOCKS} blocks perform at most {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS
         )
         found = int(answer.symbol("next_ticket").to_host())
         yield Check("the host reads the number of the next ticket", found == len(given), f"{found}, not {len(given)}")
 
 
 LESSON = Lesson(
-    why="A thread needs one integer for its work. Keep it in a register, and 16,384 steps on every thread of an H200 "
-    "take 1.2 ms. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and they take 22 "
-    "ms, for the same arithmetic.\n\n"
-    "The fast kinds cost something else: a register belongs to one thread and disappears with it. Each kind of "
-    "variable trades speed for scope and lifetime, and this stop shows all of them.",
+    why="Each thread needs one integer for its work. Keep it in a register, and 16,384 steps in every thread of an "
+    "H200 take 1.2 ms. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and the same "
+    "arithmetic takes 22 ms.\n\n"
+    "The fast kinds come at a price: a register belongs to one thread and disappears with it. Each kind of variable "
+    "is a different compromise between speed, scope and lifetime. This stop shows all of them.",
     learn=[
-        "say which threads see a variable: one, those of a block, or all of them and the host.",
-        "say how long it lives: as long as its thread, its block or its module.",
-        "choose the kind of variable for a value.",
-        "compute how many blocks fit on a multiprocessor for a given amount of shared memory.",
+        "say who sees a variable: one thread, the threads of one block, or all threads and the host.",
+        "say how long a variable lives: as long as its thread, its block or its module.",
+        "choose the right kind of variable for a value.",
+        "compute how many blocks fit on a multiprocessor, given the shared memory per block.",
     ],
-    idea="Arithmetic works only on registers. A variable in memory must be loaded first, and stored after each "
-    "change. So the question is how far away its memory is:\n\n"
+    idea="Arithmetic works only on registers. A variable in memory must be loaded first and stored again after each "
+    "change. So it matters how far away that memory is:\n\n"
     "```\n"
     "kind          memory                 seen by            lives as long as\n"
     "local         register               its thread         its thread\n"
@@ -62,72 +62,72 @@ LESSON = Lesson(
     "__constant__  device memory, cached  all threads, host  its module\n"
     "```\n\n"
     "A **module** is compiled device code that has been loaded. Its `__device__` and `__constant__` variables exist "
-    "from loading to unloading, across launches.\n\n"
-    "Several threads that use a shared variable need a **barrier**, `__syncthreads()`, between the write of one "
-    "thread and the read of another. It waits until all threads of the block have arrived.\n\n"
+    "until it is unloaded, across all launches in between.\n\n"
+    "Threads that exchange data through a shared variable need a **barrier**, `__syncthreads()`, between one thread's "
+    "write and another thread's read. It waits until all threads of the block have arrived.\n\n"
     "The shared memory of a multiprocessor is divided among its resident blocks. An H200 has 228 KiB per "
     "multiprocessor, and one block may use up to 227 KiB.\n\n"
-    "Rule of thumb: compute in local variables. Use shared memory for values that the threads of a block exchange, "
-    "and device memory for values that outlast the launch.",
+    "The rule of thumb: compute in local variables. Use shared memory for values that the threads of a block "
+    "exchange, and device memory for values that outlast the launch.",
     steps=[
         Step(
             name="__device__ array",
             shows=["states", "next", "place", "steps_device"],
-            text="Each thread computes many steps of a random number generator, and keeps its state in an array in "
-            "**global memory**, which is device memory that all threads see. Every step loads it and stores it. "
-            "`volatile` keeps the compiler from using a register instead.",
+            text="Each thread computes many steps of a random number generator. It keeps the generator's state in an "
+            "array in **global memory**: device memory that all threads see. Every step loads the state and stores it "
+            "again. `volatile` keeps the compiler from using a register instead.",
         ),
         Step(
             name="dynamic shared memory",
             shows=["next", "place", "steps_dynamic"],
-            text="The state is in shared memory now. The size of `extern __shared__` memory is set at the launch.",
+            text="The state is now in shared memory. The size of an `extern __shared__` array is set at launch.",
         ),
         Step(
             name="static shared memory",
             shows=["next", "place", "steps_static<256>"],
-            text="The compiler knows the size. This is equally fast, and limited to 48 KiB.",
+            text="Now the compiler knows the size. This is equally fast, but limited to 48 KiB.",
         ),
         Step(
             name="register",
             shows=["next", "place", "steps_register"],
-            text="A local variable, which the compiler keeps in a register. The thread touches memory twice in all: to "
-            "load the seed, and to store the result.",
+            text="The state is a local variable, which the compiler keeps in a register. The thread accesses memory "
+            "only twice: to load the seed, and to store the result.",
         ),
         Step(
             name="shared, uninitialised",
             shows=["reverse", "reverse_unset"],
-            text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element that "
-            "another thread wrote. `reverse_unset` is wrong on purpose. It reads before anyone has written, and gets "
-            "whatever was there before. The simulator reports it.",
+            text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element "
+            "that another thread wrote. `reverse_unset` is WRONG on purpose. It reads before any thread has written, "
+            "and gets whatever was there before. The simulator reports it.",
         ),
         Step(
             name="variables of a module",
             shows=["threads_so_far", "count_threads", "coefficients", "line", "lifetimes"],
             text="A `__device__` variable keeps its value from launch to launch. The host reads and writes it through "
-            "`module.symbol`. A module that is loaded again has its own variables. Only the host can write a "
+            "`module.symbol`. If a module is loaded again, it has its own variables. Only the host can write a "
             "`__constant__` variable.",
         ),
     ],
     look_at=[
-        "The columns 'loads' and 'wavefronts' are counted where there is no GPU. A `__device__` array costs a load "
-        "from global memory at each step. Shared memory costs **wavefronts**, the passes in which it serves a warp's "
-        "requests. A register costs neither.",
-        "Every row of the table of scopes and lifetimes was checked by a small program.",
+        "Without a GPU, the table has the columns 'loads' and 'wavefronts'. A `__device__` array costs one load from "
+        "global memory per step. Shared memory costs **wavefronts**, the passes in which it serves a warp's requests. "
+        "A register costs neither.",
+        "A small program has checked each row of the table of scopes and lifetimes.",
         "In the last table, blocks of 256 threads share a multiprocessor. On compute capability 9.0, 8 blocks fit with "
         "16 KiB of shared memory each, 4 with 48 KiB, and one with 227 KiB.",
     ],
     exercise=Exercise(
-        task="Each person with `wants[i] > 0` takes a ticket. Tickets are numbered from 0 when the module is loaded, "
-        "and the numbers continue from launch to launch without gaps or repetitions; who gets which number does not "
-        "matter. After each launch, the host reads the next number in `next_ticket`. A block may make one atomic "
-        "addition to global memory. So far, tickets start at 0 in every block.",
+        task="Each person with `wants[i] > 0` takes a ticket. Numbering starts at 0 when the module is loaded, and "
+        "continues from launch to launch without gaps or repetitions. Who gets which number does not matter. After "
+        "each launch, the host reads the next number from `next_ticket`. Each block may perform one atomic addition "
+        "to global memory. In the given kernel, tickets start at 0 in every block.",
         hints=[
-            "You need three values: a person's place within the block, the number of tickets that the block takes, and "
-            "the next number of all. Who must see each of them, and how long must it live?",
-            "`atomicAdd` returns the old value. Applied to a `__shared__` counter, it gives each person a place within "
-            "the block, and leaves the block's total in the counter.",
-            "One thread adds that total to `next_ticket`. The old value is the block's first number. Share it with the "
-            "block, with a barrier between each write and the reads of other threads.",
+            "You need three values: a person's place within the block, the number of tickets that the block takes, "
+            "and the next number overall. Who must see each of them, and how long must it live?",
+            "`atomicAdd` returns the old value. Applied to a `__shared__` counter, it gives each person a place "
+            "within the block and leaves the block's total in the counter.",
+            "One thread adds that total to `next_ticket`. The old value is the block's first number. Share it with "
+            "the whole block, with a barrier between each write and the other threads' reads.",
         ],
         answer="The place is a local variable. The block's total and its first number are `__shared__`, with barriers "
         "between one thread's write and the others' reads. `next_ticket` is a `__device__` variable, so it outlasts "

@@ -23,8 +23,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Adding two vectors is the smallest useful GPU program, and it already holds a surprise. On an H200, a kernel "
-    "adds 67 million pairs of floats in 0.32 ms. Copying the input to the device and the sum back takes 29 ms, some 90 "
-    "times as long.\n\n"
+    "adds 67 million pairs of floats in 0.32 ms. Copying the input to the device and the sum back takes 29 ms, about "
+    "90 times as long.\n\n"
     "So the kernel is rarely the whole story. A GPU pays off when data stays in its memory while many kernels work on "
     "it. This stop goes through one complete computation and times every phase.",
     learn=[
@@ -35,40 +35,40 @@ LESSON = Lesson(
     ],
     idea="The host and the device have separate memories. A kernel works on **device memory**, which ordinary host "
     "code cannot read. So the host allocates arrays there, copies the input in, launches the kernel, and copies the "
-    "result out. The copies cross the link between the two, which on an H200 is about 80 times slower than the "
-    "device's own memory.\n\n"
-    "A launch states how many blocks there are, and how many threads each block has. Every thread runs the same "
+    "result out. The copies cross the link between host and device. On an H200, this link is about 80 times slower "
+    "than the device's own memory.\n\n"
+    "A launch specifies how many blocks there are, and how many threads each block has. Every thread runs the same "
     "function and finds its own index:\n\n"
     "```\n"
     "block       0                 1                 2\n"
     "thread      0   1 ... 255     0   1 ... 255     0   1 ... 255\n"
     "index       0   1 ... 255   256 257 ... 511   512 513 ... 767\n"
     "```\n\n"
-    "All blocks have the same number of threads, so the grid often has more threads than there are elements. Rule of "
-    "thumb: round the number of blocks up, and let the surplus threads do nothing.",
+    "All blocks have the same number of threads, so the grid often has more threads than there are elements. The rule "
+    "of thumb: round the number of blocks up, and let the surplus threads do nothing.",
     steps=[
         Step(
             name="launch",
             shows=["vector_add"],
             text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel, and "
-            '`extern "C"` lets the host find it by its plain name, which C++ would extend by the types of its '
-            "parameters. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's index in the grid, and the thread "
-            "adds the pair of elements at that index. `if (i < n)` stops the surplus threads of the last block.",
+            '`extern "C"` lets the host find it by its plain name, to which C++ would otherwise add the types of its '
+            "parameters. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's index in the grid. The thread adds "
+            "the pair of elements at that index. `if (i < n)` stops the surplus threads of the last block.",
         ),
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
             text="This is the host code. `poison` fills the result with values that cannot be right, so that the "
-            "check notices an element that no thread has written. `kernel[blocks, threads](...)` is the launch; C++ "
-            "writes `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The copy "
-            "out waits for it.",
+            "check notices any element that no thread has written. `kernel[blocks, threads](...)` is the launch; in "
+            "C++ it is `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The "
+            "copy out waits for it.",
         ),
     ],
     look_at=[
-        "The column 'MB' is what each phase allocates, moves or frees. The launch moves the most data, because the "
-        "kernel reads two vectors and writes one.",
-        "On the H200 the launch also has by far the highest rate, 2,513 GB/s: it uses the device's own memory. The "
-        "copies reach 31 and 23 GB/s. The stop `copies` shows their limits.",
+        "The 'MB' column shows how much data each phase allocates, moves or frees. The launch moves the most, because "
+        "the kernel reads two vectors and writes one.",
+        "On the H200, the launch also has by far the highest rate, 2,513 GB/s, because it uses the device's own "
+        "memory. The copies reach 31 and 23 GB/s. The stop `copies` shows what limits them.",
         "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
         "such as loading the kernel onto the device.",
     ],

@@ -1,4 +1,4 @@
-"""Copy an array to the device in pieces, compute each piece there, and copy it back."""
+"""Copy an array to the device in pieces, process each piece there, and copy it back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def transform(
     on_device: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array, between the earlier and the later work of the first stream."""
+    """Queue the pieces of a pinned array between the earlier and the later work of the first stream."""
     length = blocks_for(source.size, PIECES)
     for other in streams[1:]:
         other.wait(streams[0])

@@ -20,7 +20,7 @@ def transform(
     carry: cuda.DeviceArray,
     streams: Sequence[cuda.Stream],
 ) -> None:
-    """Queue the pieces of a pinned array, whose size is a multiple of their number."""
+    """Queue the pieces of a pinned array, whose size is a multiple of the number of pieces."""
     copy_in, compute, copy_out = streams
     length = source.size // PIECES
     for start in range(0, source.size, length):

@@ -1,4 +1,4 @@
-// Multiply n elements of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
+// Multiply n elements of x by a factor, starting at index `offset`. Each warp starts at a sector boundary.
 
 constexpr int IN_SECTOR = 32 / sizeof(float);
 

@@ -1,4 +1,4 @@
-// Replace each element of a block by the sum of all elements of the block up to it. A block has 256 threads.
+// Replace each element with the sum of its block's elements up to and including it. A block has 256 threads.
 
 constexpr int BLOCK = 256;
 

@@ -4,7 +4,7 @@
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;
 
-// Load the tile that begins at an element, as far as it is inside the matrix.
+// Load the part of a tile that is inside the matrix. The tile starts at row `top` and column `left`.
 __device__ void load(float (*tile)[TILE + 1], const float* matrix, int size, int top, int left)
 {
     for (int y = threadIdx.y; y < TILE; y += BLOCK_ROWS)
@@ -25,7 +25,7 @@ extern "C" __global__ void transpose_in_place(float* matrix, int size)
     __shared__ float above[TILE][TILE + 1];
     __shared__ float below[TILE][TILE + 1];
 
-    // The whole block returns, so that the barrier is reached by all or by none.
+    // The whole block returns, so all of its threads reach the barrier, or none do.
     if (blockIdx.x < blockIdx.y)
         return;
     int top = blockIdx.y * TILE, left = blockIdx.x * TILE;
@@ -33,6 +33,6 @@ extern "C" __global__ void transpose_in_place(float* matrix, int size)
     load(below, matrix, size, left, top);
     __syncthreads();
     store_transposed(below, matrix, size, top, left);
-    // On the diagonal both are the same tile, which is stored twice.
+    // On the diagonal, both are the same tile, which is stored twice.
     store_transposed(above, matrix, size, left, top);
 }

@@ -1,4 +1,4 @@
-// Give a ticket to each person who wants one; there are at least as many threads as people. Tickets are numbered across
+// Give a ticket to each person who wants one. There are at least as many threads as people. Tickets are numbered across
 // all blocks and all launches.
 
 __device__ unsigned next_ticket = 0;

@@ -7,7 +7,7 @@ from library_tour import excerpts
     ("stop", "name", "first", "last"),
     [
         ("transpose", "TILE", "constexpr int TILE = 32;", "constexpr int TILE = 32;"),
-        ("transpose", "Square", "// Rows of a 4 x 4 block.", "};"),
+        ("transpose", "Square", "// The rows of a 4 x 4 square.", "};"),
         ("transpose", "reference", "def reference(matrix: Floats)", "    return np.ascontiguousarray(matrix.T)"),
         ("transpose", "Way", "class Way(NamedTuple):", "    down: bool = False"),
         ("reduction", "block_sum", "template <class Number>", "}"),
