@@ -1,4 +1,4 @@
-"""Captions of pictures: a sentence on what is drawn, which describes the picture to those who cannot see it too."""
+"""Captions of pictures: a sentence that says what is drawn, including for readers who cannot see the picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from .report import number
 from .stop import Bars, Curve, Film, Limit, Panels, Picture, Timeline
 
-# More names than these are counted.
+# More names than this are counted, not listed.
 _MOST_NAMED = 6
 _TIMES = ("ms", "us", "ns")
 
@@ -26,18 +26,18 @@ def caption(picture: Picture) -> str:
             names = _listed(picture.bars, "variants")
             return f"The bars show {quantity(picture.unit)} for {names}{of}.{_dashed(picture.line)}"
         case Timeline():
-            return f"The bars show when work was done, in {picture.unit}: {_listed(picture.lanes, 'lanes')}."
+            return f"The bars show when each kind of work ran, in {picture.unit}: {_listed(picture.lanes, 'lanes')}."
         case Panels():
             labels = dict.fromkeys(label for values in picture.panels.values() for label in values)
             of = _listed(labels, "variants")
             return f"{picture.about}: the bars show {_listed(picture.panels, 'values')} for {of}."
         case Film():
             moments = list(dict.fromkeys(picture.captions))
-            return f"The film shows {len(moments)} moments, from “{moments[0]}” to “{moments[-1]}”."
+            return f"The film shows {len(moments)} stages, from “{moments[0]}” to “{moments[-1]}”."
 
 
 def quantity(unit: str) -> str:
-    """Return what an axis shows: a unit alone with the quantity that it measures."""
+    """Return what an axis shows: for a unit alone, the quantity that it measures."""
     if " " not in unit and unit.endswith("/s"):
         return f"the rate in {unit}"
     return f"the time in {unit}" if unit in _TIMES else unit
@@ -46,7 +46,7 @@ def quantity(unit: str) -> str:
 def _dashed(line: Limit | None) -> str:
     if line is None or line.rate is None:
         return ""
-    return f" The dashed line is the limit: {line.name}, {number(line.rate)} {line.unit}."
+    return f" The dashed line shows the limit: {line.name}, {number(line.rate)} {line.unit}."
 
 
 def _listed(names: Iterable[str], noun: str) -> str:
@@ -54,6 +54,6 @@ def _listed(names: Iterable[str], noun: str) -> str:
     listed = list(names)
     if len(listed) > _MOST_NAMED:
         return f"{len(listed)} {noun}"
-    # A name with a comma in it asks for a stronger separator.
+    # A name that contains a comma needs a stronger separator.
     between, last = ("; ", "; and ") if any("," in name for name in listed) else (", ", " and ")
     return last.join(filter(None, (between.join(listed[:-1]), listed[-1])))

@@ -12,7 +12,7 @@ from rich.text import Text
 from . import path, report, stops
 from .path import Position
 
-# The levels as signs that take less room than words.
+# The levels as symbols, which take less space than words.
 MARKS = {"introductory": "●○○", "intermediate": "●●○", "advanced": "●●●"}
 
 
@@ -32,7 +32,7 @@ def print_stops(route: str | None, *, as_json: bool) -> None:
         console.print(Text(f"To follow this route: library-tour progress --route {route}"))
     else:
         routes = ", ".join(f"`library-tour list --route {name}`" for name in path.ROUTES)
-        console.print(Text(f"Shorter ways: {routes}", "dim"))
+        console.print(Text(f"Shorter routes: {routes}", "dim"))
 
 
 def about(position: Position) -> str:

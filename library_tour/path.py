@@ -17,8 +17,8 @@ class UnknownRouteError(LookupError):
 class Place:
     """A stop on the path.
 
-    `minutes` are for reading the lesson, running the stop and solving its exercise. `after` are the stops that a
-    reader should know before.
+    `minutes` is the time to read the lesson, run the stop and solve its exercise. `after` lists the stops that a reader
+    should know first.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Chapter:
-    """Some stops about one subject; `able` completes the sentence "After this chapter you can"."""
+    """Stops on one subject; `able` completes the sentence "After this chapter you can"."""
 
     title: str
     able: str
@@ -43,7 +43,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Route:
-    """A shorter way for some readers: its stops are in the order of the path, each after those that it needs."""
+    """A shorter path for some readers: its stops are in the order of the whole path, each after those that it needs."""
 
     title: str
     reader: str
@@ -57,7 +57,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stop is on the path: its chapter, which is counted from 1, and its neighbours, "" for none."""
+    """Where a stop is on the path: its chapter, counted from 1, and its neighbours, "" for none."""
 
     place: Place
     chapter: Chapter
@@ -69,7 +69,7 @@ class Position:
 # The chapter whose stops the ranks of an MPI program can run together.
 SEVERAL_DEVICES = Chapter(
     "Several devices",
-    "divide work among devices, and overlap what they exchange with what they compute.",
+    "divide work among devices, and overlap communication with computation.",
     [
         Place("halo", "advanced", 35, ["peer", "heat"]),
         Place("all_reduce", "advanced", 35, ["peer", "reduction"]),
@@ -107,7 +107,7 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         "Moving data",
-        "choose the right kind of host memory and copy, and say what a transfer should cost.",
+        "choose the right kind of host memory and of copy, and say how long a transfer should take.",
         [
             Place("copies", "introductory", 25, ["vector_add"]),
             Place("copies_2d", "intermediate", 20, ["copies"]),
@@ -120,7 +120,7 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         "Kinds of memory",
-        "put each variable into the memory that suits it: registers, shared, constant, local or texture memory.",
+        "put each variable in the memory that suits it: registers, shared, constant, local or texture memory.",
         [
             Place("variables", "introductory", 25, ["vector_add"]),
             Place("constant_memory", "intermediate", 20, ["variables"]),
@@ -154,7 +154,7 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         "Streams and time",
-        "measure work on the device, overlap copies with kernels, and launch many kernels by one call.",
+        "measure work on the device, overlap copies with kernels, and launch many kernels with one call.",
         [
             Place("events", "introductory", 20, ["copies"]),
             Place("streams", "intermediate", 35, ["pinned_and_mapped", "events"]),
@@ -165,7 +165,7 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         "Numerics and applications",
-        "bring a real computation near the limit of the hardware, and say how large its error is.",
+        "bring a real computation close to the limits of the hardware, and say how large its error is.",
         [
             Place("precision", "intermediate", 30, ["daxpy"]),
             Place("matmul", "advanced", 45, ["transpose", "bank_conflicts"]),
@@ -188,7 +188,7 @@ ROUTES = {
     ),
     "cpp": Route(
         "C++ programmer",
-        "You write C++ for CPUs, and want kernels that use the hardware well.",
+        "You write C++ for CPUs, and want to write kernels that use the hardware well.",
         [
             "vector_add", "daxpy", "launch_shapes", "occupancy", "errors", "copies", "variables", "local_memory",
             "coalescing", "aliasing", "transpose", "bank_conflicts", "divergence", "synchronization", "reduction",
@@ -197,14 +197,14 @@ ROUTES = {
     ),
     "numerics": Route(
         "Numerics",
-        "You know linear algebra or simulation from NumPy, and want it on a GPU.",
+        "You do linear algebra or simulations with NumPy, and want to run them on a GPU.",
         [
             "vector_add", "daxpy", "launch_shapes", "copies", "variables", "coalescing", "transpose", "bank_conflicts",
             "synchronization", "reduction", "dot_product", "precision", "matmul", "monte_carlo", "crank_nicolson",
             "gemm", "fft", "sparse", "solver", "rand",
         ],
     ),
-}  # fmt: skip  # a stop a line is too long to be read
+}  # fmt: skip  # one stop per line would be too long to read
 
 
 def names() -> tuple[str, ...]:
@@ -222,9 +222,9 @@ def position(name: str) -> Position:
 
 
 def neighbours(name: str, route: str = "") -> tuple[str, str]:
-    """Return the stops before and after a stop, "" for none: those of the route, or of the whole path without one.
+    """Return the stops before and after a stop, "" for none: on the route, or on the whole path if there is no route.
 
-    A stop that is not on the route has as neighbours the stops of the route between which the path has it.
+    The neighbours of a stop that is not on the route are the route's last stop before it and first stop after it.
     """
     on_the_way = ROUTES[route].names if route else names()
     around = ["", *(other for other in names() if other == name or other in on_the_way), ""]

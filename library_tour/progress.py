@@ -17,24 +17,24 @@ from . import recorded, timing
 
 # The seconds of each stop at its small size, on the simulator.
 SECONDS = Path(__file__).with_name("seconds.json")
-# So many seconds count as having gone by at the recorded pace, so that the first stop alone does not decide.
+# This many seconds count as having passed at the recorded pace, so that the first stop alone does not set the pace.
 PRIOR_SECONDS = 5.0
-# A stop that takes longer than it should does not fill the bar.
+# A stop that takes longer than expected does not fill its part of the bar.
 MOST_OF_A_STOP = 0.95
-# In narrower terminals the bar leaves out what the stop is at, and in still narrower ones itself.
+# Narrower terminals do not show what the stop is doing, and still narrower ones do not show the bar.
 ROOM_FOR_WORK, ROOM_FOR_BAR = 80, 50
 
 _listeners: list[Callable[[str], None]] = []
 
 
 def tell(work: str) -> None:
-    """Say what the stop that runs is at, such as a variant's name."""
+    """Report what the running stop is doing, such as a variant's name."""
     for listener in _listeners:
         listener(work)
 
 
 def recorded_seconds(names: Sequence[str]) -> dict[str, float]:
-    """Return the seconds that stops of default size took where they were recorded, for a driver of this kind."""
+    """Return the recorded seconds of stops at their default sizes, for a driver of this kind."""
     if timing.available():
         run = recorded.run()
         known = {stop["name"]: float(stop["seconds"]) for stop in run["stops"]}
@@ -44,9 +44,9 @@ def recorded_seconds(names: Sequence[str]) -> dict[str, float]:
 
 
 class Pace:
-    """The part of a tour that is done and the time left, from the recorded seconds and how this machine compares.
+    """The part of a tour that is done and the time left, from the recorded seconds and the speed of this machine.
 
-    `expected` are the recorded seconds of each stop; without those of every one, nothing is known.
+    `expected` has the recorded seconds of each stop. If any are missing, nothing is known.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Pace:
         self._begun = None
 
     def fraction(self) -> float | None:
-        """Return the part of the tour that is done, None where nothing is known."""
+        """Return the part of the tour that is done, None if nothing is known."""
         return self._at() / sum(self._expected.values()) if self._known else None
 
     def seconds_left(self) -> float | None:
-        """Return how long the rest will take, None where nothing is known."""
+        """Return how long the rest will take, None if nothing is known."""
         return self._slowness() * (sum(self._expected.values()) - self._at()) if self._known else None
 
     def _slowness(self) -> float:
@@ -116,7 +116,7 @@ class _Left(ProgressColumn):
 
 
 class Steps:
-    """The calls by which a tour tells its bar what it does."""
+    """The calls with which a tour tells its bar what it is doing."""
 
     def __init__(self, progress: Progress, pace: Pace, count: int, *, says_work: bool) -> None:
         self._progress, self._pace, self._says_work = progress, pace, says_work
@@ -124,25 +124,25 @@ class Steps:
         self._name = ""
 
     def begin(self, name: str) -> None:
-        """Say that a stop begins."""
+        """Report that a stop begins."""
         self._pace.begin(name)
         self._name = name
         self._progress.update(self._task, description=name)
 
     def work(self, work: str) -> None:
-        """Say what the stop is at."""
+        """Report what the stop is doing."""
         if self._says_work:
             self._progress.update(self._task, description=f"{self._name}: {work}")
 
     def end(self) -> None:
-        """Say that the stop has ended."""
+        """Report that the stop has ended."""
         self._pace.end()
         self._progress.advance(self._task)
 
 
 @contextmanager
 def bar(console: Console, names: Sequence[str], expected: Mapping[str, float]) -> Iterator[Steps]:
-    """Show a bar on a terminal while the block runs, which tells it when stops begin and end; none on a quiet one."""
+    """Show a bar on a terminal while the block runs and reports when stops begin and end; show none if it is quiet."""
     pace = Pace(names, expected)
     columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
     if console.width >= ROOM_FOR_BAR:

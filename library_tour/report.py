@@ -17,31 +17,31 @@ from .runner import Outcome
 from .stop import Check, Result, Row, Value
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
-# The columns that are parts of the limit: those of the course's stops, and of the libraries' narrower tables.
+# The columns with fractions of the limit: in the course's stops, and in the libraries' narrower tables.
 LIMITED = {"of limit", "limit %"}
-# A full bar is the whole of a limit.
+# A full bar stands for the whole limit.
 BAR = 7
-# Characters between two columns: the box's own and the padding.
+# Characters between two columns: those of the box, and the padding.
 GAP = 2
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return where a report goes: standard output, or standard error.
 
-    Ranks of MPI write plain text, unless FORCE_COLOR asks for colours: Open MPI gives each rank a pseudo-terminal, so
-    that a rank cannot tell whether its text ends in a terminal or in a file.
+    MPI ranks write plain text unless FORCE_COLOR asks for colours: Open MPI gives each rank a pseudo-terminal, so a
+    rank cannot tell whether its text ends up in a terminal or in a file.
     """
     plain = ranks.started_by_mpi() and not os.environ.get("FORCE_COLOR")
     return Console(highlight=False, stderr=stderr, force_terminal=False if plain else None)
 
 
 def headline(name: str, title: str) -> Text:
-    """Return a stop's first line: its name and what it shows."""
+    """Return a stop's first line: its name and its title."""
     return Text.assemble((name, "bold cyan"), ": ", title)
 
 
 def listing(groups: Mapping[str, Sequence[Sequence[str]]]) -> RenderableType:
-    """Return names with what is to be said of them, in groups below their headings; only the last cells are broken."""
+    """Return names with their descriptions, in groups below their headings; only the last cells are wrapped."""
     width = max((len(cells[0]) for rows in groups.values() for cells in rows), default=0)
     parts: list[RenderableType] = []
     for heading, rows in groups.items():
@@ -56,15 +56,15 @@ def listing(groups: Mapping[str, Sequence[Sequence[str]]]) -> RenderableType:
 
 
 def outcome(done: Outcome) -> RenderableType:
-    """Return everything that one stop has to say, under its headline."""
+    """Return the whole report of a stop, under its headline."""
     return Group(headline(done.name, done.title), *_parts(done), "")
 
 
 def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
-    """Return what a stop has to say without its headline, and without what a result printed before has said already.
+    """Return the report of a stop without its headline, and without what an earlier printed result already says.
 
-    That is a table with the same text, a note of a row of the same name, and a note below the tables. Rows that have
-    nothing but a name are left out too.
+    The parts left out are a table with the same text, a note of a row with the same name, and an equal note below the
+    tables. Rows that have only a name are left out too.
     """
     if not printed:
         return Group(*_parts(done), "")
@@ -85,7 +85,7 @@ def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
 
 
 def _same(rows: Sequence[Row], others: Sequence[Row]) -> bool:
-    """Tell whether two tables have the same text, apart from checks and from rows that have nothing but a name."""
+    """Tell whether two tables have the same text, apart from checks and from rows that have only a name."""
 
     def texts(of: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
         return [
@@ -122,7 +122,7 @@ def _with_notes(rows: Sequence[Row]) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of a table: numbers, or words, which are broken between them where they are longer than `unbroken`."""
+    """A column of a table: numbers, or words. Lines of words longer than `unbroken` may be wrapped between words."""
 
     heading: str
     cells: Sequence[Text]
@@ -137,7 +137,7 @@ class _Column:
 
     @property
     def least(self) -> int:
-        """The width that breaks no word and no number."""
+        """The smallest width that does not break a word or a number."""
         if not self.words:
             return self.full
         words = (cell_len(word) for line in self._lines() for word in line.split())
@@ -149,7 +149,7 @@ class _Column:
 
 
 class _Parted:
-    """A table, which a terminal that is too narrow for it gets in parts, each with the rows' names."""
+    """A table that is printed in parts if the terminal is too narrow, each part with the rows' names."""
 
     def __init__(self, names: _Column, columns: Sequence[_Column]) -> None:
         self._names, self._columns = names, columns
@@ -169,7 +169,7 @@ class _Parted:
 def table(rows: Sequence[Row]) -> RenderableType:
     """Return rows as a table: names, the columns in the order of their first use, then the checks.
 
-    A terminal that is too narrow gets it in parts. Names are broken between words, and never cut.
+    In a terminal that is too narrow, it is printed in parts. Names are wrapped between words, and never cut.
     """
     columns = []
     for name in dict.fromkeys(name for row in rows for name in row.values):
@@ -182,7 +182,7 @@ def table(rows: Sequence[Row]) -> RenderableType:
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
-    """Return the widths of columns within a width, in which the widest words are broken first; none if that fails."""
+    """Return the widths of columns that fit into a width, wrapping the widest words first; none if they cannot fit."""
     widths = [column.full for column in columns]
     while sum(widths) + GAP * (len(widths) - 1) > width:
         breakable = [at for at, column in enumerate(columns) if column.words and widths[at] > column.least]
@@ -195,7 +195,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int]:
 def _joined(columns: Sequence[_Column], width: int) -> Table:
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     widths = _widths(columns, width)
-    if not widths:  # the names get what one column leaves
+    if not widths:  # the names get the rest of the width
         others = [column.least for column in columns[1:]]
         widths = [max(width - sum(others) - GAP * len(others), 1), *others]
     for column, each in zip(columns, widths, strict=True):
@@ -208,7 +208,7 @@ def _joined(columns: Sequence[_Column], width: int) -> Table:
 
 
 def tried(check: Check) -> Text:
-    """Return a fact that was tried, on a line of its own: whether it holds, and what came instead."""
+    """Return the line of a checked fact: whether it is true, and what was found instead."""
     if check.holds:
         return Text.assemble(("right: ", STYLES["passed"]), check.fact)
     return Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
@@ -221,7 +221,7 @@ def _check(row: Row) -> Text:
 
 
 def cell(column: str, value: Value) -> Text:
-    """Return a value as a cell: words to the left, numbers to the right, parts of a limit with a bar."""
+    """Return a value as a cell: words on the left, numbers on the right, fractions of a limit with a bar."""
     text = text_of(column, value)
     if isinstance(value, str):
         return Text(text, justify="left")
@@ -231,7 +231,7 @@ def cell(column: str, value: Value) -> Text:
 
 
 def text_of(column: str, value: Value) -> str:
-    """Return a value's text, fractions in per cent."""
+    """Return a value's text, with fractions in per cent."""
     if isinstance(value, str):
         return value
     return f"{100 * value:.1f} %" if in_per_cent(column) else number(value)
@@ -243,14 +243,14 @@ def in_per_cent(column: str) -> bool:
 
 
 def bar(fraction: float) -> str:
-    """Return a fraction as a bar of `BAR` characters, drawn to an eighth of one."""
+    """Return a fraction as a bar of `BAR` characters, with a resolution of an eighth of a character."""
     eighths = round(8 * BAR * min(max(fraction, 0.0), 1.0))
     part = " ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else ""
     return ("█" * (eighths // 8) + part).ljust(BAR)
 
 
 def number(value: float) -> str:
-    """Return a number with about three digits, thousands set apart, whole numbers whole."""
+    """Return a number with about three digits and separators between thousands; integers keep all their digits."""
     if isinstance(value, int) or abs(value) >= 99.95:
         return f"{value:,.0f}"
     return f"{value:#.3g}" if abs(value) >= 1e-3 or not value else f"{value:.1e}"

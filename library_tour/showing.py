@@ -26,8 +26,8 @@ GOOD, BAD = 0, 1
 def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None, *, draw: bool = False) -> int:
     """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status.
 
-    With `draw` the steps have their diagrams.
-    Of ranks the first one prints, and the others print only what is wrong. One that cannot run the stop ends all.
+    With `draw`, the steps have their diagrams. Among MPI ranks, the first one prints, and the others print only what is
+    wrong. A rank that cannot run the stop ends all ranks.
     """
     if together:
         together.warn_of_same_devices(device)
@@ -36,7 +36,7 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
     console.quiet = quiet = bool(together and together.rank)
     console.print(report.headline(name, stops.load(name).TITLE))
     console.print(Text(listing.about(path.position(name)), "dim"))
-    console.print(Text("Is a term new to you? Look it up: library-tour glossary TERM", "dim"))
+    console.print(Text("To look up a term: library-tour glossary TERM", "dim"))
     if of:
         _print(console, _code(name, of, diagrams_of(name) if draw and not quiet else ()))
     console.print(_heading("On this machine"))
@@ -59,9 +59,9 @@ def show(name: str, device: cuda.Device, size: int | None, together: Ranks | Non
 
 
 def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
-    """Print an exercise, and write what it starts from into the working directory; or check an answer.
+    """Print an exercise, and write the code that it starts from into the working directory; or check an answer.
 
-    Return the command's status: 0, or 1 where an answer is not right. Raises UnknownStopError and UnknownExerciseError
+    Return the command's status: 0, or 1 if an answer is not right. Raises UnknownStopError and UnknownExerciseError
     for a name that no stop and no exercise has, MissingLessonError for a stop without an exercise, and UsageError for a
     file that cannot be read or written.
     """
@@ -73,7 +73,7 @@ def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
             raise UsageError(f"the exercise of {name} has {len(hints)} hint{'s'[: len(hints) > 1]}, not {hint}")
         console.print(Markdown(hints[hint - 1]))
         if hint < len(hints):
-            console.print(Text(f"\nThe next hint: library-tour exercise {name} --hint {hint + 1}"))
+            console.print(Text(f"\nFor the next hint: library-tour exercise {name} --hint {hint + 1}"))
     elif solution:
         console.print(Markdown(of.answer), Text(""), _source(lesson.solution(name)))
     elif file:
@@ -98,7 +98,7 @@ def _begin(console: Console, name: str, of: Exercise) -> None:
     place = Path(start.name)
     console.print(Markdown(of.task))
     if place.exists():
-        state = f"{place} is there already, and is left as it is"
+        state = f"{place} already exists and was left unchanged"
     else:
         with wrong_usage_if(OSError):
             shutil.copyfile(start, place)
@@ -108,7 +108,7 @@ def _begin(console: Console, name: str, of: Exercise) -> None:
 
 def _check(console: Console, name: str, file: Path) -> int:
     with wrong_usage_if(OSError):
-        file.open().close()  # so that a file that is not there is not an answer that is wrong
+        file.open().close()  # so that a missing file does not count as a wrong answer
     [found] = answers.check_answers(name, [file])
     for check in found:
         console.print(report.tried(check))
@@ -116,7 +116,7 @@ def _check(console: Console, name: str, file: Path) -> int:
     if right:
         logbook.add(passed=[name])
     console.print(
-        Text("solved", "bold green") if right else Text(f"not yet; library-tour exercise {name} --hint helps")
+        Text("solved", "bold green") if right else Text(f"not solved; for a hint: library-tour exercise {name} --hint")
     )
     return GOOD if right else BAD
 
@@ -142,7 +142,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
     yield _heading(IDEA)
     yield Markdown(of.idea)
     yield _heading(STEPS)
-    yield Text("The mark ❱ shows lines that differ from the previous step.", "dim")
+    yield Text("The mark ❱ indicates lines that differ from the previous step.", "dim")
     for at, step in enumerate(of.steps, 1):
         yield Text(f"\n{at}. {step.name}", "bold")
         yield Markdown(step.text)

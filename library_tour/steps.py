@@ -11,7 +11,7 @@ from pathlib import Path
 from . import excerpts
 from .lesson import Lesson, Step, language_of
 
-# Where more than this part of a piece is new, it is another piece of code rather than a changed one.
+# If more than this part of a piece is new, it counts as new code rather than as a changed piece.
 MOST_CHANGED = 0.7
 
 
@@ -19,7 +19,7 @@ MOST_CHANGED = 0.7
 class Piece:
     """A piece of a step's code: a definition, the numbers of its changed lines, and its template arguments by name.
 
-    `known` says that the step before shows the same piece.
+    `known` says that the previous step shows the same piece.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Piece:
 
     @property
     def caption(self) -> str:
-        """Where the piece is from, and what its template's parameters are."""
+        """Where the piece is from, and the values of its template parameters."""
         values = "".join(f", {parameter} = {value}" for parameter, value in self.arguments)
         return f"{self.file.name}, from line {self.first}{values}"
 
@@ -43,7 +43,7 @@ class Piece:
 
 
 def pieces(stop: str, lesson: Lesson, step: Step) -> list[Piece]:
-    """Return the code that a step shows, compared with that of the step before it or of the one that it names."""
+    """Return the code that a step shows, compared with the code of the previous step or of the step that it names."""
     before = _before(lesson, step)
     shown = {name: excerpts.find(stop, name) for name in (before.shows if before else ())}
     old = [line for name, excerpt in shown.items() for line in _plain(name, excerpt.lines)]
@@ -74,7 +74,7 @@ def _before(lesson: Lesson, step: Step) -> Step | None:
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> set[int]:
-    """Return which of the new lines are not among the old ones in their order; none where nearly all are new."""
+    """Return which of the new lines are not among the old ones in their order; none if nearly all are new."""
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     changed = {at for tag, _, _, first, last in matcher.get_opcodes() if tag != "equal" for at in range(first, last)}
     changed = {at for at in changed if re.search(r"\w", new[at])}  # a brace alone says nothing
@@ -83,7 +83,7 @@ def _changed(old: Sequence[str], new: Sequence[str]) -> set[int]:
 
 
 def _plain(name: str, lines: Sequence[str]) -> list[str]:
-    """Return lines without indentation and with one name for all definitions, so that these make no difference."""
+    """Return lines without indentation and with one name for all definitions, so these do not count as changes."""
     word = re.compile(rf"\b{re.escape(name.partition('<')[0])}\b")
     return [word.sub("@", line.strip()) for line in lines]
 

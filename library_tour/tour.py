@@ -1,4 +1,4 @@
-"""Run stops one after the other, tell what each found, and keep what the command line asks for after each."""
+"""Run stops one after another, report what each found, and write the requested files after each."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .runner import Outcome, run_stop
 from .usage import wrong_usage_if
 
 GOOD, BAD = 0, 1
-# As a shell tells the end by SIGINT, which is what Ctrl-C sends.
+# The status that a shell reports after SIGINT, which Ctrl-C sends.
 INTERRUPTED = 130
 STANDARD_OUTPUT = Path("-")
 
 
 @dataclass
 class Files:
-    """Outputs beside the report: a JSON file or standard output, a folder of pictures, a folder of pages.
+    """Outputs besides the report: a JSON file or standard output, a folder of pictures, a folder of pages.
 
-    `card` is that of the roofline among the pictures.
+    `card` is the card of the roofline among the pictures.
     """
 
     json: Path | None = None
@@ -39,9 +39,9 @@ class Files:
     drawn: list[Path] = field(default_factory=list)
 
     def check(self) -> None:
-        """Refuse what could not be written later, before anything runs; make the folders.
+        """Refuse outputs that could not be written later, before anything runs; create the folders.
 
-        Raises UsageError for what cannot be written, and MissingPlotExtraError where pictures are asked for and
+        Raises UsageError for outputs that cannot be written, and MissingPlotExtraError if pictures are requested and
         matplotlib is missing.
         """
         if self.plots:
@@ -58,7 +58,7 @@ class Files:
         return report.console(stderr=self.json == STANDARD_OUTPUT)
 
     def keep(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
-        """Write what is known after a stop, so that a tour that is broken off leaves it."""
+        """Write what is known after a stop, so that an interrupted tour leaves it behind."""
         done = outcomes[-1]
         if self.json and self.json != STANDARD_OUTPUT:
             record.write(self.json, record.record(environment, outcomes))
@@ -76,14 +76,14 @@ class Files:
         elif self.json:
             self._tell(f"written: {self.json}")
         if self.pages and outcomes:
-            self._tell(f"written: {self.pages / 'index.html'}, and a page for each stop")
+            self._tell(f"written: {self.pages / 'index.html'}, and one page per stop")
         if self.plots:
             kernels = [kernel for done in outcomes for kernel in kernels_of(done.name, done.result.all_rows)]
             self.drawn += draw_roofline(kernels, self.plots, self.card)
         for file in self.drawn:
             self._tell(f"drawn: {file}")
         if self.plots and not self.drawn:
-            self._tell("drawn: nothing, for these stops have neither pictures nor counters here")
+            self._tell("drawn: nothing, because these stops have no pictures or counters here")
 
     def _tell(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)
@@ -94,8 +94,8 @@ def run_stops(
 ) -> int:
     """Run stops on a device; print each one's report as it ends, and a closing summary of several.
 
-    Return the command's status. Of ranks the first one prints and writes, and the others print only what is wrong. One
-    that cannot run a stop ends all. Ctrl-C ends the tour with one line; what is done by then is kept.
+    Return the command's status. Among MPI ranks, the first one prints and writes, and the others print only what is
+    wrong. A rank that cannot run a stop ends all ranks. Ctrl-C ends the tour with one line; finished stops are kept.
     """
     if together:
         together.warn_of_same_devices(device)
@@ -125,7 +125,7 @@ def run_stops(
         if together:
             raise
         files.end(environment, outcomes)
-        sys.stderr.write(f"library-tour: interrupted in {name}; of {len(names)} stops, {len(outcomes)} have run\n")
+        sys.stderr.write(f"library-tour: interrupted in {name}; {len(outcomes)} of {len(names)} stops have run\n")
         return INTERRUPTED
     if len(outcomes) > 1:
         console.print(report.summary(outcomes))
@@ -135,11 +135,11 @@ def run_stops(
 
 
 def title(device: cuda.Device) -> str:
-    """Return what the tour runs on, and whether its times mean anything."""
+    """Return a line about the device, and one that says if results are not timed."""
     major, minor = device.compute_capability
     driver = ".".join(map(str, cuda.driver_version()))
     text = f"{device.name}, compute capability {major}.{minor}, {device.sm_count} SMs, CUDA {driver}"
     if timing.available():
         return text
-    reason = "" if "gpu_timing" in cuda.capabilities() else "This driver has no GPU's clock. "
+    reason = "" if "gpu_timing" in cuda.capabilities() else "This driver has no GPU clock. "
     return f"{text}\n{reason}Results are checked, not timed."

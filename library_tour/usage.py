@@ -1,4 +1,4 @@
-"""Wrong usage of the command `library-tour`: what was asked for cannot be done, and one sentence says why."""
+"""Wrong usage of the command `library-tour`: the request cannot be carried out, and one sentence says why."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class UsageError(Exception):
 
 @contextmanager
 def wrong_usage_if(*errors: type[Exception]) -> Iterator[None]:
-    """Raise UsageError where the block raises one of some errors, with its message.
+    """Raise UsageError, with the same message, if the block raises one of these errors.
 
-    The block is one call that takes what was typed, so that the same kind of error elsewhere stays an error of ours.
+    The block is a single call that takes what the user typed. The same error elsewhere is still a bug of ours.
     """
     try:
         yield

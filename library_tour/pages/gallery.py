@@ -24,8 +24,8 @@ from .simulated import KernelRun, StopRun
 COLUMNS = choose(("instructions", "sectors", "efficiency", "conflicts", "lanes"), ())
 # Of the columns that rank kernels: whether the largest value comes first, and what the list says.
 RANKED = {
-    "load efficiency": (False, "Loads that use the smallest part of the bytes that they move"),
-    "store efficiency": (False, "Stores that use the smallest part of the bytes that they move"),
+    "load efficiency": (False, "Loads that use the smallest share of the bytes that they move"),
+    "store efficiency": (False, "Stores that use the smallest share of the bytes that they move"),
     "active lanes": (False, "The fewest active lanes per instruction"),
     "bank conflicts": (True, "The most bank conflicts"),
 }

@@ -157,7 +157,7 @@ def test_ctrl_c_ends_in_one_line_and_keeps_what_is_done(only_stops, tmp_path, ca
     assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]  # nothing else is there
     assert not Path("-").exists()
     assert sorted(page.name for page in tmp_path.iterdir()) == ["first.html", "glossary.html", "index.html"]
-    assert err.splitlines()[-1] == "library-tour: interrupted in second; of 3 stops, 1 have run"
+    assert err.splitlines()[-1] == "library-tour: interrupted in second; 1 of 3 stops have run"
 
 
 INTERRUPTED = """
@@ -178,7 +178,7 @@ def test_a_real_ctrl_c_prints_no_traceback():
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert err.splitlines()[-1] == b"library-tour: interrupted in memset; of 1 stops, 0 have run"
+    assert err.splitlines()[-1] == b"library-tour: interrupted in memset; 0 of 1 stops have run"
     assert b"Traceback" not in err
 
 

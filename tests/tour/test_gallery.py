@@ -29,7 +29,7 @@ def test_the_index_compares_kernels_and_names_the_extremes(pages):
     cells = {name: re.findall(r"<td[^>]*>([^<]*)</td>", row) for name, row in rows.items()}
     assert cells["transpose_naive"][5:7] == ["100.0 %", "12.5 %"]
     assert int(cells["transpose_tile&lt;0&gt;"][7].replace(",", "")) > 0 == int(cells["transpose_tile&lt;1&gt;"][7])
-    [worst] = re.findall(r"\*\*Stores that use the smallest part.*?\[(.*?)\]", pages["index"])
+    [worst] = re.findall(r"\*\*Stores that use the smallest share.*?\[(.*?)\]", pages["index"])
     assert worst == r"transpose\_naive"
 
 

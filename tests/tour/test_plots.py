@@ -72,13 +72,13 @@ def test_axes_name_their_quantities_and_a_page_that_has_the_heading_gets_none(dr
 def test_captions_are_sentences():
     assert captions.caption(BARS) == (
         "The bars show the rate in GB/s for a; and b, a long name, in the cases few. "
-        "The dashed line is the limit: read, 4,000 GB/s."
+        "The dashed line shows the limit: read, 4,000 GB/s."
     )
     assert captions.caption(COINCIDING) == "The lines show y against x, for first and second."
     many = Curve("many", "bytes", "ms", {str(number): [(1, 1)] for number in range(9)})
     assert captions.caption(many) == "The lines show the time in ms against bytes, for 9 lines."
     film = Film("f", [np.zeros((1, 1))] * 3, ["start", "start", "end"])
-    assert captions.caption(film) == "The film shows 2 moments, from “start” to “end”."
+    assert captions.caption(film) == "The film shows 2 stages, from “start” to “end”."
 
 
 def test_bars_that_are_all_as_long_are_not_drawn(tmp_path):

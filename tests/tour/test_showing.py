@@ -91,12 +91,12 @@ def test_exercise_writes_the_start_and_leaves_a_file_that_is_there(shown, tmp_pa
     assert "written: daxpy.cu. To check it: library-tour exercise daxpy daxpy.cu" in text
     assert Path("daxpy.cu").read_text() == lesson.start("daxpy").read_text()
     Path("daxpy.cu").write_text("mine")
-    assert "daxpy.cu is there already" in shown("exercise", "daxpy")
+    assert "daxpy.cu already exists" in shown("exercise", "daxpy")
     assert Path("daxpy.cu").read_text() == "mine"
 
 
 def test_exercise_checks_an_answer(capsys):
-    helps = "not yet; library-tour exercise daxpy --hint helps"
+    helps = "not solved; for a hint: library-tour exercise daxpy --hint"
     for file, status, said in ((lesson.solution("daxpy"), 0, "solved"), (lesson.start("daxpy"), 1, helps)):
         assert main(["exercise", "daxpy", str(file)]) == status
         assert said in " ".join(capsys.readouterr().out.split())
