@@ -15,8 +15,6 @@ value means nothing is refused by a compile, and costs a launch, which the calle
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import struct
 import sys
@@ -114,6 +112,8 @@ def check_environment() -> None:
 
 def make_key(parts: Iterable[str | bytes]) -> str:
     """Return the name of an entry: a digest of the parts, each with its length, and of the format."""
+    import hashlib  # takes milliseconds, which a program that compiles nothing need not spend
+
     digest = hashlib.blake2b(b"%d" % FORMAT, digest_size=20)
     for part in parts:
         content = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -200,6 +200,8 @@ def _mark_used(path: str) -> None:
 
 
 def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
+    import json  # as hashlib in make_key
+
     start = len(_MAGIC) + _DIGEST_BYTES
     body = content[start:]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != _digest(body):
@@ -220,6 +222,8 @@ def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) 
 
 
 def _digest(body: bytes) -> bytes:
+    import hashlib  # as in make_key
+
     return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -228,6 +232,8 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
 
     The entry is valid as long as the files of `witnesses` stay as they are.
     """
+    import json  # as hashlib in make_key
+
     place = _usable_folder()
     if not place:
         return

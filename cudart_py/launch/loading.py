@@ -10,7 +10,6 @@ from .. import errors
 from ..callers import call_site
 from ..compilation.images import CompiledImage
 from ..compilation.linking.definitions import runs_on
-from ..compilation.linking.linking import link_images
 from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure
@@ -127,6 +126,8 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
     `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
     linker's log, or for a symbol that two images define, TypeError and ValueError for bad arguments.
     """
+    from ..compilation.linking.linking import link_images  # as in compile_image
+
     return _load_compiled("link", link_images(images, arch=current_device().compute_capability, options=options))
 
 

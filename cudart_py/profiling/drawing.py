@@ -7,12 +7,9 @@ from typing import Any
 
 from ..arguments import choice, instance, integer, unusable
 from ..pages.diagram import Diagram
-from .diagrams.accesses import draw_access
-from .diagrams.activity import activity_diagram
-from .diagrams.lanes import LANES
 from .profiles import LaunchProfile
 from .source_lines import text_of
-from .warp_records import WarpRecord
+from .warp_records import LANES, WarpRecord
 
 _MOST = 2**31 - 1
 _OPERATIONS = ("load", "store", "atomic")
@@ -59,6 +56,8 @@ def access_diagram(
         rule = f"be less than {len(fitting)}, the number of recorded accesses that fit"
         raise unusable(call, "occurrence", rule, occurrence)
     access = fitting[occurrence]
+    from .diagrams.accesses import draw_access  # its modules take milliseconds to import
+
     return draw_access(access, text_of([launch], access.file, access.line))
 
 
@@ -75,6 +74,8 @@ def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagra
     if line is not None and all(step.line != line for step in record.steps):
         lines = ", ".join(map(str, sorted({step.line for step in record.steps})))
         raise unusable(call, "line", "have instructions that the warp executed", line, f"it executed lines {lines}")
+    from .diagrams.activity import activity_diagram  # as in access_diagram
+
     return activity_diagram(record, launch.kernel, line)
 
 

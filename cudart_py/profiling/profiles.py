@@ -18,7 +18,6 @@ from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
-from .report.page import profile_summary
 from .warp_records import WarpRecord, record_of
 
 # The most kernels that a line names.
@@ -62,6 +61,8 @@ class LaunchProfile:
         return f"<LaunchProfile {self.kernel}[{shape}], {len(self.lines)} lines>"
 
     def _repr_html_(self) -> str:
+        from .report.page import profile_summary  # its modules take milliseconds to import
+
         return profile_summary([self])
 
 
@@ -114,6 +115,8 @@ class Profile:
         return f"<Profile of {len(self.launches)} launches: {listed}>" if listed else "<Profile of no launches>"
 
     def _repr_html_(self) -> str:
+        from .report.page import profile_summary  # as above
+
         return profile_summary(self.launches)
 
 

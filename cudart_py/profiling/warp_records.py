@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Addresses = NDArray[np.int64]
+LANES = 32
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # arrays have no one truth

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...pages.diagram import COLORS, GROUND, INK, Diagram, box, label_at, stroke
-from ..warp_records import WarpAccess
-from .lanes import LANE_HEIGHT, LANE_WIDTH, LANES, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
+from ..warp_records import LANES, WarpAccess
+from .lanes import LANE_HEIGHT, LANE_WIDTH, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
 
 _BANKS, _WORD = 32, 4
 _BETWEEN, _LABEL, _MOST_DRAWN = 56, 14, 32

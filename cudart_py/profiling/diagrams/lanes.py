@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...pages.diagram import IDLE, INK, WIDTH, box, label_at
+from ..warp_records import LANES
 
-LANES = 32
 # Names of rows stand to the left of what is drawn.
 LEFT = 76
 ROOM = WIDTH - LEFT
