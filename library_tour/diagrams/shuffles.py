@@ -16,7 +16,7 @@ def shuffle_diagram(shuffle: WarpShuffle, width: int, title: str) -> Diagram:
     """Return the diagram of a shuffle in groups of `width` lanes, each group in a colour of its own."""
     sources = shuffle.sources
     own = int(np.count_nonzero(sources == np.arange(LANES)))
-    caption = f"{counted(own, 'lane')} at the ends of the groups of {width} keep their own value."
+    caption = f"{counted(own, 'lane')} at the ends of the groups of {width} lanes keep their own values."
     rows = []
     for first in range(0, LANES, _ROW):
         read = " ".join(f"{source:2d}" for source in sources[first : first + _ROW])

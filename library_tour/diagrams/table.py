@@ -50,17 +50,21 @@ def coalescing() -> Iterator[StepDiagram]:
     module = load("coalescing", names=names)
     for step, kernel, says in (
         ("neighbours", "copy_neighbours", "Each sector serves eight lanes, and every byte is used."),
-        ("neighbours, any order", "copy_any_order", "The lines cross, and the sectors are the same four."),
-        ("8 elements, contiguous", f"copy_contiguous<{each}>", "Each lane pays for a sector of its own."),
-        ("8 elements, block stride", f"copy_block_strided<{each}>", "In each round the lanes are neighbours again."),
-        ("8 elements, vector loads", f"copy_groups<{each}>", "Two lanes fill a sector, and every byte is used."),
+        ("neighbours, any order", "copy_any_order", "The lines cross, but the four sectors are the same."),
+        ("8 elements, contiguous", f"copy_contiguous<{each}>", "Each lane needs a sector of its own."),
+        (
+            "8 elements, block stride",
+            f"copy_block_strided<{each}>",
+            "In each iteration, the lanes load adjacent elements again.",
+        ),
+        ("8 elements, vector loads", f"copy_groups<{each}>", "Two lanes share each sector, and every byte is used."),
     ):
         launch = record(module[kernel][2, 256].bind(_words(), _words(), 2048))
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
     for step, kernel, says in (
-        ("one thread per column", "sum_columns", "Lanes that walk down columns side by side share sectors."),
-        ("one thread per row", "sum_rows", "Lanes that are a row apart share none."),
-        ("one warp per row", "sum_rows_by_warps", "A warp that walks along a row shares sectors again."),
+        ("one thread per column", "sum_columns", "Lanes that walk down adjacent columns share sectors."),
+        ("one thread per row", "sum_rows", "Lanes that are a row apart share no sectors."),
+        ("one warp per row", "sum_rows_by_warps", "When a warp walks along a row, its lanes share sectors again."),
     ):
         launch = record(module[kernel][1, 64].bind(_words(), _words(), 64, 64, 64))
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
@@ -70,10 +74,10 @@ def stride_and_offset() -> Iterator[StepDiagram]:
     """Draw the loads of a copy with a stride, and of one with an offset."""
     module = load("stride_and_offset")
     for kind, amount, says in (
-        ("stride", 1, "Neighbouring elements fill four sectors."),
-        ("stride", 2, "Every other word of eight sectors is moved and not used."),
-        ("stride", 8, "Each element lies in a sector of its own. A larger stride costs no more sectors."),
-        ("offset", 1, "The warp starts inside a sector, and ends in a fifth one."),
+        ("stride", 1, "32 adjacent elements fill four sectors."),
+        ("stride", 2, "Every other word of the eight sectors is moved but not used."),
+        ("stride", 8, "Each element lies in a sector of its own. A larger stride does not cost more sectors."),
+        ("offset", 1, "The warp's elements start inside a sector, and end in a fifth one."),
         ("offset", 8, "An offset of a whole sector costs nothing."),
     ):
         launch = record(module[f"copy_{kind}"][2, 64].bind(_floats(), _floats(), 128, amount))
@@ -92,27 +96,29 @@ def transpose() -> Iterator[StepDiagram]:
     launch = run("copy_plain")
     yield StepDiagram.of(
         "plain copy",
-        "A row of the output is written by neighbouring lanes.",
+        "Adjacent lanes write adjacent elements of an output row.",
         launch.kernel,
         access_diagram(launch, operation="store"),
     )
     launch = run("transpose_naive")
     yield StepDiagram.of(
         "naive",
-        "Each lane writes to another row, which is another sector.",
+        "Each lane writes to a different row, and so to a different sector.",
         launch.kernel,
         access_diagram(launch, operation="store"),
     )
     for step, kernel, padding, says in (
-        ("tile", tiles[0], 0, "The column that a warp reads lies in one bank."),
-        ("tile, padded by one", tiles[1], 1, "With rows one word longer, the same column lies in 32 banks."),
+        ("tile", tiles[0], 0, "The whole column that a warp reads lies in one bank."),
+        ("tile, padded by one", tiles[1], 1, "With rows one word longer, the column is spread over all 32 banks."),
     ):
         launch = run(kernel)
         title = f"The tile of {kernel} and the column that a warp loads"
         yield StepDiagram.of(step, says, launch.kernel, tile_diagram(launch, 32, 32 + padding, 32, title))
         yield StepDiagram.of(
             step,
-            "The bank serves one word after another." if padding == 0 else "All banks serve a word at once.",
+            "One bank serves the words one after another."
+            if padding == 0
+            else "Each bank serves one word, all at the same time.",
             launch.kernel,
             access_diagram(launch, operation="load", space="shared"),
         )
@@ -125,27 +131,34 @@ def bank_conflicts() -> Iterator[StepDiagram]:
         ("stride 1", 1, "Each lane reads from a bank of its own."),
         ("number of ways", 2, "Two lanes share each even bank, so there are two wavefronts."),
         ("number of ways", 3, "A stride of 3 has no factor in common with 32: every bank serves one lane."),
-        ("number of ways", 32, "All lanes need different words of one bank."),
-        ("number of ways", 0, "One word serves all lanes at once: a broadcast is not a conflict."),
+        ("number of ways", 32, "All lanes need different words from the same bank."),
+        ("number of ways", 0, "All lanes read the same word at once: a broadcast is not a conflict."),
     ):
         launch = record(kernel[1, 1024].bind(_words(), stride, 8))
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="shared"))
 
 
 def divergence() -> Iterator[StepDiagram]:
-    """Draw which lanes are active in the functions and in the sides of a branch."""
+    """Draw which lanes are active in the functions and on the two sides of a branch."""
     instances = ["choose<ByLane>", "choose<ByWarp>", "sides<Even>", "select<Even>"]
     module = load("divergence", names=instances)
     for step, kernel, says in (
         ("8 functions, by lane", instances[0], "The warp executes eight functions, with four lanes each."),
         ("8 functions, by warp", instances[1], "The warp agrees on one function, and all lanes execute it."),
-        ("conditions of an if", instances[2], "The two sides take turns, each with half of the lanes."),
+        (
+            "conditions of an if",
+            instances[2],
+            "The two sides run one after the other, each with half of the lanes active.",
+        ),
     ):
         launch = record(module[kernel][1, 256].bind(_floats(), _floats(), 256, 32))
         yield StepDiagram.of(step, says, launch.kernel, divergence_diagram(launch))
     launch = record(module[instances[3]][1, 256].bind(_floats(), _floats(), 256))
     yield StepDiagram.of(
-        "x % 2, selected", "The lanes select a factor and stay together.", launch.kernel, divergence_diagram(launch)
+        "x % 2, selected",
+        "Each lane selects its factor, and the lanes stay together.",
+        launch.kernel,
+        divergence_diagram(launch),
     )
 
 
@@ -155,14 +168,14 @@ def reduction() -> Iterator[StepDiagram]:
     launch = record(module["sum_atomic"][1, 256].bind(_floats(), _floats(1), 256))
     yield StepDiagram.of(
         "one atomic per element",
-        "All lanes want the same four bytes, so the additions to it follow one another.",
+        "All lanes add to the same four bytes, so the additions are performed one after another.",
         launch.kernel,
         access_diagram(launch, operation="atomic"),
     )
     launch = record(module["sum_block"][1, 256].bind(_floats(), _floats(1), 256))
     yield StepDiagram.of(
         "one atomic per block",
-        "After five shuffles, lane 0 has the sum of the warp.",
+        "After five shuffles, lane 0 holds the sum of the warp.",
         launch.kernel,
         tree_diagram(shuffled(launch), "The tree of shuffles in one warp of sum_block", "shuffle"),
     )
@@ -174,7 +187,7 @@ def dot_product() -> Iterator[StepDiagram]:
     launch = record(module["dot_tree"][1, 32].bind(_floats(), _floats(), _floats(1), 32))
     yield StepDiagram.of(
         "tree in shared memory",
-        "A barrier separates the steps. Half of the threads that added in one step wait in the next.",
+        "A barrier separates the steps. Of the threads that add in one step, half are idle in the next.",
         launch.kernel,
         tree_diagram(
             shared(launch), "The tree of dot_tree in a block of 32 threads, with a barrier after each step", "step"
@@ -194,8 +207,18 @@ def histogram() -> Iterator[StepDiagram]:
     module = load("histogram", names=["histogram_atomic<10>", "histogram_shared<10>"])
     values = cuda.to_device(np.random.default_rng(3).random(256, np.float32))
     for step, kernel, space, says in (
-        ("global atomics", "histogram_atomic<10>", "global", "Ten counters share two sectors, and lanes meet there."),
-        ("shared memory", "histogram_shared<10>", "shared", "Lanes that add to one counter take turns, in one bank."),
+        (
+            "global atomics",
+            "histogram_atomic<10>",
+            "global",
+            "The ten counters lie in two sectors, so many lanes add to the same word.",
+        ),
+        (
+            "shared memory",
+            "histogram_shared<10>",
+            "shared",
+            "Lanes that add to the same counter take turns at its bank.",
+        ),
     ):
         launch = record(module[kernel][1, 256].bind(values, _words(11), None, 256))
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="atomic", space=space))
@@ -209,15 +232,15 @@ def matmul() -> Iterator[StepDiagram]:
     loads = [access_diagram(launch, operation="load", occurrence=at) for at in range(2)]
     for diagram in sorted(loads, key=lambda diagram: diagram.caption):
         says = (
-            "The lanes of a row need one element of a: a warp's two rows touch two sectors, and use a word of each."
+            "The lanes of a row need the same element of a. The warp's two rows use one word in each of two sectors."
             if diagram.caption.startswith("2 sectors, 8 of 64 bytes")
-            else "The elements of b are neighbours, and both rows of the warp need the same ones."
+            else "The elements of b are adjacent, and both rows of the warp need the same ones."
         )
         yield StepDiagram.of("one thread per element", says, launch.kernel, diagram)
     launch = record(module["matmul_tile<16>"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
     yield StepDiagram.of(
         "tiles of 16 x 16",
-        "A warp loads two rows of a tile, whose bytes it uses all.",
+        "A warp loads two rows of a tile, and uses every byte of the sectors.",
         launch.kernel,
         access_diagram(launch, operation="load", space="global"),
     )
@@ -229,21 +252,21 @@ def constant_memory() -> Iterator[StepDiagram]:
     launch = record(module["polynomial_global<4>"][1, 256].bind(_floats(), _floats(4), _floats(), 256))
     yield StepDiagram.of(
         "global memory",
-        "All lanes load one coefficient, which is 4 of the 32 bytes that are moved.",
+        "All lanes load the same coefficient: 4 of the 32 bytes that are moved.",
         launch.kernel,
         access_diagram(launch, operation="load", occurrence=1),
     )
     launch = record(module["look_up_constant"][1, 256].bind(_words(), 32, 1))
     yield StepDiagram.of(
         "constant table, 32 words",
-        "The lanes ask for 32 words. The constant cache serves one address at a time, so these are 32 requests.",
+        "The lanes read 32 different words. The constant cache serves one address at a time: this takes 32 requests.",
         launch.kernel,
         access_diagram(launch, operation="load", space="const"),
     )
     launch = record(module["look_up_shared"][1, 256].bind(_words(), _words(), 32, 1))
     yield StepDiagram.of(
         "shared table, 32 words",
-        "The same 32 words lie in 32 banks, which serve them at once.",
+        "The same 32 words lie in 32 banks, which serve them all at the same time.",
         launch.kernel,
         access_diagram(launch, operation="load", space="shared"),
     )
@@ -253,8 +276,8 @@ def textures() -> Iterator[StepDiagram]:
     """Draw the loads of a rotated row of pixels, and of a rotated patch."""
     image = texture.Image(load("texture"), np.zeros((64, 64), np.float32), 64)
     for step, says in (
-        ("plain loads", "A warp of 32 x 1 pixels reads along a slope, through many rows of the image."),
-        ("plain, 8 x 4 warps", "A patch of 8 x 4 pixels stays closer together, and touches fewer sectors."),
+        ("plain loads", "A warp of 32 x 1 pixels reads along a slanted line, across many rows of the image."),
+        ("plain, 8 x 4 warps", "A patch of 8 x 4 pixels is more compact, and touches fewer sectors."),
     ):
         launch = record(image.launch(texture.WAYS[step], texture.SHOWN_ANGLE), 10)
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load"))
@@ -270,17 +293,17 @@ def heat() -> Iterator[StepDiagram]:
     loaded, stored = footprint(launch, range(block * warps, (block + 1) * warps), *plates)
     yield StepDiagram.of(
         "shared-memory tile",
-        "The block loads its tile and a rim of one cell, which its neighbours compute.",
+        "The block loads its tile and a halo one cell wide, which its neighbours compute.",
         "heat_tiled",
-        halo_diagram(loaded, stored, "What one block of heat_tiled reads and computes", "The block"),
+        halo_diagram(loaded, stored, "The cells that one block of heat_tiled reads and computes", "The block"),
     )
     yield from _timelines(
         "heat",
         {
             "overlap": (
                 "film: overlapped",
-                "Copies and writes of frames overlap the steps of the plate.",
-                "Steps, copies of frames and writes to the file",
+                "Copying and writing frames overlaps with the time steps.",
+                "Time steps, copies of frames and writes to the file",
             )
         },
     )
@@ -288,7 +311,10 @@ def heat() -> Iterator[StepDiagram]:
 
 def debug_print() -> Iterator[StepDiagram]:
     """Draw which lane each lane reads from in shuffles of a whole warp and of its halves."""
-    widths = {32: "Two lanes have no lane above them to read from.", 16: "Each half of the warp is a group of its own."}
+    widths = {
+        32: "The last two lanes have no lane above them to read from.",
+        16: "Each half of the warp is a separate group.",
+    }
     module = load("debug_print", names=[f"shuffle_down<{width}>" for width in widths])
     for width, says in widths.items():
         with cuda.profile(record_warp=0) as profile:
@@ -308,8 +334,8 @@ def managed() -> Iterator[StepDiagram]:
         {
             "overlap": (
                 "prefetch during long kernel",
-                "From the second piece on, a prefetch overlaps the kernel that works on the piece before.",
-                "A prefetch and a long kernel in two streams",
+                "From the second piece on, each prefetch overlaps with the kernel that works on the previous piece.",
+                "A prefetch and a long-running kernel in two streams",
             )
         },
     )
@@ -323,13 +349,19 @@ def halo() -> Iterator[StepDiagram]:
     loaded, stored = footprint(launch, range(8), *plates)
     yield StepDiagram.of(
         "one strip",
-        "The first and the last row come from the neighbours' strips.",
+        "The first and last rows come from the neighbouring strips.",
         "heat_strip",
-        halo_diagram(loaded, stored, "What heat_strip reads and computes of a strip of 8 rows", "The device"),
+        halo_diagram(loaded, stored, "The cells that heat_strip reads and computes in a strip of 8 rows", "The device"),
     )
     yield from _timelines(
         "halo",
-        {"overlap": ("overlapped", "The rows travel while the inside is computed.", "Kernels and copies of one strip")},
+        {
+            "overlap": (
+                "overlapped",
+                "The halo rows are copied while the interior is computed.",
+                "Kernels and copies of one strip",
+            )
+        },
     )
 
 
@@ -339,8 +371,8 @@ def local() -> Iterator[StepDiagram]:
     groups = 256
     random = np.random.default_rng(3).integers(0, local_memory.COUNTERS, 4 * groups, np.uint32)
     for index, says in (
-        (np.zeros_like(random), "All lanes have the same index, so that their words lie side by side."),
-        (random, "Lanes with different indices touch sectors of their own."),
+        (np.zeros_like(random), "All lanes have the same index, so their words are adjacent in memory."),
+        (random, "Lanes with different indices touch different sectors."),
     ):
         values = cuda.to_device(index)
         launch = record(module["count_by_value"][1, 256].bind(values, _words(256 * local_memory.COUNTERS), groups))
@@ -355,13 +387,13 @@ def streams() -> Iterator[StepDiagram]:
         {
             "2-streams": (
                 "2 streams, depth-first",
-                "Copies in both directions and kernels overlap, whatever the order of the calls.",
-                "Two streams on a device with an engine for each direction",
+                "Copies in both directions overlap with kernels, whatever the order of the calls.",
+                "Two streams on a device with one copy engine per direction",
             ),
             "model-one-engine": (
                 "a model of the device",
-                "With one engine for copies, the order of the calls decides.",
-                "Four streams in the model of a device with one engine for copies",
+                "With a single copy engine, the order of the calls determines what overlaps.",
+                "Four streams in the model of a device with a single copy engine",
             ),
         },
     )

@@ -55,5 +55,5 @@ def _drawing(start: int, words: set[int], rows: int, width: int, used: int) -> t
                 x = LEFT + each * column
                 parts.append(box(x, y, each, _ROW, COLORS[bank % len(COLORS)]))
                 parts.append(label_at(x + each / 2, y + 10, str(bank), anchor="middle", size=9, color=INK))
-    parts.append(label_at(LEFT, rows * _ROW + 13, "The numbers are those of the banks. Grey words are padding."))
+    parts.append(label_at(LEFT, rows * _ROW + 13, "The numbers are bank numbers. Grey words are padding."))
     return rows * _ROW + 18, parts
