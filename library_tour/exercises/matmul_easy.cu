@@ -1,4 +1,4 @@
-// Multiply two square matrices, stored by rows. A block has 32 x 8 threads.
+// Multiply two square row-major matrices. A block has 32 x 8 threads.
 //
 // The result is right, but adjacent lanes compute elements of the same column.
 

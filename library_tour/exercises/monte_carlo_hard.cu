@@ -1,5 +1,5 @@
 // Count the numbers below 2^31 in the first part of the sequence `state = A * state + C`, which starts from a seed.
-// Each thread takes 16 of the numbers, and the total is initially zero.
+// Each thread handles 16 of the numbers, and the total is initially zero.
 //
 // The result is right, but each thread also generates all numbers before its own.
 

@@ -1,5 +1,5 @@
 // Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values. The start
-// values are 0, 1, 2, ... Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
+// values are 0, 1, 2, ... Walk i from start value j has the index j * inner + i. The sums are initially zero.
 //
 // The result is right, but each thread handles a whole start value. If there are few of these, most lanes are idle.
 

@@ -1,4 +1,4 @@
-// Find the largest of n integers. `largest` starts as the smallest integer.
+// Find the largest of n integers. `largest` is initially the smallest integer.
 //
 // The result is right, but every element costs an atomic operation.
 

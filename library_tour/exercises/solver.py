@@ -10,5 +10,5 @@ from cudart_py import libraries
 
 
 def coefficients(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the x that minimizes |a x - b|; `a` has more rows than columns."""
+    """Return the x that minimises |a x - b|; `a` has more rows than columns."""
     return libraries.solve(libraries.gemm(a, a, op_a="T"), libraries.gemv(a, b, op="T"), positive=True)

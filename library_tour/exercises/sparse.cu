@@ -1,5 +1,5 @@
-// y = a x for a matrix in CSR format: row i consists of the elements offsets[i] to offsets[i + 1] - 1. The launch has
-// 32 threads per row.
+// Compute y = a x for a matrix in CSR format: row i consists of the elements offsets[i] to offsets[i + 1] - 1. The
+// launch has 32 threads per row.
 //
 // The result is right, but one thread adds up a whole row, and 31 of 32 threads have nothing to do. The lanes of a warp
 // load elements that are far apart.

@@ -1,4 +1,4 @@
-"""Work on an array in pieces, of which each needs what the piece before has left.
+"""Process an array in pieces, each of which needs a value from the piece before it.
 
 The result is right, but everything is queued in one stream, so nothing overlaps.
 """

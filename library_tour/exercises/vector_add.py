@@ -1,4 +1,4 @@
-"""Add two vectors of any length on the device with the kernel `vector_add`; so far, the last elements are wrong."""
+"""Add two vectors of any length on the device with the `vector_add` kernel; so far, the last elements are wrong."""
 
 from __future__ import annotations
 

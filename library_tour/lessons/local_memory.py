@@ -39,7 +39,7 @@ LESSON = Lesson(
     "The source hardly changes. The difference is where the array lives, and the compiler decides that from how the "
     "array is indexed.",
     learn=[
-        "tell from its indices whether a local array is kept in registers or in local memory.",
+        "tell from the indices whether a local array is kept in registers or in local memory.",
         "unroll a loop so that the indices become constants.",
         "find spills in the compiler's report, and explain what causes them.",
         "choose shared memory for an array that is indexed by data.",
@@ -52,27 +52,28 @@ LESSON = Lesson(
     "loaded again. The compiler reports spills.\n\n"
     "In local memory, the words with index `k` of the 32 threads of a warp are contiguous. If the threads use the same "
     "index, an access touches 4 sectors of 32 bytes. If they use different indices, it touches up to 32 sectors.\n\n"
-    "The rule of thumb: index a local array only with constants and the indices of unrolled loops. For an array that "
+    "The rule of thumb: index a local array only with constants and the counters of unrolled loops. For an array that "
     "is indexed by data, use shared memory.",
     steps=[
         Step(
             name="loop, not unrolled",
             shows=["COUNTERS", "count_in_loop"],
             text="Each thread counts how often each value from 0 to 31 occurs among its elements. `for_each_value` "
-            "loads the elements four at a time, as a `uint4`, and calls the given lambda with each; `[&]` lets the "
-            "lambda change the counters. The loop compares an element with each `k` and updates counter `k`. The index "
-            "varies, so the 32 counters are in local memory, and each comparison loads a counter and stores it again.",
+            "loads the elements four at a time, as a `uint4`, and calls the given lambda with each of them. `[&]` "
+            "captures the counters by reference, so the lambda can change them. The loop compares an element with each "
+            "`k` and updates counter `k`. The index varies, so the 32 counters are in local memory, and each "
+            "comparison loads a counter and stores it again.",
         ),
         Step(
             name="loop, unrolled",
             shows=["COUNTERS", "count_unrolled<1>"],
-            text="The same loop, unrolled. Every index is a constant, and the counters are 32 registers.",
+            text="The same loop, unrolled. Every index is now a constant, and the counters occupy 32 registers.",
         ),
         Step(
             name="unrolled, spilled",
             shows=["COUNTERS", "count_unrolled<8>"],
             text="The same code, but `__launch_bounds__` requires that 8 blocks fit on a multiprocessor. That leaves "
-            "32 registers per thread instead of 64, and the compiler spills the rest.",
+            "32 registers per thread instead of 64, so the compiler spills the variables that do not fit.",
         ),
         Step(
             name="value as the index",
@@ -94,10 +95,10 @@ LESSON = Lesson(
         "PTX, which has an unlimited number of registers. Look for them in the table with the compiler's report.",
         "With the value as the index, an access to local memory touches about 5 sectors if the threads of a warp have "
         "the same value, and about 18 if the values are random. On the H200, the rate falls from 1,716 to 229 GB/s.",
-        "On the H200, the unrolled loop reaches 1,125 GB/s, but only 244 GB/s with spills. More threads per "
-        "multiprocessor do not make up for them.",
-        "On the H200, the kernel with counters in shared memory reaches 4,032 GB/s, both for random values and for "
-        "equal ones.",
+        "On the H200, the unrolled loop reaches 1,125 GB/s, but only 244 GB/s with spills. The additional threads per "
+        "multiprocessor do not make up for the spills.",
+        "On the H200, the kernel with counters in shared memory reaches 4,032 GB/s, whether the values are random or "
+        "all equal.",
     ],
     exercise=Exercise(
         task="Each thread writes the moving sums of one column: the sum of each element and the six elements above it, "
@@ -106,7 +107,7 @@ LESSON = Lesson(
         "the number of rows is not known until the kernel runs.",
         hints=[
             "Which index varies? Does the oldest element have to be at a different index in each row?",
-            "Let the elements move instead of the index: the oldest one is always at index 0.",
+            "Move the elements instead of the index, so that the oldest one is always at index 0.",
             "After each row, shift all elements down by one in an unrolled loop, and store the new one at the end.",
         ],
         answer="The oldest element is always `last[0]`, and after each row all elements move down by one. The loop "

@@ -29,14 +29,14 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         fact = f"{len(above)} elements above the limit"
         yield compare(f"{fact}: the result", found.to_host(), np.array([bool(above)], np.int32))
         blocks = len({index // BLOCK for index in above})
-        yield at_most(f"{fact}: only blocks with one execute an atomic", counted["atomics"], blocks)
+        yield at_most(f"{fact}: only blocks that contain one execute an atomic", counted["atomics"], blocks)
 
 
 LESSON = Lesson(
-    why="Are all elements of an array true? A reduction tree can answer that, as it does for a sum, but the hardware "
-    "has something faster for truth values: a vote. On an H200, a tree with one atomic per block reads at 915 GB/s, "
-    "and one vote per block reads at 1,633 GB/s. A fixed grid with votes and several loads in flight reads at 4,437 "
-    "GB/s, 96 % of the limit.\n\n"
+    why="Are all elements of an array true? A reduction tree can answer that, just as it computes a sum, but the "
+    "hardware has something faster for truth values: a vote. On an H200, a kernel with a tree and one atomic per block "
+    "reads at 915 GB/s, and a kernel with one vote per block reads at 1,633 GB/s. A kernel with a fixed grid, votes "
+    "and several loads in flight reads at 4,437 GB/s, 96 % of the limit.\n\n"
     "The question also allows an early exit, since a single zero settles it. And it invites a mistake that no compiler "
     "reports: a shuffle after `&&`.",
     learn=[
@@ -46,12 +46,12 @@ LESSON = Lesson(
         "say what an early exit saves, and what it costs if the array is read to the end.",
     ],
     idea="A reduction needs an operation for which the order does not matter: it must be **associative** and "
-    "**commutative**. A logical and is both, so the tree of shuffles and shared memory works with `&` in place of "
+    "**commutative**. A logical AND is both, so the tree of shuffles and shared memory works with `&` in place of "
     "`+`.\n\n"
     "For truth values, a block has a shortcut. `__syncthreads_and(value)` is a barrier that also tells each thread "
-    "whether the value is true for all threads of the block. One instruction replaces the tree. After it, only blocks "
-    "that contain a zero write to the result.\n\n"
-    "The rule of thumb: combine truth values with votes, and execute each shuffle with all lanes, in a separate "
+    "whether the value is true for all threads of the block. One instruction replaces the tree. Only blocks that "
+    "contain a zero then write to the result.\n\n"
+    "The rule of thumb: combine truth values with votes, and let all lanes execute each shuffle, in a separate "
     "statement.",
     steps=[
         Step(
@@ -79,8 +79,8 @@ LESSON = Lesson(
         Step(
             name="early exit",
             shows=["strided_and", "and_early<4>"],
-            text="A thread that finds a zero writes at once. In each round, all threads also read the result so far, "
-            "and they return once it is false.",
+            text="A thread that finds a zero sets the result to false at once. In each round, all threads also read "
+            "the result so far, and they return once it is false.",
         ),
         Step(
             name="shuffle after &&",
@@ -93,13 +93,14 @@ LESSON = Lesson(
     look_at=[
         "Compare the 'atomics' and 'instructions' columns. The vote takes half as many instructions as the tree, and "
         "only blocks with a zero execute an atomic.",
-        "Read the note on the last row. The simulator names the lane that the shuffle read from, and says that this "
-        "lane did not take part.",
+        "Read the note on the last row. In it, the simulator identifies the lane that the shuffle read from, and "
+        "reports that this lane did not take part.",
         "The second table shows the effect of the early exit. Without a GPU, it shows the number of loads. With the "
         "early exit, this number depends on the position of the zero. Without the early exit, the kernel always reads "
-        "the whole array. On the H200, a zero in the first element ends the kernel after 0.08 ms instead of 0.97 ms. "
-        "If the zero is elsewhere, the gain depends on when its block runs.",
-        "For an array without a zero, the early exit costs little on the H200: 4,366 instead of 4,437 GB/s.",
+        "the whole array. On the H200, the kernel finishes after 0.08 ms instead of 0.97 ms if the first element is "
+        "zero. If the zero is elsewhere, the gain depends on when the block that finds it runs.",
+        "For an array without a zero, the early exit costs little on the H200: the kernel reads at 4,366 instead of "
+        "4,437 GB/s.",
     ],
     exercise=Exercise(
         task="Determine whether any element is above a limit. So far, every thread that finds one executes an atomic "
@@ -108,7 +109,7 @@ LESSON = Lesson(
         hints=[
             "There is a barrier that tells all threads of a block whether a condition holds for any of them.",
             "It is `__syncthreads_or(condition)`. It combines the conditions of all threads of the block that have not "
-            "returned, and all of these must reach it.",
+            "returned, and all of these threads must reach it.",
             "What is the condition of a thread without an element? Which thread writes, and when?",
         ],
         answer="The condition of a thread without an element is false. The vote combines the conditions of the block, "

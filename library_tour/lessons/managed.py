@@ -27,7 +27,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
             answer.advanced(x, y, STEPS)
             # A copy of its present contents, before anything else waits for the device.
             got = y.copy()
-            fact = f"{size:,} elements, {launch} call: the results are there when the function returns"
+            fact = f"{size:,} elements, {launch} call: the results are ready when the function returns"
             yield compare(fact, got, reference(elements, STEPS))
             for name, array, expected in (("input", x, device), ("output", y, "host")):
                 went = cuda.managed_attributes(array).last_prefetch_location
@@ -59,10 +59,10 @@ LESSON = Lesson(
     "page faults   load, fault, page moves, load | load, fault, page moves, ...\n"
     "prefetch      all pages move | load, load, load, ...\n"
     "```\n\n"
-    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages in one place; with "
-    "*accessed by*, a device reads them across the link without a fault. *Read mostly* lets the host and each device "
-    "keep their own copies.\n\n"
-    "A shared address does not put the work in order. A launch is still only queued, and the host must wait for the "
+    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages in one place; *accessed "
+    "by* lets a device read them across the link without a fault. *Read mostly* lets the host and each device keep "
+    "their own copies.\n\n"
+    "A shared address does not order any work. A launch still only queues the kernel, so the host must wait for the "
     "kernel before it touches the array.\n\n"
     "Rule of thumb: use managed memory to get a program running, then prefetch each array before the kernel that needs "
     "it.",
@@ -70,7 +70,7 @@ LESSON = Lesson(
         Step(
             name="managed, page faults",
             shows=["managed_copy", "advance", "kernel_over"],
-            text="The host writes an array and passes it to a kernel; nobody copies it. The pages are on the host at "
+            text="The host writes an array and passes it to a kernel. No copy is made. The pages are on the host at "
             "first, so the first access to each page causes a page fault.",
         ),
         Step(
@@ -93,7 +93,7 @@ LESSON = Lesson(
             'cuda.advise(far, "set_accessed_by", device)\n'
             "```\n\n"
             "The pages stay on the host, and each load crosses the link. No page moves, so this suits data that is "
-            "read only once. `advice` asks the driver which advice it was given.",
+            "read only once. `advice` queries the advice that the driver was given.",
         ),
         Step(
             name="prefetch during long kernel",
@@ -110,7 +110,7 @@ LESSON = Lesson(
         Step(
             name="host reads too early",
             shows=["read_early"],
-            text="Wrong on purpose. The launch is only queued, so the host still sees the old elements.",
+            text="Wrong on purpose. The launch is only queued, so the host still sees the old values.",
         ),
         Step(
             name="host writes too early",
@@ -120,8 +120,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Without a GPU, all rows with one step have the same counters: the instructions are the same wherever a page "
-        "is. Only the times differ.",
+        "Without a GPU, the counters are the same in all rows with one step, because the kernel executes the same "
+        "instructions wherever the pages are. Only the times differ.",
         "On an H200, page faults bring the array to the kernel at 8 GB/s, and a prefetch does so at 48 GB/s. A copy "
         "from pinned memory, followed by the kernel, reaches 53 GB/s.",
         "Prefetching in pieces during the long kernel takes 6.9 ms on an H200. Prefetching first and computing "
@@ -130,10 +130,10 @@ LESSON = Lesson(
         "and at 9.9 GB/s if they are read-mostly, because the host then has its own copy.",
     ],
     exercise=Exercise(
-        task="Write `advanced(x, y, steps)`. It uses the stop's kernel to advance the elements of `x` and store the "
-        "results in `y`. Both are managed arrays with their pages on the host, and the host reads `y` as soon as the "
-        "function returns. No page should move because of a page fault, either when the kernel runs or when the host "
-        "reads. `kernel_over(x, y, steps)` returns the launch.",
+        task="Write `advanced(x, y, steps)`. The function uses the stop's kernel to advance the elements of `x` and "
+        "store the results in `y`. Both are managed arrays with their pages on the host, and the host reads `y` as "
+        "soon as the function returns. No page should move because of a page fault, either when the kernel runs or "
+        "when the host reads. `kernel_over(x, y, steps)` returns the launch.",
         hints=[
             "Where must the pages of `x` be when the kernel runs? Where must those of `y` be then, and where "
             "afterwards?",
@@ -141,10 +141,11 @@ LESSON = Lesson(
             "Both are queued in the stream, like the launch.",
             "Everything is queued. What must the function do before it returns?",
         ],
-        answer="The input is prefetched to the device, and after the kernel the output is prefetched to the host. All "
-        "of this is queued, so one wait at the end is enough, and it is needed although nothing is copied. The output "
-        "is also prefetched to the device before the launch, because the kernel's first store to a page on the host "
-        "causes a fault too. The check cannot see that prefetch, because the driver reports only the last one.",
+        answer="Before the launch, the input is prefetched to the device. After the launch, the output is prefetched "
+        "to the host. All of this is queued, so a single wait at the end is enough. That wait is needed even though "
+        "nothing is copied. The output is also prefetched to the device before the launch, because the kernel's first "
+        "store to a page on the host also causes a fault. The check cannot see that prefetch, because the driver "
+        "reports only the last one.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -53,8 +53,8 @@ LESSON = Lesson(
         "tell whether memory or the arithmetic units limit a kernel.",
         "say what `--use_fast_math` replaces, how much time it saves, and where its results are wrong.",
     ],
-    idea="A **register** belongs to one thread, and instructions use it without waiting. Device memory is hundreds of "
-    "cycles away, and all threads share its bandwidth. A value that is needed again should stay in a register, but "
+    idea="A **register** belongs to one thread, and instructions can use it without waiting. Device memory is hundreds "
+    "of cycles away, and all threads share its bandwidth. A value that is needed again should stay in a register, but "
     "registers last only as long as their thread. So the loop must be inside the kernel.\n\n"
     "The compiler keeps local variables in registers. It cannot do that for `a[i]` inside a loop that also reads "
     "`b[i]`: both pointers might point to the same array (they may **alias**), so a store through one may change what "
@@ -95,13 +95,15 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Without a GPU the table counts loads and stores per warp. In each pass, the variant with 256 launches loads "
-        "two elements and stores one, and the loop in memory loads one and stores one. The loop in registers loads two "
-        "elements and stores one in total.",
-        "With precise functions, an H200 takes 499 ms for 256 launches and 414 ms for the loop: arithmetic is most of "
-        "the work. With fast math, the times are 325 ms and 86 ms: most of the work was memory traffic.",
+        "Without a GPU, the table shows the loads and stores per warp. In each pass, the variant with 256 launches "
+        "loads two elements and stores one, and the loop in memory loads one and stores one. The loop in registers "
+        "loads two elements and stores one in total.",
+        "With precise functions, an H200 takes 499 ms for 256 launches and 414 ms for the loop, so most of the time "
+        "goes to arithmetic. With fast math, the times are 325 ms and 86 ms. Now most of the time of the 256 launches "
+        "goes to memory traffic.",
         "`in memory, fast math` and `in registers, fast math` take the same time on an H200. Both reach 96 % of the "
-        "special-function units' rate, and the loads and stores of the former overlap with the work of these units.",
+        "peak rate of the special-function units, because the loads and stores of the former overlap with the work of "
+        "these units.",
         "`pow, fast math` is wrong on purpose. Fast math computes a power from the logarithm of its base, and a "
         "negative number has no logarithm.",
         "Look at the table of whole programs. On an H200, copies and allocation take 59 of 145 ms. The program that "
@@ -123,6 +125,6 @@ LESSON = Lesson(
         check=check,
     ),
     course="The times in the 'course ms' column are from lectures on GPU programming. They were measured on a T1000 "
-    "and on a V100, with fast math. Those in the row 'NumPy, scaled' were measured on CPUs with 6 and 20 cores. The "
-    "table of whole programs names the same cards.",
+    "and on a V100, with fast math. The times in the 'NumPy, scaled' row were measured on CPUs with 6 and 20 cores. In "
+    "the table of whole programs, the rows that begin with 'course' are from the same cards.",
 )

@@ -35,9 +35,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Multiplying two matrices of 4,096 x 4,096 elements takes 137 billion operations. On an H200, the obvious "
-    "kernel reaches 5.3 TFLOP/s, and the last kernel of this lesson reaches 49.6 TFLOP/s. cuBLAS, NVIDIA's own "
-    "library, reaches 51.4.\n\n"
+    why="Multiplying two 4,096 x 4,096 matrices takes 137 billion operations. On an H200, the obvious kernel reaches "
+    "5.3 TFLOP/s, and the last kernel of this lesson reaches 49.6 TFLOP/s. cuBLAS, NVIDIA's own library, reaches 51.4 "
+    "TFLOP/s.\n\n"
     "All of them execute the same multiply-adds. They differ in where the operands come from. The same steps, from "
     "global memory to shared memory to registers, speed up every kernel that uses its data more than once.",
     learn=[
@@ -50,7 +50,7 @@ LESSON = Lesson(
     "multiply. Shared memory delivers more, but only registers can keep up. So each element should be loaded once and "
     "used often.\n\n"
     "A **tile** is a square part of a matrix. A block loads a tile of `a` and a tile of `b` into shared memory, and "
-    "each of its threads uses a whole row of one and a whole column of the other. With tiles of 16 x 16, every loaded "
+    "each of its threads uses a whole row of one and a whole column of the other. With 16 x 16 tiles, every loaded "
     "element is used by 16 threads. The product is computed in phases, one pair of tiles after another, with a barrier "
     "before and after each multiplication.\n\n"
     "Then shared memory becomes the limit, with two reads per multiply-add. A thread that computes 8 x 8 elements "
@@ -75,9 +75,9 @@ LESSON = Lesson(
             name="tiles of 16 x 16",
             shows=["element", "matmul_tile<16>"],
             text="The block loads a tile of `a` and one of `b`; each thread loads one element of each. After the first "
-            "barrier, 16 threads use each element, so there are 16 times fewer loads. The second barrier keeps a "
-            "thread from overwriting a tile that others are still reading. Outside the matrices, `element` returns "
-            "zeros, which add nothing to the sums.",
+            "barrier, 16 threads use each element, so the number of loads falls by a factor of 16. The second barrier "
+            "keeps a thread from overwriting a tile that others are still reading. Outside a matrix, `element` returns "
+            "zero, which adds nothing to the sums.",
         ),
         Step(
             name="8 x 8 per thread",
@@ -94,20 +94,20 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Without a GPU, look at the 'loads' column. The number of loads falls by a factor of the tile's width, since "
-        "that many threads use each loaded element.",
+        "Without a GPU, look at the 'loads' column. The number of loads falls by a factor equal to the tile's width, "
+        "since that many threads use each loaded element.",
         "The 'wavefronts' column shows how many wavefronts the accesses to shared memory take. The number falls when a "
         "thread computes several elements, since these share the values that the thread keeps in registers.",
-        "On the H200, tiles of 8 x 8 are no faster than no tiles at all (5.2 and 5.3 TFLOP/s), because the L1 cache "
-        "serves the loads of the simple kernel. Tiles of 32 x 32 reach 8.7 TFLOP/s, 8 x 8 elements per thread reach "
-        "28.5, and the pipelined kernel reaches 49.6.",
-        "The film shows the phases of a product with tiles of 2 x 2. The tiles in shared memory move along a row of "
-        "`a` and down a column of `b`. The sums in `c` are complete after the last phase.",
+        "On the H200, 8 x 8 tiles are no faster than no tiles at all (5.2 and 5.3 TFLOP/s), because the L1 cache "
+        "serves the loads of the simple kernel. The kernel with 32 x 32 tiles reaches 8.7 TFLOP/s, the one with 8 x 8 "
+        "elements per thread 28.5 TFLOP/s, and the pipelined kernel 49.6 TFLOP/s.",
+        "The film shows the phases of a product with 2 x 2 tiles. The tiles in shared memory move along a row of `a` "
+        "and down a column of `b`. The sums in `c` are complete after the last phase.",
     ],
     exercise=Exercise(
-        task="For each of `n` points, find the squared distance to the nearest of `m` places. Each thread goes through "
-        "all places, and every warp of a block loads them again. Change the kernel so that a block of 256 threads "
-        "loads each place only once. Neither `n` nor `m` needs to be a multiple of 256.",
+        task="For each of `n` points, find the squared distance to the nearest of `m` places. In the given kernel, "
+        "each thread goes through all places, and every warp of a block loads all of them. Change the kernel so that a "
+        "block of 256 threads loads each place only once. Neither `n` nor `m` needs to be a multiple of 256.",
         hints=[
             "The places play the role of a row of tiles: load 256 of them into shared memory, use them, then load the "
             "next 256.",
@@ -117,10 +117,11 @@ LESSON = Lesson(
             "tile may be partial, so count its places.",
         ],
         answer="Each thread loads one place of a tile and computes with all 256. One load of a warp now fetches 32 "
-        "places; before, it fetched a single place for all its lanes. Threads beyond the last point still help to load "
-        "and reach every barrier, so no thread returns early. The last tile may be partial, hence `count`.",
+        "places; before, it fetched a single place for all its lanes. Threads beyond the last point still help with "
+        "the loading and reach every barrier, so no thread returns early. The last tile may be partial, which is why "
+        "the kernel needs `count`.",
         check=check,
     ),
     course="The lectures give no times for this topic. They state that tiles reduce the number of reads from global "
-    "memory by a factor of the tile's width.",
+    "memory by a factor equal to the tile's width.",
 )

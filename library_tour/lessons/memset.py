@@ -24,8 +24,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Fill an array of integers with 1, using C's `cudaMemset`, and every element becomes 16,843,009. The call "
-    "fills *bytes*, and four bytes with the value 1 form that integer. It is one of the oldest traps in CUDA, and zero "
-    "hides it: a fill with 0 is right at any width.\n\n"
+    "fills *bytes*, and four bytes with the value 1 form that integer. It is one of the oldest traps in CUDA, and "
+    "zeros hide it: a fill with 0 is right at any width.\n\n"
     "Used well, a fill is the fastest way to write memory. On an H200, it writes at 4,533 GB/s, 97 % of the write "
     "bandwidth, and you need no kernel of your own.",
     learn=[
@@ -41,8 +41,8 @@ LESSON = Lesson(
     "32 bits   01 00 00 00 | 01 00 00 00    each 0x00000001 = 1\n"
     "```\n\n"
     "C's `cudaMemset` always fills bytes, and silently keeps only the lowest 8 bits of the value. The driver's "
-    "`cuMemsetD8`, `cuMemsetD16` and `cuMemsetD32` name the width; `cuda.memset` takes it from the type of the "
-    "array.\n\n"
+    "`cuMemsetD8`, `cuMemsetD16` and `cuMemsetD32` have the width in their names; `cuda.memset` takes it from the type "
+    "of the array.\n\n"
     "Rule of thumb: the width of the fill must be the width of the element, unless all bytes of the element are equal.",
     steps=[
         Step(
@@ -56,20 +56,20 @@ LESSON = Lesson(
             shows=["run"],
             text="`cuda.memset` takes the width of the pattern from the array's type, so a view of the same memory "
             "selects the width: `integers.view(np.uint8)` is filled byte by byte. A value that does not fit the width "
-            "is an error; C would write its lowest bits.",
+            "is an error; C would write only its lowest bits.",
         ),
     ],
     look_at=[
         "The 'each integer' column shows the value of every element after the fill.",
         "On an H200, fills of all widths run at the same rate. A fill only writes, so the limit here is the write "
-        "bandwidth, 4,678 GB/s, and not the bandwidth of a copy.",
+        "bandwidth, 4,678 GB/s, and not the copy bandwidth.",
     ],
     exercise=Exercise(
-        task="Write `mark(x)`. With one fill, it sets every element of a 32- or 64-bit floating-point array to NaN. "
-        "The tour does so before every check, so that an element that a kernel forgets to write is never right by "
-        "chance.",
+        task="Write `mark(x)`. The function sets every element of a 32- or 64-bit floating-point array to NaN with a "
+        "single fill. The tour does so before every check, so that an element that a kernel forgets to write is never "
+        "right by chance.",
         hints=[
-            "The stop `nan_check` shows the bits of a NaN: all exponent bits are set, and the mantissa is not zero.",
+            "The `nan_check` stop shows the bits of a NaN: all exponent bits are set, and the mantissa is not zero.",
             "The fill should not depend on the width of the elements. Which byte, repeated, forms a NaN of any width?",
             "Fill the array's bytes, `x.view(np.uint8)`, with the byte in which all bits are set.",
         ],

@@ -44,8 +44,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A Monte Carlo simulation reads almost nothing and computes a lot, and every path is independent of the "
-    "others. No workload suits a GPU better. An H200 simulates 2^24 paths of 100 steps in 1.5 ms, more than 1,100 "
-    "billion steps per second, with a fresh random number for each step.\n\n"
+    "others. No workload suits a GPU better. An H200 simulates 2^24 paths of 100 steps in 1.5 ms, or more than 1.1 "
+    "trillion steps per second, with a fresh random number for each step.\n\n"
     "Two things make this possible. The random numbers never touch memory: each thread computes them in registers, "
     "from the index of the path. And the compiler is allowed to use approximate functions, which doubles the speed and "
     "adds an error far below the statistical one.",
@@ -53,15 +53,16 @@ LESSON = Lesson(
         "estimate a price as the mean of many simulated payoffs, and compute its 95 % confidence interval.",
         "explain why random numbers that are a function of an index suit a GPU.",
         "distinguish the statistical error, which falls as one over the square root of the number of paths, from the "
-        "error of the scheme, which more paths do not reduce.",
+        "scheme's discretisation error, which more paths do not reduce.",
     ],
-    idea="Most random number generators have a **state**: each number is computed from the one before. With thousands "
-    "of threads, each needs its own state, and the result depends on how many threads there are. A **counter-based** "
-    "generator has no state. It mixes a counter and a key until the result looks random. If the counter consists of "
-    "the path's index and the step, any thread can compute any path, in any order, and always gets the same "
-    "numbers.\n\n"
-    "The price is the mean of the discounted payoffs. Its standard error is their standard deviation divided by the "
-    "square root of their number, and 1.96 times that is half the width of a 95 % confidence interval.\n\n"
+    idea="Most random number generators have a **state**: each number is computed from the previous one. With "
+    "thousands of threads, each needs its own state, and the result depends on how many threads there are. A "
+    "**counter-based** generator has no state. It mixes a counter and a key until the result looks random. If the "
+    "counter consists of the path's index and the step, any thread can compute any path, in any order, and always gets "
+    "the same numbers.\n\n"
+    "The estimated price is the mean of the discounted payoffs. Its standard error is the standard deviation of the "
+    "payoffs divided by the square root of the number of paths. Half the width of a 95 % confidence interval is 1.96 "
+    "times the standard error.\n\n"
     "The rule of thumb: four times as many paths halve the interval. Only a better scheme or shorter steps reduce the "
     "bias.",
     steps=[
@@ -90,25 +91,25 @@ LESSON = Lesson(
             name="exact steps",
             shows=["LogSteps"],
             text="Only the scheme changes. The kernel now simulates the logarithm of the price, whose steps are exact "
-            "for any length, and one exponential at the end gives the price.",
+            "however long they are, and one exponential at the end gives the price.",
         ),
     ],
     look_at=[
         "The '±' column shows half the width of the 95 % interval. Both schemes use the same random numbers, so their "
         "estimates are off in the same direction.",
-        "The exact price is 6.6348, but Euler's scheme with 100 steps has a mean of 6.63202. With 2^24 paths "
-        "the interval is ± 0.0038, which still hides the bias of 0.0028.",
-        "In the plot of errors, half the width of the interval is a line of slope -1/2: four times as many paths halve "
-        "it.",
-        "An H200 takes 3.2 ms for 2^24 paths without fast math and 1.5 ms with it. Nothing is read from memory. The "
-        "instruction rate is the limit, and a step takes about 19 instructions.",
+        "The exact price is 6.6348, but Euler's scheme with 100 steps converges to 6.63202. With 2^24 paths the "
+        "interval is ± 0.0038, which still hides the bias of 0.0028.",
+        "In the error plot, half the width of the interval forms a line with a slope of -1/2: four times as many paths "
+        "halve it.",
+        "An H200 takes 3.2 ms for 2^24 paths without fast math and 1.5 ms with it. Nothing is read from memory, so the "
+        "limit is the instruction rate. With fast math, a step takes about 19 instructions.",
     ],
     exercise=Exercise(
-        task="Count how many random points in a square lie inside its quarter circle. In the given kernel, each thread "
-        "has its own sequence of random numbers, so the count depends on the number of threads, and a second launch "
-        "tries the same points again. Make the points a function of their index: point `i` has the coordinates "
-        "`coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch tries `points` points, beginning with point "
-        "`first`, and must give the same count with any number of threads.",
+        task="Count how many random points in a square lie inside the quarter circle inscribed in it. In the given "
+        "kernel, each thread has its own sequence of random numbers, so the count depends on the number of threads, "
+        "and a second launch tests the same points again. Make the points a function of their index: point `i` has the "
+        "coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch tests `points` points, beginning with "
+        "point `first`, and must give the same count with any number of threads.",
         hints=[
             "What does a thread have to know about the points that come before its own?",
             "Nothing, so `state` can go. Which number in the loop identifies a point, and what must be added "
@@ -116,9 +117,9 @@ LESSON = Lesson(
         ],
         answer="A point does not depend on other points, so the state is gone. The loop index plus `first` identifies "
         "the point, and the index of the point determines its random numbers. A simulation can therefore be continued, "
-        "repeated or spread over devices without using a random number twice.",
+        "or spread over several devices, without using a random number twice, and it can be repeated exactly.",
         check=check,
     ),
     course="The lectures give no times for this topic. The option is the one from a lecture on Monte Carlo methods: a "
-    "start value and a strike of 50, a rate of 0.1, a volatility of 0.2, one year and 100 steps.",
+    "spot price and a strike of 50, an interest rate of 0.1, a volatility of 0.2, one year and 100 steps.",
 )

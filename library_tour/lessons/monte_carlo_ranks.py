@@ -61,18 +61,19 @@ LESSON = Lesson(
     why="Monte Carlo is the best case for several devices: the paths are independent, and each device sends two "
     "numbers at the end. Two H200s simulate 2^26 paths in 3.2 ms instead of 6.0 ms, an efficiency of 0.94. With 2^26 "
     "paths *each*, they need 6.1 ms, an efficiency of 0.97.\n\n"
-    "If even this program does not reach 1, no other will. And one mistake makes it look perfect: with the same seed "
-    "on both devices, the second one repeats the work of the first, and the result is no more accurate than with one "
-    "device.",
+    "If even this program does not reach an efficiency of 1, no other will. And one mistake makes it look perfect: "
+    "with the same seed on both devices, the second one repeats the work of the first, and the result is no more "
+    "accurate than with one device.",
     learn=[
         "divide paths among devices that work independently until the end.",
         "give each device its own random numbers, with a counter and a key instead of a state.",
         "tell strong scaling from weak scaling, and say why weak scaling is easier.",
-        "tell from the efficiency how much the use of several devices costs beyond the work itself.",
+        "tell from the efficiency how much overhead the use of several devices adds.",
     ],
-    idea="**Strong scaling** asks how much sooner N devices finish the same work. **Weak scaling** asks how much more "
-    "work they do in the same time. The **efficiency** is the speed of N devices divided by N times the speed of one. "
-    "Costs that do not shrink with the work, such as the launches and the final sum, limit strong scaling first.\n\n"
+    idea="**Strong scaling** measures how much sooner N devices finish the same work. **Weak scaling** measures how "
+    "much more work they do in the same time. The **efficiency** is the speed of N devices divided by N times the "
+    "speed of one. Costs that do not shrink with the work, such as the launches and the final sum, limit strong "
+    "scaling first.\n\n"
     "Random numbers must differ between devices. A counter-based generator makes that easy: the index of a path is the "
     "counter, and the seed is the key. A different key gives a different sequence, and no device needs to know what "
     "another has drawn.\n\n"
@@ -81,17 +82,18 @@ LESSON = Lesson(
         Step(
             name="one device",
             shows=["SCHEME", "measured"],
-            text="The kernel is the one from the stop `monte_carlo`, a grid-stride loop over paths. The random numbers "
+            text="The kernel is the one from the `monte_carlo` stop, a grid-stride loop over paths. The random numbers "
             "of a path are computed from its index, which is Philox's counter, and from the seed, which is Philox's "
             "key. Each block stores the sum of its payoffs and the sum of their squares.",
         ),
         Step(
             name="one seed per worker",
             shows=["Team"],
-            text="Every worker launches the same kernel for its own paths, with `seed + number` as its key. With the "
-            "same seed, all devices would simulate the same paths: N times the work for the accuracy of one device. "
-            "All launches are queued before the first result is read, because reading a result waits for its device. "
-            "The pairs of sums are added at the end, with MPI if the workers are ranks.",
+            text="Every worker launches the same kernel for its own paths, with `seed + number` as its key, where "
+            "`number` is the worker's number. With the same seed, all devices would simulate the same paths: N times "
+            "the work for the accuracy of one device. All launches are queued before the first result is read, because "
+            "reading a result makes the host wait for the device. The pairs of sums are added at the end, with MPI if "
+            "the workers are ranks.",
         ),
         Step(
             name="strong and weak scaling",
@@ -106,18 +108,18 @@ LESSON = Lesson(
         "the number of workers, so the efficiency is 1: all of the work can be divided.",
         "Workers that share one GPU take turns. The efficiency is about 0.5 with two workers and about 0.25 with four, "
         "while their combined rate stays the same.",
-        "On two H200s, strong scaling has an efficiency of 0.94 to 0.96, and weak scaling has an efficiency of 0.97 to "
-        "1.01. The launch and the final sums take just as long for fewer paths.",
-        "The error of a Monte Carlo price falls with the square root of the number of paths. Four times as many "
+        "On two H200s, the efficiency is 0.94 to 0.96 for strong scaling, and 0.97 to 1.01 for weak scaling. The "
+        "launch and the final sums take just as long for fewer paths.",
+        "The error of a Monte Carlo price falls as one over the square root of the number of paths. Four times as many "
         "devices, with the same number of paths each, halve it.",
     ],
     exercise=Exercise(
         task="A kernel counts random points that lie in a circle. It is launched on each of `workers` devices, where "
         "`worker` is the number of the device, and `points` is the total number of points. Change the kernel so that "
-        "the devices together try the points 0 to `points - 1`, each point once, for any number of devices. Their "
+        "the devices together test the points 0 to `points - 1`, each point once, for any number of devices. Their "
         "counts must add up to exactly what one device counts, and each device must do only its share.",
         hints=[
-            "The random numbers of a point depend only on its index, so it does not matter which device tries it.",
+            "The random numbers of a point depend only on its index, so it does not matter which device tests it.",
             "In a grid-stride loop, a thread starts at its index in the grid, and the stride is the number of threads "
             "in the grid. What are these two values if all `workers` grids are treated as one?",
             "The threads of device `worker` come after those of all devices before it. The stride is the total number "

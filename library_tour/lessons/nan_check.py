@@ -44,7 +44,7 @@ LESSON = Lesson(
     "therefore be cheap enough to do often. An H200 can read 2^30 floats, 4.3 GB, in 0.95 ms. The obvious kernel takes "
     "2.54 ms, although it does almost no arithmetic.\n\n"
     "Correctness matters too. According to one lecture on GPU programming, `isnan()` disappears under fast math. This "
-    "stop shows which compiler does that, and introduces a test that no compiler option can remove.",
+    "stop shows which compiler removes it, and introduces a test that no compiler option can remove.",
     learn=[
         "recognise a NaN by its bits.",
         "say which fast-math option removes `isnan()`, and why.",
@@ -58,8 +58,8 @@ LESSON = Lesson(
     "infinity   0      11111111            00000000000000000000000   0x7f800000\n"
     "NaN        0      11111111            10000000000000000000000   0x7fc00000\n"
     "```\n\n"
-    "Clear the sign bit and read the bits as an *integer*. For a NaN it is greater than 0x7f800000, and for any other "
-    "value it is not. Floating-point options do not affect integer comparisons.\n\n"
+    "Clear the sign bit and read the bits as an *integer*. For a NaN, this integer is greater than 0x7f800000; for any "
+    "other value, it is not. Floating-point options do not affect integer comparisons.\n\n"
     "The search reads each element once and writes nothing, so read bandwidth is the limit. By Little's law (see "
     "`occupancy`), reaching that bandwidth requires many bytes in flight. One 4-byte load per thread is not enough. A "
     "thread that issues several wide loads before it uses the first result keeps more bytes in flight.\n\n"
@@ -82,8 +82,9 @@ LESSON = Lesson(
             name="doubles: 13-digit mask",
             shows=["Mantissa", "first_nan"],
             text="Another test checks that all exponent bits are set and that at least one mantissa bit is set. A "
-            "double's mantissa has 52 bits, or 13 hexadecimal digits. The row with 12 digits is wrong on purpose. Its "
-            "mask omits the highest four bits, and the usual NaN has only the highest bit set.",
+            "double's mantissa has 52 bits, or 13 hexadecimal digits. The row with a 12-digit mask is wrong on "
+            "purpose. That mask omits the highest four bits of the mantissa, and in the usual NaN only the highest bit "
+            "is set.",
         ),
         Step(
             name="fixed grid, 16-byte loads",
@@ -101,22 +102,23 @@ LESSON = Lesson(
         Step(
             name="host: isnan, -ffast-math",
             shows=["host_isnan", "host_bit_test"],
-            text="A host compiler compiles the end of the file. `-ffast-math` promises the compiler that no value is "
-            "ever NaN, so it replaces `isnan()` with false. The bit comparison survives.",
+            text="The last part of the file is compiled by a host compiler. `-ffast-math` promises the compiler that "
+            "no value is ever NaN, so it replaces `isnan()` with false. The bit comparison survives.",
         ),
     ],
     look_at=[
         "`isnan`, `isnan, fast math` and `bits` all find the NaN on the device. Without a GPU, the table shows that "
         "they execute the same number of instructions and loads.",
         "The last two rows are wrong on purpose, and their notes explain why.",
-        "Without a GPU, the table also has a 'loads' column. With 16-byte loads, it falls to a quarter.",
+        "Without a GPU, the table also has a 'loads' column. With 16-byte loads, the number of loads falls to a "
+        "quarter.",
         "On an H200, one 4-byte load per thread reaches 36.6 % of the read bandwidth, 16-byte loads reach 95.7 %, and "
         "four of them in flight reach 97.5 %.",
     ],
     exercise=Exercise(
         task="A half-precision number has a sign bit, 5 exponent bits and 10 mantissa bits. The kernel receives such "
         "numbers as 16-bit integers. For each of them, decide from its bits whether it is a NaN. So far, the kernel "
-        "mistakes infinities for NaNs. The check tries every 16-bit pattern.",
+        "mistakes infinities for NaNs. The check tests every 16-bit pattern.",
         hints=[
             "The mask 0x7fff selects all bits except the sign. What are the bits of infinity?",
             "Infinity is 0x7c00: five set exponent bits and a mantissa of zero.",

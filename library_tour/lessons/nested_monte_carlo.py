@@ -53,7 +53,7 @@ LESSON = Lesson(
     learn=[
         "describe a nested simulation: an outer stage of start values, and an inner stage of paths from each.",
         "assign two levels of work to threads, warps, blocks and launches.",
-        "choose the assignment from the shape of the problem: the number of start values, and the number of "
+        "choose the assignment according to the shape of the problem: the number of start values, and the number of "
         "paths from each.",
     ],
     idea="A GPU is fully busy when every multiprocessor has many warps, and every warp has 32 active lanes. The first "
@@ -98,10 +98,11 @@ LESSON = Lesson(
         "On the simulator, compare the two columns of active lanes. For 'one thread each', 5 of 32 lanes are active "
         "with 5 start values. With 40 start values, 20 are active on average, because the second warp has only 8 "
         "active lanes. For 'one warp each', most lanes are active with 140 paths per start value, but few with 7.",
-        "On an H200 with 64 start values and 2^22 paths in total, one thread each performs 2 billion steps per second, "
-        "one warp each 64 billion, one launch each 678 billion, and several blocks each 1,111 billion.",
-        "On an H200 with 16,384 start values and the same total number of paths, one thread each performs 517 billion "
-        "steps per second, one warp each 1,076 billion and several blocks each 1,111 billion.",
+        "On an H200 with 64 start values and 2^22 paths in total, the rate is 2 billion steps per second with one "
+        "thread each, 64 billion with one warp each, 678 billion with one launch each, and 1.11 trillion with several "
+        "blocks each.",
+        "On an H200 with 16,384 start values and the same total number of paths, the rate is 517 billion steps per "
+        "second with one thread each, 1.08 trillion with one warp each, and 1.11 trillion with several blocks each.",
         "All variants simulate the same paths, because the index of a path, `outer * inner + i`, determines its random "
         "numbers.",
     ],
@@ -113,8 +114,8 @@ LESSON = Lesson(
         hints=[
             "One thread per start value suits one of the shapes, and one warp per start value suits the other. Forget "
             "the two levels for a moment: how many walks are there in total?",
-            "Let one grid-stride loop run over all walks. To which start value does the walk with a given "
-            "index belong?",
+            "Use a single grid-stride loop over all walks. To which start value does the walk with a given index "
+            "belong?",
             "`walk / inner` is the start value. Several threads now add to the same sum, so the addition must be "
             "atomic.",
         ],

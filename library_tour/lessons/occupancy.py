@@ -63,9 +63,9 @@ LESSON = Lesson(
         "compute how many bytes must be in flight to reach a given bandwidth, with Little's law.",
         "explain why full occupancy is neither always necessary nor always enough.",
     ],
-    idea="A block is **resident** from its start until its last thread has exited. During that time it occupies warps, "
-    "registers and shared memory of its multiprocessor. The multiprocessor accepts blocks until it runs out of one of "
-    "these resources or reaches its maximum number of blocks:\n\n"
+    idea="A block is **resident** from its start until its last thread has exited. During that time, it occupies warp "
+    "slots, registers and shared memory on its multiprocessor. The multiprocessor accepts blocks until it runs out of "
+    "one of these resources or reaches its maximum number of blocks:\n\n"
     "```\n"
     "on an H200                   warps      blocks     limiter\n"
     "blocks of 32 threads         32 of 64   32 of 32   blocks\n"
@@ -75,8 +75,8 @@ LESSON = Lesson(
     "In every cycle, the multiprocessor's schedulers pick warps that are ready to run. Latency is hidden as long as "
     "there is always such a warp.\n\n"
     "**Little's law** says how many bytes are enough: bytes in flight = latency x bandwidth. On an H200, 662 cycles x "
-    "17.7 bytes per cycle is about 11,700 bytes per multiprocessor. Its 2,048 threads, with one 4-byte load each, have "
-    "8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
+    "17.7 bytes per cycle is about 11,700 bytes per multiprocessor. A multiprocessor's 2,048 threads, with one 4-byte "
+    "load each, have 8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
     "Rule of thumb: use 128 to 256 threads per block, check the limiter, and then give each thread more loads in "
     "flight.",
     steps=[
@@ -84,10 +84,10 @@ LESSON = Lesson(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
             text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. This step verifies the "
-            "result: every block of `meet` waits until all blocks have arrived, so the kernel ends only if all of them "
-            "are resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid has "
-            "one block more. The `asm` statement reads the index of the multiprocessor. In other versions of the "
-            "kernel, each thread keeps `Live` values in registers, so that registers become the limit. `#pragma "
+            "result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of "
+            "them are resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid "
+            "has even one block more. The `asm` statement reads the index of the multiprocessor. In other versions of "
+            "the kernel, each thread keeps `Live` values in registers, so that registers become the limit. `#pragma "
             "unroll` makes every index of `kept` a constant, as registers require.",
         ),
         Step(
@@ -95,15 +95,15 @@ LESSON = Lesson(
             shows=["copy<float>"],
             text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. `#pragma "
             "unroll 1` keeps the compiler from starting further loads early. `__restrict__` promises that the two "
-            "arrays do not overlap (see the stop `aliasing`). The rows use blocks of many sizes, always as many blocks "
-            "as the device can hold at once. A separate table shows copies with more and more threads.",
+            "arrays do not overlap (see the `aliasing` stop). The rows cover many block sizes, each with as many "
+            "blocks as the device can hold at once. A separate table shows copies with more and more threads.",
         ),
         Step(
             name="memory",
             shows=["Node", "after", "link", "PastL1", "walk", "chase<PastL1>"],
-            text="This step measures the latency to hide. Each node holds the address of the next, so every load needs "
-            "the result of the one before, and a single thread can only wait. The time divided by the number of steps "
-            "is the latency of a load. `link` builds the chain in an order that looks random.",
+            text="This step measures the latency that must be hidden. Each node holds the address of the next, so "
+            "every load needs the result of the previous one, and a single thread can only wait. The time divided by "
+            "the number of steps is the latency of a load. `link` builds the chain in an order that looks random.",
         ),
         Step(
             name="L1 cache",
@@ -124,9 +124,9 @@ LESSON = Lesson(
         "On an H200, blocks of 64, 128, 256, 512 and 1,024 threads copy at the same rate, and blocks of 32 at 70 % of "
         "it. Blocks of 100 threads fill all 64 warps and are slower still, because the last warp of each block has "
         "only 4 threads.",
-        "In the table 'Copying with more and more threads', the rate grows with the bytes in flight. On an H200, "
-        "270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many threads fill "
-        "the device, so only more bytes per thread can help.",
+        "In the 'Copying with more and more threads' table, the rate grows with the number of bytes in flight. On an "
+        "H200, 270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many "
+        "threads fill the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
         "from memory. Without a GPU, the table shows the number of loads instead.",
     ],
@@ -141,12 +141,13 @@ LESSON = Lesson(
             "holds.",
             "Divide the bytes by 4 and by the number of resident threads, and round up.",
         ],
-        answer="The resident threads share the bytes in flight. Their number depends on the registers per thread and "
-        "on the multiprocessor's limits. On an H200, a load from memory takes 662 cycles, and each multiprocessor "
-        "receives 17.7 bytes per cycle. 2,048 threads with 32 registers then need two loads each. With 128 registers, "
-        "only 512 threads are resident, and each needs six. More loads per thread can make up for low occupancy.",
+        answer="The resident threads share the bytes in flight. The number of resident threads depends on the "
+        "registers per thread and on the multiprocessor's limits. On an H200, a load from memory takes 662 cycles, and "
+        "each multiprocessor receives 17.7 bytes per cycle. 2,048 threads with 32 registers then need two loads each. "
+        "With 128 registers, only 512 threads are resident, and each needs six. More loads per thread can make up for "
+        "low occupancy.",
         check=check,
     ),
     course="The 'course cycles' column shows round figures from a lecture that does not name a card. The exercises are "
-    "from lectures on GPU programming; each row names the compute capability that its exercise asks about.",
+    "from lectures on GPU programming; each row gives the compute capability that its exercise asks about.",
 )

@@ -95,7 +95,8 @@ LESSON = Lesson(
             name="copy, without a stream",
             shows=["by_copy_in_order"],
             text="If no stream is given, the copy is ordered by the default streams of both devices: it runs after all "
-            "earlier work there, and before all later work. In a stream, it waits for that stream only.",
+            "earlier work there, and before all later work. If a stream is given, the copy is ordered by that stream "
+            "only.",
         ),
         Step(
             name="copy, devices not named",
@@ -124,7 +125,7 @@ LESSON = Lesson(
         Step(
             name="event not waited for",
             shows=["no_wait"],
-            text="Wrong on purpose. Nothing orders the copy after the kernel, so it may find the old elements.",
+            text="Wrong on purpose. Nothing orders the copy after the kernel, so it may read the old values.",
         ),
         Step(
             name="wrong device waited for",
@@ -136,19 +137,20 @@ LESSON = Lesson(
     look_at=[
         "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. With "
         "a single device, the table shows only the copy within one device and the two mistakes.",
-        "In the row 'access has one direction', the launch is refused before it runs. The error message names the call "
+        "In the 'access has one direction' row, the launch is refused before it runs. The error message gives the call "
         "that would grant access.",
         "Between H200s, NVLink provides 450 GB/s in each direction, some of which is spent on packet headers. A copy "
         "reaches 395 GB/s, and a kernel that reads the peer's memory 376 GB/s. The grid has so many threads that "
         "4-byte loads are enough, and wider ones gain nothing.",
         "On the two H200s measured here, copies in both directions at once gain nothing: together they reach 396 GB/s. "
-        "A copy of 64 bytes takes 12 microseconds, however fast the link is.",
+        "A 64-byte copy takes 12 microseconds, however fast the link is.",
     ],
     exercise=Exercise(
-        task="Write `swap(arrays, spares, streams)`. It swaps the contents of two arrays on two devices. `arrays[0]`, "
-        "`streams[0]` and a spare array of the same size, `spares[0]`, belong to device 0; those with index 1 belong "
-        "to device 1. Earlier work in each stream writes that device's array. The host must not wait, and the arrays "
-        "must be swapped when both streams are done. So far, the function queues the copies, but nothing orders them.",
+        task="Write `swap(arrays, spares, streams)`. The function swaps the contents of two arrays on two devices. "
+        "`arrays[0]`, `streams[0]` and a spare array of the same size, `spares[0]`, belong to device 0; those with "
+        "index 1 belong to device 1. Earlier work in each stream writes that device's array. The host must not wait, "
+        "and the arrays must be swapped when both streams are done. So far, the function queues the copies, but "
+        "nothing orders them.",
         hints=[
             "Two things can go wrong. A device may read the other's array before it is written, and it may overwrite "
             "its own array before the other device has read it.",
@@ -157,9 +159,10 @@ LESSON = Lesson(
             "Record one event per stream before the first copies, and another after them. Which stream must wait for "
             "which event?",
         ],
-        answer="Each stream records two events. The first says that its array is written, and the second that it has "
-        "read the other array. Each stream waits for the other's first event before it reads, and for the other's "
-        "second event before it overwrites its own array. All of this is queued, so the host continues at once.",
+        answer="Each stream records two events. The first marks the point where its own array has been written, and "
+        "the second the point where the other array has been read. Each stream waits for the other's first event "
+        "before it reads, and for the other's second event before it overwrites its own array. All of this is queued, "
+        "so the host continues at once.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

@@ -42,7 +42,7 @@ LESSON = Lesson(
     "ms. The two are nearly equal, and the first needs no device memory.\n\n"
     "Read the same data eight times, and the picture changes: 21 ms in place, against 2.8 ms with one copy. Write "
     "results back, and it changes again: 3.2 ms in place, against 5.0 ms with copies. This stop shows when to use "
-    "which.",
+    "each.",
     learn=[
         "tell pageable, pinned and mapped host memory apart, and say which of them a kernel can read.",
         "decide whether to copy data or read it in place.",
@@ -59,7 +59,7 @@ LESSON = Lesson(
     "therefore depends on the number of reads. A single read costs the same either way, because the data crosses the "
     "link once in both cases. Data that is read several times belongs in device memory.\n\n"
     "Results cross the link in the opposite direction. A kernel that reads and writes mapped memory uses both "
-    "directions at the same time, while a copy in, a kernel and a copy out run one after another.\n\n"
+    "directions at the same time, while a copy to the device, a kernel and a copy back run one after another.\n\n"
     "Rule of thumb: map data that is read or written once, and copy data that is used more often.",
     steps=[
         Step(
@@ -88,23 +88,23 @@ LESSON = Lesson(
         Step(
             name="mapped, read too early",
             shows=["read_too_early"],
-            text="Wrong on purpose. Without that wait, the host finds the old contents, from before the launch.",
+            text="Wrong on purpose. Without that wait, the host reads the old contents, from before the launch.",
         ),
     ],
     look_at=[
         "The 'link MB' column shows how much data crosses the link. Mapped data that is read 8 times crosses it 8 "
         "times, and copied data crosses it once.",
-        "Compare the rows 'pinned, copied' and 'mapped, in place' in the three tables. On an H200, their times are "
+        "Compare the 'pinned, copied' and 'mapped, in place' rows in the three tables. On an H200, their times are "
         "nearly equal for one read, 2.8 ms and 21 ms for eight reads, and 5.0 ms and 3.2 ms if results are written "
         "back.",
         "`registered, in place` reads an ordinary NumPy array whose pages are pinned temporarily. Such an array need "
-        "not be aligned to 128 bytes. If it is not, the 'sectors/load' column, which is available only without a GPU, "
-        "shows 5 instead of 4.",
+        "not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available only without a "
+        "GPU, shows 5 instead of 4.",
     ],
     exercise=Exercise(
         task="Write `scaled(elements, factor)`. On the device, it multiplies the elements of a mapped or registered "
         "array by a factor. It returns a host array with the results, which the caller reads at once. Each element is "
-        "used only once, so do not allocate device memory and do not copy anything: let the stop's kernel `scale` read "
+        "used only once, so do not allocate device memory and do not copy anything: let the stop's `scale` kernel read "
         "and write host memory.",
         hints=[
             "A kernel takes a mapped array as an argument, like a device array. What kind of memory must hold the "

@@ -47,7 +47,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="On an H200, the flag `--use_fast_math` makes a sine 3.4 times as fast: 1.07 ms instead of 3.65 ms. Its "
+    why="On an H200, the `--use_fast_math` flag makes a sine 3.4 times as fast: 1.07 ms instead of 3.65 ms. Its "
     "largest error grows from 0.98 to 3.57 units in the last place. Whether that matters depends on your program, so "
     "you need to know how to measure it.\n\n"
     "It also helps to know why a GPU and a CPU give different results for the same code without either being wrong. "
@@ -56,12 +56,13 @@ LESSON = Lesson(
     learn=[
         "measure an error in ulp, units in the last place.",
         "explain why a fused multiply-add gives different bits from a separate multiplication and addition.",
-        "say what each flag of `--use_fast_math` gives up, and what it saves.",
+        "say what each of the flags implied by `--use_fast_math` gives up, and what it saves.",
         "tell a bug from rounding errors by comparing results after a few steps.",
     ],
     idea="A float has 24 significant bits, so almost every result is rounded. An **ulp** is the distance from a number "
-    "to the next one of its type. A correctly rounded result has an error of at most half an ulp. The basic operations "
-    "of IEEE 754 (addition, multiplication, division and square root) are correctly rounded on CPUs and GPUs alike.\n\n"
+    "to the next number of the same type. A correctly rounded result has an error of at most half an ulp. The basic "
+    "operations of IEEE 754 (addition, multiplication, division and square root) are correctly rounded on CPUs and "
+    "GPUs alike.\n\n"
     "A GPU has one instruction for `a * b + c`, the **fused multiply-add**, which rounds only once. The compiler uses "
     "it wherever it can. The result is more accurate than with two roundings, but it is different. Compiler flags "
     "allow faster, less accurate instruction sequences for division, square roots and mathematical functions.\n\n"
@@ -78,18 +79,18 @@ LESSON = Lesson(
         Step(
             name="a b + c, intrinsics",
             shows=["SeparateRounding"],
-            text="These two functions are never fused: the product is rounded, then the sum. The flag `--fmad=false` "
+            text="These two intrinsics are never fused: the product is rounded, then the sum. The `--fmad=false` flag "
             "has the same effect on a whole program. The operands are random numbers in [1, 2), so the second rounding "
-            "adds an error of up to half an ulp. NumPy also rounds twice, so all bits agree with NumPy's.",
+            "adds an error of up to half an ulp. NumPy also rounds twice, so the results match NumPy's bit for bit.",
             compared_with="a b + c",
         ),
         Step(
             name="c = -a b",
             shows=["KINDS", "largest_error"],
-            text="The kernel is the same as in the first step, but `c` is now minus the *rounded* product. The exact "
-            "result is therefore the error of that rounding, and the fused instruction computes it without any error. "
-            "With two roundings, the result is zero, and none of its digits is right. `KINDS` specifies how the "
-            "operands are chosen, and `largest_error` measures errors in ulp.",
+            text="The kernel is the same as in the first step, but `c` is now the negative of the *rounded* product. "
+            "The exact result is therefore the error of that rounding, and the fused instruction computes it without "
+            "any error. With two roundings, the result is zero, and none of its digits is right. `KINDS` specifies how "
+            "the operands are chosen, and `largest_error` measures errors in ulp.",
         ),
         Step(
             name="tiny a b, --ftz=true",
@@ -100,9 +101,9 @@ LESSON = Lesson(
         Step(
             name="a / b",
             shows=["Divide"],
-            text="There is no single instruction for a division. The PTX instruction `div.rn` becomes a sequence of "
-            "instructions that rounds its result correctly. With `--prec-div=false` the sequence is shorter and may be "
-            "off by up to 2 ulp.",
+            text="There is no single instruction for a division. The PTX instruction `div.rn` is compiled to a "
+            "sequence of instructions that rounds its result correctly. With `--prec-div=false` the sequence is "
+            "shorter and may be off by up to 2 ulp.",
         ),
         Step(
             name="sqrt",
@@ -113,25 +114,26 @@ LESSON = Lesson(
             name="sin, fast math",
             shows=["Sine", "FOUR_FLAGS"],
             text="`sinf` takes many instructions. With `--use_fast_math` it becomes a single PTX instruction for the "
-            "special function unit. None of the four flags has this effect. `FOUR_FLAGS` lists the flags that "
+            "special-function unit. None of the four flags has this effect. `FOUR_FLAGS` lists the flags that "
             "`--use_fast_math` is said to stand for.",
         ),
         Step(
             name="float",
             shows=["drift", "steps_of"],
             text="The device and NumPy compute many steps of `x = x x + c` from the same start. Each step inherits the "
-            "rounding errors of all the steps before it. For `c = -1.9`, a step usually enlarges a difference.",
+            "rounding errors of all the steps before it. For `c = -1.9`, a step usually magnifies any difference.",
         ),
     ],
     look_at=[
         "In the 'ulp' column, an error of at most 0.50 means correct rounding, and therefore the same bits on every "
         "machine that follows IEEE 754. The approximate functions are an exception. The simulator rounds their results "
-        "once, while a GPU has larger errors, within the bounds of the PTX manual.",
+        "once, while a GPU has larger errors, within the bounds given in the PTX manual.",
         "On an H200, the division takes 2.37 ms, or 1.07 ms with fast math. Its largest error grows from 0.50 to 1.73 "
         "ulp.",
-        "In the second table, 'float, wrong c' uses -1.91 instead of -1.9. After 2 steps, it differs from NumPy far "
-        "more than the correct kernel does. After 50 steps, the two look the same.",
-        "The row 'float, --fmad=false' shows no difference at all. Without fused multiply-adds, the device and the CPU "
+        "In the second table, the 'float, wrong c' row is for a kernel that uses -1.91 instead of -1.9. After 2 steps, "
+        "its results differ from NumPy's far more than those of the correct kernel. After 50 steps, the two kernels "
+        "look equally wrong.",
+        "The 'float, --fmad=false' row shows no difference at all. Without fused multiply-adds, the device and the CPU "
         "round identically.",
     ],
     exercise=Exercise(
@@ -149,7 +151,7 @@ LESSON = Lesson(
         answer="A fused multiply-add computes what the rounding of `4 a c` has lost, which a double can represent "
         "exactly. Another one subtracts the rounded product from the exact `b b`. The sum of the two results is the "
         "discriminant. Multiplying by 4 loses nothing, since only the exponent changes. This method for a difference "
-        "of two products is due to Kahan. The function `__dmul_rn` ensures that the product is rounded before it is "
+        "of two products is due to Kahan. The `__dmul_rn` intrinsic ensures that the product is rounded before it is "
         "used again.",
         check=check,
     ),

@@ -48,11 +48,11 @@ LESSON = Lesson(
         "explain why quasi-random points integrate better than random ones.",
     ],
     idea="A **pseudo-random generator** advances a state and derives numbers from it. Threads need independent "
-    "sequences, so each has its own state, which must be set to a position in the sequence before its first use. "
-    "Philox's state is a counter, so that costs almost nothing. For XORWOW it takes many operations.\n\n"
-    "A **quasi-random** sequence, for example the Sobol sequence, does not imitate chance. Each new point falls into a "
-    "gap that the others have left. The error of an integral then falls almost as fast as 1/n. With random points it "
-    "falls like 1/sqrt(n).\n\n"
+    "sequences, so each thread has its own state. Before its first use, the state must be set to a position in the "
+    "sequence. Philox's state is a counter, so that costs almost nothing. For XORWOW, it takes many operations.\n\n"
+    "A **quasi-random** sequence, such as the Sobol sequence, does not imitate chance. Each new point falls into a gap "
+    "that the others have left. The error of an integral then falls almost as fast as 1/n. With random points, it "
+    "falls only as fast as 1/sqrt(n).\n\n"
     "The rule of thumb: draw as many numbers per call as memory allows, or draw them in the kernel that uses them. Use "
     "Philox unless you have a reason not to.",
     steps=[
@@ -60,12 +60,13 @@ LESSON = Lesson(
             name="philox",
             shows=["generator_row", "drawn"],
             text="A `Generator` fills arrays on the device. The check counts how many numbers fall into each of 64 "
-            "bins, and compares the counts with what chance allows (chi squared).",
+            "bins, and uses a chi-squared test to compare the counts with what chance allows.",
         ),
         Step(
             name="normal, philox",
             shows=["distribution_row"],
-            text="Other distributions are computed from uniform numbers. The stop checks their means and variances.",
+            text="Other distributions are computed from uniformly distributed numbers. The stop checks their means and "
+            "variances.",
         ),
         Step(
             name="in a kernel, xorwow",
@@ -82,17 +83,17 @@ LESSON = Lesson(
         Step(
             name="integral, quasi-random",
             shows=["integrand", "integrate", "sobol"],
-            text="Points of the Sobol sequence fill the cube evenly: each new point falls into a gap.",
+            text="The points of the Sobol sequence fill the cube evenly: each new point falls into a gap.",
         ),
     ],
     look_at=[
-        "For a generator, the 'error' column does not show a computational error. Even for good random numbers, chi "
-        "squared deviates from its mean by up to a few standard deviations.",
+        "For a generator, the 'error' column does not show a computational error. It shows by how many standard "
+        "deviations chi squared exceeds its mean, which may be a few even for good random numbers.",
         "On an H200, Philox reaches 78 % of the write bandwidth, and 88 % in a kernel. MTGP32 reaches 14 %.",
-        "On a GPU, a plot shows the rate against the numbers per call. Up to about ten thousand numbers, a call takes "
-        "as long as an empty one.",
-        "In the plot of the integral, the error falls like 1/sqrt(n) with random points, and almost as fast as 1/n "
-        "with quasi-random ones.",
+        "When the stop runs on a GPU, it also plots the rate against the number of random numbers per call. Up to "
+        "about ten thousand numbers, a call takes as long as an empty one.",
+        "In the plot for the integral, the error falls as 1/sqrt(n) with random points, and almost as fast as 1/n with "
+        "quasi-random points.",
     ],
     exercise=Exercise(
         task="`fill` writes random numbers greater than 0 and at most 1. In the given kernel, each thread has its own "
@@ -108,5 +109,5 @@ LESSON = Lesson(
         "counter. XORWOW would need many operations to reach each sequence.",
         check=check,
     ),
-    course="The lectures show these libraries but give no figures for them.",
+    course="The lectures cover these libraries but give no figures for them.",
 )

@@ -59,8 +59,8 @@ LESSON = Lesson(
         Step(
             name="one atomic per block",
             shows=["warp_sum", "block_sum", "sum_block"],
-            text="Each block first adds up its own elements: the lanes of each warp with shuffles, then the sums of "
-            "the warps through shared memory. One thread per block adds the result to the total. A thread without an "
+            text="Each block first adds up its own elements: those of each warp with shuffles, then the sums of the "
+            "warps through shared memory. One thread per block adds the result to the total. A thread without an "
             "element contributes zero instead of returning, because a shuffle that reads from a thread that has "
             "returned gets an undefined value.",
         ),
@@ -73,8 +73,8 @@ LESSON = Lesson(
             name="fixed grid, vector loads",
             shows=["fold_group", "strided_fold", "sum_grid<1>"],
             text="The grid has only as many blocks as the device can hold at once, and strides over the array. Each "
-            "thread loads four elements at a time and adds them to a sum in a register. `Operation` is a structure "
-            "with the operation and its neutral element: `Sum` here, and others in the rows for the minimum and "
+            "thread loads four elements at a time and adds them to a sum in a register. `Operation` is a struct that "
+            "provides the operation and its identity element: `Sum` here, and others in the rows for the minimum and "
             "maximum. Each thread now takes part in the tree once, not once per element.",
         ),
         Step(
@@ -99,14 +99,14 @@ LESSON = Lesson(
     ],
     look_at=[
         "The 'atomics' column shows how many atomic instructions the warps execute. The count falls from one per 32 "
-        "elements to one per block and, with two passes, to none. The count of the first variant may look small, but "
-        "each of these instructions still performs 32 additions, one after another.",
-        "With vector loads, which read four elements each, the 'loads' column falls to a quarter.",
+        "elements to one per block, and to none with two passes in two launches. The count of the first variant may "
+        "look small, but each of these instructions still performs 32 additions, one after another.",
+        "With vector loads, which read four elements each, the count in the 'loads' column falls to a quarter.",
         "The 'error' column shows the relative error of a sum of random numbers. A single total is rounded at each "
         "addition. Once it has reached 2^24, adding a number below one no longer changes it: on an H200, the first "
         "variant loses 94 % of the sum. A tree adds values of similar size and stays accurate.",
-        "On an H200, one atomic per block reads 559 GB/s, the fixed grid with vector loads 4,336 GB/s, and four loads "
-        "in flight 4,456 GB/s, 96.5 % of the limit.",
+        "On an H200, the variant with one atomic per block reaches 559 GB/s, the fixed grid with vector loads 4,336 "
+        "GB/s, and four loads in flight 4,456 GB/s, or 96.5 % of the limit.",
     ],
     exercise=Exercise(
         task="Sum the squares of `n` elements with at most one atomic addition per block. A block has 256 threads. "
@@ -121,10 +121,10 @@ LESSON = Lesson(
             "the first warp reads these, with zeros in its other lanes, and shuffles again.",
         ],
         answer="Each warp adds up its values with shuffles and stores the sum. After the barrier, the first warp adds "
-        "up these sums with shuffles too, and its lane 0 performs the only atomic addition of the block. No thread "
+        "up these sums, also with shuffles, and its lane 0 performs the only atomic addition of the block. No thread "
         "returns early: threads beyond the end contribute zero.",
         check=check,
     ),
     course="The 'course ms' column is from lectures on GPU programming. It shows the time for 256 sums of 2^29 floats "
-    "on a T1000 and on its host, divided by 256. The notes below the table discuss the sums that the lectures print.",
+    "on a T1000 and on its host, divided by 256. The notes below the table discuss the sums that the lectures report.",
 )

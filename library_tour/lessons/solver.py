@@ -39,9 +39,10 @@ LESSON = Lesson(
         "estimate from the condition number how many digits of a solution are correct.",
         "handle the errors for singular and indefinite matrices.",
     ],
-    idea="A **factorization** writes a matrix as a product of matrices that are easy to solve with. Cholesky requires "
-    "a symmetric positive definite matrix, and takes half as many operations as LU, which works for any square matrix. "
-    "QR solves least squares problems. Singular values and eigenvalues tell you the most and cost the most.\n\n"
+    idea="A **factorization** writes a matrix as a product of matrices for which systems are easy to solve. Cholesky "
+    "requires a symmetric positive definite matrix, and takes half as many operations as LU, which works for any "
+    "square matrix. QR solves least squares problems. Singular values and eigenvalues tell you the most and cost the "
+    "most.\n\n"
     "The **residual** is what remains when you substitute the solution into its equation. A good solver keeps it near "
     "the rounding error. The **condition number** says how strongly a change in the input can affect the solution. "
     "With 16 digits and a condition number of 10^k, about 16 - k digits of the solution are correct, however small the "
@@ -52,57 +53,59 @@ LESSON = Lesson(
         Step(
             name="LU float64",
             shows=["make_system", "on_device_by"],
-            text="`make_system` creates a matrix for each factorization. `solve` uses LU, or with `positive=True` "
-            "Cholesky, which takes half as many operations. A triangular matrix needs no factorization. `qr`, `svd` "
-            "and `eigh` return the factors.",
+            text="`make_system` creates a matrix for each factorization. `solve` uses LU. With `positive=True`, it "
+            "uses Cholesky, which takes half as many operations. A triangular matrix needs no factorization. `qr`, "
+            "`svd` and `eigh` return the factors.",
         ),
         Step(
             name="residuals",
             shows=["residuals", "residual"],
-            text="Each result is substituted into its equation. The residual is divided by the norms, the size and the "
-            "rounding unit, as in LAPACK's own tests. For a good solver, the quotient stays below 30 at every size and "
-            "precision.",
+            text="Each result is substituted into its equation. The residual is divided by the norms, the matrix size "
+            "and the machine epsilon, as in LAPACK's own tests. For a good solver, the quotient stays below 30 at "
+            "every size and precision.",
         ),
         Step(
             name="least squares, degree 15",
             shows=["vandermonde", "fit_row"],
-            text="This step fits a polynomial with QR. The matrix of powers has a condition number of 2e5. The error "
-            "of the coefficients can grow to about that many rounding errors, although the residual is small.",
+            text="This step fits a polynomial with QR. The Vandermonde matrix, which contains the powers of the "
+            "points, has a condition number of 2e5. The error of the coefficients can reach about 2e5 times the "
+            "machine epsilon, although the residual is small.",
         ),
         Step(
             name="Hilbert's matrix, n = 12",
             shows=["hilbert", "hilbert_row"],
-            text="Hilbert's matrix with 12 rows has a condition number of about 1e16. In double precision, not a "
+            text="The Hilbert matrix with 12 rows has a condition number of about 1e16. In double precision, not a "
             "single digit of the solution is certain, although the residual is small.",
         ),
         Step(
             name="refusals",
             shows=["refusals"],
-            text="A singular matrix raises an error that names the pivot. An indefinite matrix raises an error that "
-            "names the minor.",
+            text="A singular matrix raises an error that identifies the pivot that is zero. An indefinite matrix "
+            "raises an error that identifies the leading minor that is not positive.",
         ),
     ],
     look_at=[
-        "The 'error' column shows scaled residuals. Compare them with those of LAPACK in the second table: for each "
+        "The 'error' column shows scaled residuals. Compare them with LAPACK's in the second table: for each "
         "factorization and precision, they are of the same order of magnitude.",
-        "The notes below the table give the errors of the solutions. For Hilbert's matrix the residual is "
-        "fine, but the solution is wrong in its first digit.",
-        "In the plot, the error of the solution follows the condition number times the rounding unit. The residual "
+        "The notes below the table give the errors of the solutions. For the Hilbert matrix, the residual is small, "
+        "but the solution is wrong in its first digit.",
+        "In the plot, the error of the solution follows the condition number times the machine epsilon. The residual "
         "does not.",
         "On an H200 in double precision, the singular value decomposition of a matrix with 1,024 rows takes 124 ms. "
         "That is 128 times as long as the Cholesky factorization of a matrix with 2,048 rows.",
     ],
     exercise=Exercise(
-        task="`coefficients(a, b)` returns the x that minimizes |a x - b|, using the normal equations a^T a x = a^T b. "
+        task="`coefficients(a, b)` returns the x that minimises |a x - b|, using the normal equations a^T a x = a^T b. "
         "For a polynomial of degree 15, the error of the coefficients is above 1e-10. Double precision can do better: "
         "find a method that does.",
         hints=[
-            "The condition number of a^T a is the square of that of a. Which factorization works on a itself?",
+            "The condition number of a^T a is the square of the condition number of a. Which factorization works on a "
+            "itself?",
             "`cudart_py.libraries` has a function for least squares that uses QR.",
         ],
         answer="QR does not square the condition number. With a = q r, a triangular solve gives x from r x = q^T b, "
         "and `lstsq` performs both steps. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
         check=check,
     ),
-    course="The lectures show these libraries but give no figures for them.",
+    course="The lectures cover these libraries but give no figures for them.",
 )

@@ -45,9 +45,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Matrices from grids, networks and finite elements consist almost entirely of zeros. The Laplacian of a grid "
-    "of 2,048 x 2,048 points has 4 million rows. As a dense matrix in double precision, it would need 141 TB. As a "
-    "sparse matrix it needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
+    why="Matrices from grids, networks and finite elements consist almost entirely of zeros. The Laplacian on a 2,048 "
+    "x 2,048 grid has 4 million rows. As a dense matrix in double precision, it would need 141 TB. As a sparse matrix "
+    "it needs 0.3 GB, and an H200 multiplies it by a vector in 0.094 ms.\n\n"
     "The choice of format matters. The same product runs at 57 % of the speed of a copy if rows are stored one after "
     "another (CSR), and at 79 % if they are stored in slices that suit the lanes of a warp (SELL).",
     learn=[
@@ -56,11 +56,11 @@ LESSON = Lesson(
         "solve a system with conjugate gradients without making the host wait in any iteration.",
         "say what fraction of the elements must be zero before a sparse product is faster than a dense one.",
     ],
-    idea="A sparse product performs two operations per stored element, and reads the element and its column index for "
-    "them, so memory is the limit. The three formats differ in how they record the position of an element. **COO** "
-    "stores a row index and a column index per element. **CSR** stores the column indices row by row, and one offset "
-    "per row. **SELL** stores slices of 32 rows column by column, so that the 32 lanes of a warp, one per row, read "
-    "adjacent elements.\n\n"
+    idea="For each stored element, a sparse product reads the element and its column index, but performs only two "
+    "operations, so memory is the limit. The three formats differ in how they record the position of an element. "
+    "**COO** stores a row index and a column index per element. **CSR** stores the column indices row by row, and one "
+    "offset per row. **SELL** stores slices of 32 rows column by column, so that the 32 lanes of a warp, one per row, "
+    "read adjacent elements.\n\n"
     "An iterative solver such as **conjugate gradients** needs a few scalars in each iteration. If the host reads one "
     "of them, the device waits for the host every time. If they stay on the device, an iteration can be captured as a "
     "graph.\n\n"
@@ -70,8 +70,8 @@ LESSON = Lesson(
         Step(
             name="SpMV, CSR",
             shows=["laplacian", "format_row"],
-            text="The Laplacian of a grid has up to five nonzero elements per row. The three formats store the same "
-            "matrix, and `spmv` multiplies each by a vector.",
+            text="The Laplacian on a grid has up to five nonzero elements per row. The same matrix is stored in each "
+            "of the three formats, and `spmv` multiplies each version by a vector.",
         ),
         Step(
             name="SpMM, 8 vectors",
@@ -83,8 +83,8 @@ LESSON = Lesson(
         Step(
             name="sparse x dense vector",
             shows=["vector_rows"],
-            text="A vector may also be sparse. Then only the elements of the other operand at its stored positions are "
-            "read.",
+            text="A vector may also be sparse. The product then reads only those elements of the other operand that "
+            "correspond to stored elements of the sparse vector.",
         ),
         Step(
             name="conjugate gradients",
@@ -94,13 +94,14 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR at 57 %, because its rows of five "
+        "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR at only 57 %, because rows of five "
         "elements keep few lanes busy. COO reads more bytes, so it is still slower than SELL: 0.123 ms against 0.094 "
         "ms.",
-        "On an H200, an iteration costs the host 4 µs as one graph, and 114 µs as separate calls.",
-        "In the plot of the residuals, conjugate gradients converge faster than the bound from the condition number.",
-        "On a GPU, a plot compares the sparse and the dense product. On an H200, the sparse one is faster once 95 % of "
-        "the elements are zero.",
+        "On an H200, an iteration costs the host 4 µs if it is launched as one graph, and 114 µs if it is made up of "
+        "separate calls.",
+        "In the residual plot, conjugate gradients converge faster than the bound from the condition number predicts.",
+        "When the stop runs on a GPU, it also plots the times of the sparse and the dense product. On an H200, the "
+        "sparse one is faster once 95 % of the elements are zero.",
     ],
     exercise=Exercise(
         task="`multiply` computes y = a x for a matrix in CSR format: row i consists of the elements `offsets[i]` to "
@@ -110,12 +111,12 @@ LESSON = Lesson(
         hints=[
             "Which row does a warp handle? Divide the index of the thread by 32.",
             "Lane k takes the elements k, k + 32, k + 64, ... of the row.",
-            "`__shfl_down_sync` adds the sums of the lanes, with steps of 16, 8, 4, 2 and 1. All 32 lanes must "
-            "reach it, even those of a short row.",
+            "Add up the sums of the lanes with `__shfl_down_sync`, in steps of 16, 8, 4, 2 and 1. All 32 lanes must "
+            "reach it, even if the row is short.",
         ],
         answer="Adjacent lanes read adjacent elements, so a load of 32 elements touches four sectors. All lanes of the "
         "warp reach the shuffles, even for a short row, and lane 0 has the sum.",
         check=check,
     ),
-    course="The lectures show these libraries but give no figures for them.",
+    course="The lectures cover these libraries but give no figures for them.",
 )

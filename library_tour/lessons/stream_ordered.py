@@ -65,8 +65,8 @@ LESSON = Lesson(
     "stream    alloc | write | read | free | alloc | write | read | free | ...\n"
     "          \\___ the same memory ____/   \\___ the same memory ____/\n"
     "```\n\n"
-    "A free takes effect after the kernels queued before it. The next allocation may reuse the memory, because its "
-    "kernels come later still. In C these calls are `cudaMallocAsync` and `cudaFreeAsync`.\n\n"
+    "A free takes effect once the kernels queued before it have finished. The next allocation may reuse the memory, "
+    "because the kernels that use it come later still. In C these calls are `cudaMallocAsync` and `cudaFreeAsync`.\n\n"
     "The memory comes from a **pool**. Freed memory goes back to the pool, not to the device, and the next allocation "
     "takes it from there. When the host synchronises, the pool returns unused memory above its **release threshold** "
     "to the device.\n\n"
@@ -83,7 +83,7 @@ LESSON = Lesson(
             name="pool, kept, no waits",
             shows=["make_variants"],
             text="The same loop, but `allocate` takes the array from a pool. Allocations and frees are now work in the "
-            "stream, in order with the kernels. The host queues all steps without waiting, and each step gets the same "
+            "stream, ordered with the kernels. The host queues all steps without waiting, and each step gets the same "
             "memory as the one before.",
         ),
         Step(
@@ -97,7 +97,7 @@ LESSON = Lesson(
             name="two streams with an event",
             shows=["two_streams"],
             text="The first stream allocates and writes the array. The second stream waits for the first; the host "
-            "does not. The second stream uses the array last, so it frees it: `term.close(stream=second)`.",
+            "does not wait. The second stream uses the array last, so it frees it: `term.close(stream=second)`.",
         ),
         Step(
             name="used without a wait",
@@ -111,23 +111,23 @@ LESSON = Lesson(
             shows=["second_reads", "given_away"],
             text="Also wrong on purpose. The second stream waits before it reads, but the first stream frees the array "
             "without waiting for the read. The first stream's next array gets the same memory, and filling that array "
-            "overwrites the elements.",
+            "overwrites the elements that are still to be read.",
         ),
     ],
     look_at=[
-        "Look at the 'waits' column: the host waits 8 times in 8 steps, or never.",
+        "Look at the 'waits' column: the host waits either 8 times in 8 steps or not at all.",
         "On an H200, eight steps take 5.8 ms with synchronous calls, 3.7 ms with a pool that keeps its memory, 3.5 ms "
         "if the host does not wait either, and 3.5 ms with one array for all steps.",
         "A pool that returns its memory at every wait takes 8.9 ms on an H200, longer than synchronous calls. It "
         "allocates and maps the memory anew in each step.",
-        "In the table 'Memory of a pool', 'used' memory falls when arrays are freed. 'reserved' memory falls only at a "
-        "wait, if it exceeds the threshold, or when the pool is trimmed.",
+        "In the 'Memory of a pool' table, 'used' memory falls when arrays are freed. 'reserved' memory falls only when "
+        "the pool is trimmed, or at a wait if it exceeds the threshold.",
     ],
     exercise=Exercise(
-        task="Write `add_product(total, x, factors, working, reading, pool)`. In the stream `working`, it multiplies "
-        "`x` by one factor after another, each time into a new array from the pool. In the stream `reading`, it adds "
-        "the last array to `total`. The host must not wait, at most two temporary arrays may exist at a time, and none "
-        "may be left at the end.",
+        task="Write `add_product(total, x, factors, working, reading, pool)`. In the `working` stream, the function "
+        "multiplies `x` by one factor after another, each time into a new array from the pool. In the `reading` "
+        "stream, it adds the last array to `total`. The host must not wait, at most two temporary arrays may exist at "
+        "a time, and none may be left at the end.",
         hints=[
             "Which kernel is the last to read the array of the previous step? Its free may be queued right after that "
             "kernel.",

@@ -67,16 +67,17 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="An H200 can copy 55 GB/s in each direction over its link and compute at the same time. A program that copies "
-    "in, computes and copies out in a single stream does only one of the three at a time. For the array in this stop, "
-    "that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms, which is 98.9 % of the speed of "
-    "the slowest stage alone. No kernel got faster. The work was merely queued so that independent parts can overlap.",
+    why="An H200 can copy at 55 GB/s in each direction over its link to the host, and compute at the same time. A "
+    "program that copies in, computes and copies out in a single stream does only one of the three at a time. For the "
+    "array in this stop, that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms, which is 98.9 "
+    "% of the speed of the slowest stage alone. No kernel got faster. The work was merely queued so that independent "
+    "parts can overlap.",
     learn=[
         "say which work runs in order and which may overlap, within one stream and across streams.",
-        "overlap copies in, kernels and copies out by cutting an array into pieces.",
-        "say which streams wait for one another implicitly: the two default streams, ordinary streams and "
+        "overlap copies to the device, kernels and copies back by cutting an array into pieces.",
+        "say which streams wait for one another implicitly, among the two default streams, ordinary streams and "
         "non-blocking streams.",
-        "say when kernels run concurrently, and what a stream's priority changes.",
+        "say when kernels run concurrently, and what effect a stream's priority has.",
     ],
     idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has "
     "room. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can all "
@@ -89,10 +90,10 @@ LESSON = Lesson(
         Step(
             name="1 stream",
             shows=["generate", "Pieces.queue"],
-            text="The array is copied in, processed and copied out in pieces. `queue` puts one operation on a piece "
-            "into a stream: a copy takes the stream as `stream=`, and a launch as its fourth value. In one stream, "
-            "each operation waits for the one before it, so cutting the array into pieces gains nothing. The host "
-            "arrays are pinned, because copies of pageable memory would not overlap.",
+            text="The array is copied in, processed and copied out in pieces. `queue` adds one operation for one piece "
+            "to a stream: a copy takes the stream as `stream=`, and a launch as its fourth value. In one stream, each "
+            "operation waits for the one before it, so cutting the array into pieces gains nothing. The host arrays "
+            "are pinned, because copies to and from pageable memory would not overlap.",
         ),
         Step(
             name="2 streams, depth-first",
@@ -106,15 +107,15 @@ LESSON = Lesson(
             shows=["model_rows", "whole"],
             text="An engine executes its operations in the order in which they were queued. An operation that must "
             "wait for its stream therefore blocks all operations queued after it on the same engine. With a single "
-            "engine for copies in both directions, depth-first order overlaps nothing.",
+            "engine for copies in both directions, nothing overlaps in depth-first order.",
         ),
         Step(
             name="non-blocking, then legacy",
             shows=["Chain", "ordered_rows"],
             text="WRONG on purpose: a long kernel writes an array, and a short kernel in another stream reads it. "
-            "Nothing makes the reader wait, so it reads stale elements. The legacy default stream and ordinary "
-            "streams wait for each other, but a non-blocking stream waits for neither. `reader.wait(writer)` works "
-            "for all streams.",
+            "Nothing makes the reader wait, so it reads stale values. The legacy default stream and ordinary streams "
+            "wait for each other, but a non-blocking stream waits for neither. `reader.wait(writer)` works for all "
+            "streams.",
         ),
         Step(
             name="8 kernels, 8 streams",
@@ -131,8 +132,9 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The table of the model does not need a GPU. With two copy engines, eight pieces take 24 units in one stream "
-        "and 10 units in four streams. In two streams they take 13, because three stages need at least three streams.",
+        "The model's table can be computed without a GPU. With two copy engines, eight pieces take 24 units in one "
+        "stream and 10 units in four streams. In two streams they take 13, because three stages need at least three "
+        "streams.",
         "On an H200, one stream takes 66.9 ms, two streams take 35.2 ms, and four streams take 27.2 ms. Depth-first "
         "and breadth-first order are equally fast there, because the H200 has a copy engine for each direction.",
         "On an H200, eight kernels of 4 blocks each take 9.05 ms in one stream and 1.14 ms in eight streams.",
@@ -140,10 +142,10 @@ LESSON = Lesson(
         "one. At the highest priority, it finishes after 0.2 ms.",
     ],
     exercise=Exercise(
-        task="The function `transform` copies a pinned array to the device in eight pieces, runs a kernel on each "
+        task="The `transform` function copies a pinned array to the device in eight pieces, runs a kernel on each "
         "piece and copies it back, all in `streams[0]`. Distribute the pieces over all streams. No piece may start "
-        "before the work that is already in `streams[0]` is done, and work queued in `streams[0]` later must not "
-        "start before all pieces are done. The host must not wait. All streams are non-blocking.",
+        "before the work that is already in `streams[0]` is done, and work queued later in `streams[0]` must not start "
+        "before all pieces are done. The host must not wait. All streams are non-blocking.",
         hints=[
             "Piece *i* can use stream *i* modulo the number of streams. Which operations are then no longer ordered?",
             "`stream.wait(other)` makes all later work in `stream` wait until everything queued in `other` so far is "

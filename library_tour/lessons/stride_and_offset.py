@@ -46,10 +46,10 @@ LESSON = Lesson(
         "explain why a warp that starts in the middle of a sector touches one more sector.",
         "decide whether to fix a stride or an offset first.",
     ],
-    idea="Memory moves in 32-byte sectors, even if a warp needs only part of a sector. With a **stride** of n, "
-    "adjacent lanes touch elements that are n apart. Eight 4-byte elements fit into a sector. A stride of 2 therefore "
-    "uses half of each sector, and a stride of 4 uses a quarter. With a stride of 8 or more, every element is in a "
-    "different sector: a warp touches 32 sectors and uses one eighth of their bytes.\n\n"
+    idea="Memory is read and written in 32-byte sectors, even if a warp needs only part of a sector. With a **stride** "
+    "of n, adjacent lanes touch elements that are n apart. Eight 4-byte elements fit into a sector. A stride of 2 "
+    "therefore uses half of each sector, and a stride of 4 uses a quarter. With a stride of 8 or more, every element "
+    "is in a different sector: a warp touches 32 sectors and uses one eighth of their bytes.\n\n"
     "With an **offset**, the elements are adjacent, but the first one may lie in the middle of a sector. The warp's "
     "128 bytes then extend into a fifth sector. That sector is also the next warp's first sector, and the next warp "
     "usually finds it in a cache.\n\n"
@@ -89,11 +89,11 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The values in the 'sectors/load' column double with the stride until they reach 32 at a stride of 8. 'load "
-        "efficiency' halves each time, down to 12.5 %.",
+        "The values in the 'sectors/load' column double with the stride until they reach 32 at a stride of 8. The load "
+        "efficiency halves each time, down to 12.5 %.",
         "On the H200, each doubling of the stride halves the rate: 2,733, 1,473, 736 and 367 GB/s. The time hardly "
-        "changes, because the same sectors move each time. Beyond a stride of 8, the rate keeps falling although the "
-        "number of sectors per load does not grow: accesses to sectors that are far apart take longer.",
+        "changes, because the kernel moves the same sectors each time. Beyond a stride of 8, the rate keeps falling "
+        "although the number of sectors per load does not grow: accesses to sectors that are far apart take longer.",
         "If the offset is not a multiple of 8, each warp touches 5 sectors and uses 80 % of their bytes. On the H200, "
         "no offset costs more than 4 % of the rate, whether a warp touches 4 sectors or 5. The fifth sector mostly "
         "comes from a cache.",
@@ -104,7 +104,7 @@ LESSON = Lesson(
         "one more block than the elements need.",
         hints=[
             "Which warps touch a fifth sector, and at which index would they have to start instead?",
-            "Not every thread needs an element: the first threads of the grid may do nothing.",
+            "Not every thread needs an element: the first threads of the grid can do nothing.",
             "Round the offset down to a multiple of 8 and let thread 0 start there. Each thread then tests whether "
             "its index lies in the range to be scaled.",
         ],

@@ -48,13 +48,13 @@ LESSON = Lesson(
     ],
     idea="The hardware guarantees no order between threads. A **barrier** is a point that no thread of a group passes "
     "until all of them have reached it. After the barrier, each thread sees everything that the others wrote before "
-    "it. There are three: `__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a launch for the "
-    "whole grid. All threads of the group must reach the barrier, except those that have already returned: no barrier "
-    "waits for those.\n\n"
-    "Within an ordinary launch, no barrier spans several blocks, because one block may not start until another has "
-    "finished. A **cooperative launch** guarantees that all blocks are resident at the same time, so its kernel can "
-    "wait for the whole grid. A **vote** is different: it tells every lane of a warp which lanes meet a condition, "
-    "but it does not make writes visible.\n\n"
+    "it. There are three kinds of barrier: `__syncwarp()` for a warp, `__syncthreads()` for a block, and the end of a "
+    "launch for the whole grid. All threads of the group must reach the barrier, except those that have already "
+    "returned: no barrier waits for those.\n\n"
+    "Within an ordinary launch, no barrier spans several blocks, because some blocks may start only after others have "
+    "finished. A **cooperative launch** guarantees that all blocks are resident at the same time, so the kernel can "
+    "use a barrier for the whole grid. A **vote** is different: it tells every lane of a warp which lanes meet a "
+    "condition, but it does not make writes visible.\n\n"
     "The rule of thumb: find out which threads exchange data, and use the narrowest barrier that includes them. Place "
     "one barrier between each write and the reads that depend on it, and another before the next write.",
     steps=[
@@ -69,13 +69,13 @@ LESSON = Lesson(
             name="no __syncthreads()",
             shows=["reverse_hasty"],
             text="WRONG: the barrier is missing. A warp may read another warp's elements before they are written. A "
-            "right result would be pure luck, so the simulator reports the race whatever the result.",
+            "correct result would be pure luck, so the simulator reports the race whatever the result.",
         ),
         Step(
             name="__syncthreads(), in a branch",
             shows=["reverse_in_branch"],
             text="The barrier is inside a branch. That is allowed here because the condition is the same for all "
-            "threads of a block: either all of them reach the barrier, or none do.",
+            "threads of a block: either all of them reach the barrier, or none of them does.",
             compared_with="__syncthreads()",
         ),
         Step(
@@ -122,17 +122,18 @@ LESSON = Lesson(
             name="block barrier for a grid",
             shows=["smooth", "Block", "smooth_steps<Block>"],
             text="WRONG: `__syncthreads()` waits only for the threads of one block. Another block, whose results are "
-            "read next, may not have finished its step.",
+            "read next, may not have finished its step yet.",
         ),
     ],
     look_at=[
         "Four rows say 'caught'. Two of these kernels lack a barrier, and one has a barrier that is too narrow. For "
-        "these three, the note below the table names the line that reads, the line that wrote, and both threads. The "
+        "these three, the note below the table gives the line that reads, the line that wrote, and both threads. The "
         "fourth kernel waits for the grid in an ordinary launch. All four run on the simulator only.",
-        "The launch in the row 'more blocks than fit' is refused before anything runs. The note says how many blocks "
+        "The launch in the 'more blocks than fit' row is refused before anything runs. The note says how many blocks "
         "of this kernel can be resident at once.",
-        "On a GPU, another table shows the cycles that each barrier takes for several numbers of threads per block. A "
-        "wider barrier costs more, and the cost of a block's barrier grows with the number of its threads.",
+        "When the stop runs on a GPU, another table shows how many cycles each barrier takes with different numbers of "
+        "threads per block. A wider barrier costs more, and the cost of a block's barrier grows with the number of "
+        "threads in the block.",
         "On the H200, ten steps over 67,108,869 elements take 2.13 ms as ten launches and 1.87 ms in one cooperative "
         "launch.",
     ],
@@ -151,10 +152,10 @@ LESSON = Lesson(
         ],
         answer="Each round has two dependencies. A sum must be written before it is read in the next round, and the "
         "original barrier ensures that. A sum must also be read before it is overwritten in the same round. So each "
-        "thread reads into a register, all of them wait, and then they write. There is one barrier on each side of "
-        "the write. Threads beyond the end of the array stay in the loop with a zero. They could also return before "
-        "the loop, because no barrier waits for a thread that has returned, and no element of the array needs their "
-        "sums.",
+        "thread reads into a register, all of them wait, and then they write. There is one barrier on each side of the "
+        "write. Threads beyond the end of the array stay in the loop and contribute zeros. They could also return "
+        "before the loop, because no barrier waits for a thread that has returned, and no element of the array needs "
+        "their sums.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

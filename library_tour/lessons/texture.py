@@ -53,11 +53,12 @@ LESSON = Lesson(
     idea="Memory is fetched in 32-byte **sectors**. A sector holds 8 adjacent texels of a row (a texel is an element "
     "of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, a row of output "
     "pixels comes from a slanted line of the source: at 90°, the 32 pixels of a warp come from 32 different rows. A "
-    "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch lies in few sectors. "
-    "This is 2-D locality. It helps plain loads as much as textures, because both go through the same L1 cache.\n\n"
-    "A fetch through a **texture object** also goes through a unit that does arithmetic. This unit handles positions "
-    "outside the image, and it can return the weighted mean of the four nearest texels in a single fetch. Its weights "
-    "have 8 bits, which is enough for pictures but not for every computation.\n\n"
+    "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch lies in few sectors. This "
+    "is 2-D locality. It reduces the number of sectors for plain loads and textures alike, and both go through the "
+    "same L1 cache.\n\n"
+    "A fetch through a **texture object** also goes through the texture unit, which does arithmetic. This unit handles "
+    "positions outside the image, and it can return the weighted mean of the four nearest texels in a single fetch. "
+    "Its weights have 8 bits, which is enough for pictures but not for every computation.\n\n"
     "The rule of thumb: give each warp a patch, and use a texture for its arithmetic, not for its cache.",
     steps=[
         Step(
@@ -77,7 +78,7 @@ LESSON = Lesson(
             name="texture",
             shows=["for_each_pixel", "rotate_texture"],
             text="`tex2D` replaces the test and the load. The texture object returns 0 outside the image, because it "
-            "was created with the address mode 'border'. The centre of a texel lies halfway between two integer "
+            "was created with the 'border' address mode. The centre of a texel lies halfway between two integer "
             "coordinates, so the kernel adds 0.5.",
         ),
         Step(
@@ -96,24 +97,24 @@ LESSON = Lesson(
         Step(
             name="shared memory",
             shows=["BOX", "rotate_shared"],
-            text="The block first copies the part of the source that its pixels need to shared memory, row by row. It "
-            "then reads the texels from there. The copied box has more texels than the block has pixels.",
+            text="The block first copies to shared memory, row by row, the part of the source that its pixels need. It "
+            "then reads the texels from there. The copied box contains more texels than the block has pixels.",
         ),
         Step(
             name="filter: plain loads",
             shows=["rounded", "filter_plain"],
-            text="A different result: each pixel is the mean of the four nearest texels, weighted by their distances. "
-            "That takes four tests, four loads and three interpolations per pixel.",
+            text="This kernel computes a different result: each pixel is the mean of the four nearest texels, weighted "
+            "by how close they are. That takes four tests, four loads and three interpolations per pixel.",
         ),
         Step(
             name="filter: texture",
             shows=["rounded", "filter_texture"],
-            text="The texture object was created with the filter mode 'linear', so a single fetch returns the mean.",
+            text="The texture object was created with the 'linear' filter mode, so a single fetch returns the mean.",
         ),
     ],
     look_at=[
-        "Without a GPU, compare the sectors at 90°. Warps with patches of 8 x 4 pixels touch a quarter as many "
-        "sectors as warps with rows. Plain loads and texture fetches touch the same number.",
+        "Without a GPU, compare the numbers of sectors at 90°. Warps that compute patches of 8 x 4 pixels touch a "
+        "quarter as many sectors as warps that compute rows. Plain loads and texture fetches touch the same number.",
         "On the H200 at 90°, plain loads reach 1,924 GB/s with rows and 3,352 GB/s with patches. The texture reaches "
         "2,890 and 2,968 GB/s. So patches help plain loads more than they help a texture.",
         "With shared memory, the number of sectors depends least on the angle, but the kernel executes three times as "
@@ -135,8 +136,8 @@ LESSON = Lesson(
         ],
         answer="At a corner, four texels are equally close, so the fetch returns their unweighted mean. A texel has "
         "four corners. The texel itself is included in all four means, its neighbours across an edge in two, and its "
-        "neighbours across a corner in one. This gives the weights 4, 2 and 1. The filter's weights are halves there, "
-        "and 8 bits represent a half exactly.",
+        "neighbours across a corner in one. This gives the weights 4, 2 and 1. At a corner, the fractions in x and y "
+        "are both 1/2, which 8 bits represent exactly, so each of the filter's weights is exactly 1/4.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

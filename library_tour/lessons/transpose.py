@@ -53,10 +53,10 @@ LESSON = Lesson(
     "copies a **tile** of the matrix into shared memory, row by row. Then comes a **barrier**, where the threads of "
     "the block wait for one another. After the barrier, the block reads the tile by columns and writes rows of the "
     "output. The loads and the stores are both coalesced.\n\n"
-    "Shared memory has a different rule. Its words are spread over 32 **banks**: word `i` is in bank `i % 32`, and "
-    "each bank serves one word at a time. If lanes of a warp need different words in the same bank, the read takes "
-    "several **wavefronts**, one after another. This is a **bank conflict**. In a tile with rows of 32 elements, each "
-    "column lies in a single bank. One more element per row spreads a column over all 32 banks.\n\n"
+    "Shared memory has its own rule. Its words are spread over 32 **banks**: word `i` is in bank `i % 32`, and each "
+    "bank serves one word at a time. If lanes of a warp need different words in the same bank, the read takes several "
+    "**wavefronts**, one after another. This is a **bank conflict**. In a tile with rows of 32 elements, each column "
+    "lies in a single bank. One more element per row spreads a column over all 32 banks.\n\n"
     "The rule of thumb: change the order of data in shared memory, and if a tile is read by columns, pad each of its "
     "rows by one element.",
     steps=[
@@ -114,10 +114,11 @@ LESSON = Lesson(
         "Compare the 'store efficiency' of the naive kernel with that of the tile. In the naive kernel, each lane "
         "uses 4 of the 32 bytes in its sector: 12.5 %. With the tile, a warp uses all bytes of its 4 sectors: 100 %.",
         "The naive kernel and the tile without padding are both slow, but for different reasons: the first because of "
-        "its sectors, the second because of its bank conflicts. The 'store efficiency' and 'conflicts' columns tell "
-        "the two causes apart.",
-        "'down the columns' has the same counters as the variant before it. Counters do not depend on the order of "
-        "the blocks, so only times on a GPU show the difference: on the H200, the rate rises from 4,027 to 4,138 GB/s.",
+        "its sectors, the second because of its bank conflicts. The 'store efficiency' and 'conflicts' columns let you "
+        "tell the two causes apart.",
+        "The 'down the columns' variant has the same counters as the one before it. Counters do not depend on the "
+        "order of the blocks, so only times on a GPU show the difference: on the H200, the rate rises from 4,027 to "
+        "4,138 GB/s.",
         "The best variants are faster than the plain copy, because they move 16 bytes per load and store, while the "
         "plain copy moves only 4. The limit is the copy bandwidth of the device.",
     ],
@@ -130,12 +131,12 @@ LESSON = Lesson(
             "Read a tile as the padded transpose does. Only the second half of the kernel differs.",
             "Think in rows of the output. A warp writes the part of one output row that comes from one column of the "
             "tile. Which element of the tile does each lane need?",
-            "After the barrier, the lane with `threadIdx.x` takes row `blockIdx.y * TILE + threadIdx.x` of the input. "
-            "It writes column `rows - 1` minus that row of the output.",
+            "After the barrier, each lane takes row `blockIdx.y * TILE + threadIdx.x` of the input. It writes column "
+            "`rows - 1` minus that row of the output.",
         ],
-        answer="The tile is loaded along rows of the input and stored along rows of the output, whose columns run "
-        "backward. A warp that writes backward touches the same four sectors as one that writes forward. The lanes "
-        "read a column of the tile, so the padding is needed again.",
+        answer="The tile is loaded along rows of the input and stored along rows of the output, in which the columns "
+        "run backwards. A warp that writes backwards touches the same four sectors as one that writes forwards. The "
+        "lanes read a column of the tile, so the padding is needed again.",
         check=check,
     ),
     course="The 'course GB/s' column shows rates from lectures on coalescing, for kernels that use the same "

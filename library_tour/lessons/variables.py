@@ -44,10 +44,10 @@ LESSON = Lesson(
     why="Each thread needs one integer for its work. Keep it in a register, and 16,384 steps in every thread of an "
     "H200 take 1.2 ms. Keep it in shared memory, and they take 1.5 ms. Keep it in a `__device__` array, and the same "
     "arithmetic takes 22 ms.\n\n"
-    "The fast kinds come at a price: a register belongs to one thread and disappears with it. Each kind of variable "
-    "is a different compromise between speed, scope and lifetime. This stop shows all of them.",
+    "The fast kinds come at a price: a register belongs to one thread and disappears with it. Each kind of variable is "
+    "a different compromise among speed, scope and lifetime. This stop shows all of them.",
     learn=[
-        "say who sees a variable: one thread, the threads of one block, or all threads and the host.",
+        "say who can access a variable: one thread, the threads of one block, or all threads and the host.",
         "say how long a variable lives: as long as its thread, its block or its module.",
         "choose the right kind of variable for a value.",
         "compute how many blocks fit on a multiprocessor, given the shared memory per block.",
@@ -74,8 +74,8 @@ LESSON = Lesson(
             name="__device__ array",
             shows=["states", "next", "place", "steps_device"],
             text="Each thread computes many steps of a random number generator. It keeps the generator's state in an "
-            "array in **global memory**: device memory that all threads see. Every step loads the state and stores it "
-            "again. `volatile` keeps the compiler from using a register instead.",
+            "array in **global memory**: device memory that all threads can access. Every step loads the state and "
+            "stores it again. `volatile` keeps the compiler from using a register instead.",
         ),
         Step(
             name="dynamic shared memory",
@@ -85,7 +85,7 @@ LESSON = Lesson(
         Step(
             name="static shared memory",
             shows=["next", "place", "steps_static<256>"],
-            text="Now the compiler knows the size. This is equally fast, but limited to 48 KiB.",
+            text="Now the size is known at compile time. This variant is equally fast, but limited to 48 KiB.",
         ),
         Step(
             name="register",
@@ -96,23 +96,23 @@ LESSON = Lesson(
         Step(
             name="shared, uninitialised",
             shows=["reverse", "reverse_unset"],
-            text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element "
-            "that another thread wrote. `reverse_unset` is WRONG on purpose. It reads before any thread has written, "
-            "and gets whatever was there before. The simulator reports it.",
+            text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element that "
+            "another thread wrote. `reverse_unset` is WRONG on purpose. It reads before any thread has written, and "
+            "gets whatever was there before. The simulator reports this.",
         ),
         Step(
             name="variables of a module",
             shows=["threads_so_far", "count_threads", "coefficients", "line", "lifetimes"],
             text="A `__device__` variable keeps its value from launch to launch. The host reads and writes it through "
-            "`module.symbol`. If a module is loaded again, it has its own variables. Only the host can write a "
-            "`__constant__` variable.",
+            "`module.symbol`. If a module is loaded again, the new copy has its own variables. Only the host can write "
+            "to a `__constant__` variable.",
         ),
     ],
     look_at=[
-        "Without a GPU, the table has the columns 'loads' and 'wavefronts'. A `__device__` array costs one load from "
+        "Without a GPU, the table has 'loads' and 'wavefronts' columns. A `__device__` array costs one load from "
         "global memory per step. Shared memory costs **wavefronts**, the passes in which it serves a warp's requests. "
         "A register costs neither.",
-        "A small program has checked each row of the table of scopes and lifetimes.",
+        "Each row of the table of scopes and lifetimes has been verified by a small program.",
         "In the last table, blocks of 256 threads share a multiprocessor. On compute capability 9.0, 8 blocks fit with "
         "16 KiB of shared memory each, 4 with 48 KiB, and one with 227 KiB.",
     ],
@@ -126,8 +126,8 @@ LESSON = Lesson(
             "and the next number overall. Who must see each of them, and how long must it live?",
             "`atomicAdd` returns the old value. Applied to a `__shared__` counter, it gives each person a place "
             "within the block and leaves the block's total in the counter.",
-            "One thread adds that total to `next_ticket`. The old value is the block's first number. Share it with "
-            "the whole block, with a barrier between each write and the other threads' reads.",
+            "One thread adds that total to `next_ticket`. The old value is the block's first number. Share it with the "
+            "whole block, and place a barrier between each write and the other threads' reads.",
         ],
         answer="The place is a local variable. The block's total and its first number are `__shared__`, with barriers "
         "between one thread's write and the others' reads. `next_ticket` is a `__device__` variable, so it outlasts "

@@ -30,7 +30,7 @@ LESSON = Lesson(
     learn=[
         "name the five phases of a GPU computation: allocate, copy in, launch, copy out, free.",
         "compute a thread's index, and the number of blocks for a given number of elements.",
-        "explain why a kernel tests its index before it touches memory.",
+        "explain why a kernel checks its index before it touches memory.",
         "say why the copies take most of the time if a kernel runs only once.",
     ],
     idea="The host and the device have separate memories. A kernel works on **device memory**, which ordinary host "
@@ -50,38 +50,39 @@ LESSON = Lesson(
         Step(
             name="launch",
             shows=["vector_add"],
-            text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel, and "
-            '`extern "C"` lets the host find it by its plain name, to which C++ would otherwise add the types of its '
+            text="The kernel describes the work of one thread. `__global__` makes a C++ function a kernel, and `extern "
+            '"C"` lets the host find it by its plain name, to which C++ would otherwise add the types of its '
             "parameters. `blockIdx.x * blockDim.x + threadIdx.x` is the thread's index in the grid. The thread adds "
-            "the pair of elements at that index. `if (i < n)` stops the surplus threads of the last block.",
+            "the pair of elements at that index. The bounds check `if (i < n)` stops the surplus threads of the last "
+            "block.",
         ),
         Step(
             name="all phases",
             shows=["BLOCK", "add"],
-            text="This is the host code. `poison` fills the result with values that cannot be right, so that the "
-            "check notices any element that no thread has written. `kernel[blocks, threads](...)` is the launch; in "
-            "C++ it is `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The "
-            "copy out waits for it.",
+            text="This is the host code. `poison` fills the result with values that cannot be right, so that the check "
+            "notices any element that no thread has written. `kernel[blocks, threads](...)` is the launch; in C++ it "
+            "is `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The copy back "
+            "to the host waits for the kernel.",
         ),
     ],
     look_at=[
         "The 'MB' column shows how much data each phase allocates, moves or frees. The launch moves the most, because "
         "the kernel reads two vectors and writes one.",
         "On the H200, the launch also has by far the highest rate, 2,513 GB/s, because it uses the device's own "
-        "memory. The copies reach 31 and 23 GB/s. The stop `copies` shows what limits them.",
+        "memory. The copies reach 31 and 23 GB/s. The `copies` stop shows what limits them.",
         "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
         "such as loading the kernel onto the device.",
     ],
     exercise=Exercise(
-        task="The function `add` copies two vectors to the device, launches the kernel, and returns the sum. It is "
-        "right for 1,024 elements and wrong for 1,000. Fix it without changing the kernel.",
+        task="The `add` function copies two vectors to the device, launches the kernel, and returns the sum. The "
+        "result is right for 1,024 elements and wrong for 1,000. Fix it without changing the kernel.",
         hints=[
             "How many threads does a grid of `a.size // THREADS` blocks have, and how many elements are there?",
             "1,000 elements need four blocks of 256 threads, because three blocks have only 768 threads.",
             "The division must round up. In Python, `-(-a // b)` does that.",
         ],
         answer="The number of blocks is rounded up, so that the last block covers the rest of the vector. Its surplus "
-        "threads do nothing, because the kernel tests its index. The tour's function for this division is "
+        "threads do nothing, because the kernel checks its index. The tour's function for this division is "
         "`blocks_for`.",
         check=check,
     ),

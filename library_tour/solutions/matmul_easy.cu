@@ -1,4 +1,4 @@
-// Multiply two square matrices, stored by rows. A block has 32 x 8 threads.
+// Multiply two square row-major matrices. A block has 32 x 8 threads.
 
 extern "C" __global__ void multiply(const float* a, const float* b, float* c, int size)
 {

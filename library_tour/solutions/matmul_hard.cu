@@ -3,7 +3,7 @@
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;
-// Rows of the tile per thread: row r of a thread is row `threadIdx.y + 8 r` of the tile.
+// Rows of the tile per thread: a thread's row r is row `threadIdx.y + 8 r` of the tile.
 constexpr int EACH = TILE / BLOCK_ROWS;
 
 extern "C" __global__ void multiply(const float* a, const float* b, float* c, int size)

@@ -1,6 +1,6 @@
-// Count how many random points in a square lie inside its quarter circle: those for which x x + y y is less than the
-// side squared. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch tries `points`
-// points, beginning with point `first`, and adds its count to the total.
+// Count how many random points in a square lie inside the quarter circle inscribed in it: those for which x x + y y is
+// less than the side squared. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch
+// tests `points` points, beginning with point `first`, and adds its count to the total.
 
 // Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)

@@ -1,5 +1,5 @@
 // Count the numbers below 2^31 in the first part of the sequence `state = A * state + C`, which starts from a seed.
-// Each thread takes 16 of the numbers, and the total is initially zero.
+// Each thread handles 16 of the numbers, and the total is initially zero.
 
 constexpr unsigned A = 1664525;
 constexpr unsigned C = 1013904223;

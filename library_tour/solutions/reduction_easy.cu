@@ -1,4 +1,4 @@
-// Find the largest of n integers. `largest` starts as the smallest integer.
+// Find the largest of n integers. `largest` is initially the smallest integer.
 
 extern "C" __global__ void largest(const int* x, int* largest, int n)
 {

@@ -1,5 +1,5 @@
-// y = a x for a matrix in CSR format: row i consists of the elements offsets[i] to offsets[i + 1] - 1. The launch has
-// one warp per row.
+// Compute y = a x for a matrix in CSR format: row i consists of the elements offsets[i] to offsets[i + 1] - 1. The
+// launch has one warp per row.
 
 extern "C" __global__ void multiply(const int* offsets, const int* columns, const float* values, const float* x,
                                     float* y, int rows)

@@ -1,4 +1,4 @@
-"""Add two vectors of any length on the device with the kernel `vector_add`."""
+"""Add two vectors of any length on the device with the `vector_add` kernel."""
 
 from __future__ import annotations
 
