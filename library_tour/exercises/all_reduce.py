@@ -1,13 +1,13 @@
 """Copy an array from one worker to all others, in at most the time that it takes to send two such arrays.
 
-So far, worker 0 sends the whole array to each of the others, and their own links are idle.
+So far, worker 0 sends the whole array to each of the others, whose outgoing links are idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# send(source, target, begin, end) copies the elements from `begin` to `end` of one worker's array to another's.
+# send(source, target, begin, end) copies the elements [begin, end) of one worker's array to another worker's array.
 Send = Callable[[int, int, int, int], None]
 
 

@@ -1,6 +1,6 @@
 """Copy a pageable array to the device in pieces, through two pinned buffers.
 
-So far, a buffer is refilled while its copy is still queued.
+So far, a buffer is refilled even if the copy that reads it is still queued.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import cudart_py as cuda
 def upload(
     target: cuda.DeviceArray, source: NDArray[Any], buffers: Sequence[NDArray[Any]], stream: cuda.Stream
 ) -> None:
-    """Queue copies of all pieces; before a buffer is refilled, wait for its copy."""
+    """Queue the copies of all pieces; before refilling a buffer, wait for the copy that reads it."""
     length = buffers[0].size
     for piece, start in enumerate(range(0, source.size, length)):
         part = source[start : start + length]

@@ -1,6 +1,6 @@
 """Multiply matrices in strips of rows, one per worker, with room for one more strip of B.
 
-In the starting code, each worker uses only its own strip of B and the columns of A that go with it.
+In the starting code, each worker uses only its own strip of B and the columns of A that match it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // Find the largest element of each block with a tree. A block has 256 threads.
 //
-// The result is wrong for a block that is not full.
+// The result is wrong for blocks that are not full.
 
 constexpr int BLOCK = 256;
 

@@ -1,4 +1,4 @@
-"""Find the first of several launches that fails.
+"""Find out which of several launches is the first to fail.
 
 The starting code returns the first launch that raises an exception. But a launch returns before its kernel has run, so
 the error is raised later by another call, or not at all.
@@ -12,7 +12,7 @@ import cudart_py as cuda
 
 
 def first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None:
-    """Launch one after another; return the index of the first launch that fails, or None if all succeed."""
+    """Perform the launches in order; return the index of the first one that fails, or None if all succeed."""
     for index, launch in enumerate(launches):
         try:
             launch()

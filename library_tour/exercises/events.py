@@ -1,4 +1,4 @@
-"""Return the milliseconds that the device takes for each of several steps in a stream.
+"""Measure the time, in milliseconds, that the device takes for each of several steps in a stream.
 
 The starting code reads a host clock as soon as a step is queued.
 """
@@ -12,7 +12,7 @@ import cudart_py as cuda
 
 
 def step_times(steps: Sequence[Callable[[], object]], stream: cuda.Stream) -> list[float]:
-    """Queue all steps in the stream; return the milliseconds that the device takes for each."""
+    """Queue all steps in the stream; return the time that the device takes for each, in milliseconds."""
     times = []
     for step in steps:
         start = time.perf_counter()

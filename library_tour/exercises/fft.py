@@ -22,7 +22,7 @@ extern "C" __global__ void differentiate(double2* spectrum, int columns)
 
 
 def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the derivative of a function with period 2 pi, whose values at n equidistant points are `u`."""
+    """Return the derivative of a function with period 2 pi, whose values at n equally spaced points are `u`."""
     spectrum = libraries.rfft(u)
     columns = spectrum.size
     cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns)

@@ -1,4 +1,4 @@
-"""Multiply many pairs of matrices, of which the first is transposed.
+"""Multiply many pairs of matrices, with the first matrix of each pair transposed.
 
 The starting code calls `gemm` once per pair, and transposes the first matrix of each pair by copying it.
 """

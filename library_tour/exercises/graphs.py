@@ -1,6 +1,6 @@
-"""Take the same steps over one batch after another.
+"""Apply the same steps to one batch after another.
 
-The results are correct, but the host launches every step anew for each batch.
+The results are correct, but the host launches every step again for each batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def process(
     step: Callable[[], object],
     stream: cuda.Stream,
 ) -> list[NDArray[Any]]:
-    """Return each batch after all steps; `step` queues one step over the array in the stream."""
+    """Return each batch after all steps; `step` queues one step on `array` in `stream`."""
     results = []
     for batch in batches:
         pinned[:] = batch

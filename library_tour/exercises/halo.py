@@ -1,6 +1,6 @@
-"""Queue a step of a strip so that its edges are sent while its inside is computed.
+"""Queue a step of a strip so that its edges are sent while its interior is computed.
 
-In the starting code, nothing overlaps: the copies begin after the whole strip is computed.
+In the starting code, nothing overlaps: the copies begin only after the whole strip has been computed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Work = Callable[[cuda.Stream], None]
 
 
 def take_step(edges: Work, inside: Work, send: Work, compute: cuda.Stream, copies: cuda.Stream) -> None:
-    """Queue a step: `edges` and `inside` in the stream `compute`, and `send` in the stream `copies`."""
+    """Queue a step: `edges` and `inside` in the `compute` stream, and `send` in the `copies` stream."""
     compute.wait(copies)
     edges(compute)
     inside(compute)

@@ -1,7 +1,7 @@
 // Replace each cell of a plate with (above + 2 cell + below) / 4. Where there is no cell above or below, the cell
-// itself takes its place.
+// itself is used instead.
 //
-// A thread goes down eight rows. The result is correct, but each thread loads three cells per row.
+// A thread moves down eight rows. The result is correct, but each thread loads three cells per row.
 
 constexpr int HEIGHT = 8;
 

@@ -1,4 +1,4 @@
-// Count the lowercase letters of a text. The counts are initially zero.
+// Count the lowercase letters in a text. The counts are initially zero.
 //
 // So far, nothing keeps a thread from counting too early or from adding too early.
 

@@ -65,8 +65,8 @@ LESSON = Lesson(
         Step(
             name="__restrict__",
             shows=["PLANES", "weigh_restrict"],
-            text="Only the declarations of the pointers change. The sum now stays in a register and is stored once, "
-            "and the loads from all planes may be in flight at the same time.",
+            text="Only the pointer declarations change. The sum now stays in a register and is stored once, and the "
+            "loads from all planes may be in flight at the same time.",
         ),
         Step(
             name="sum in a variable",
@@ -78,38 +78,38 @@ LESSON = Lesson(
         Step(
             name="four results",
             shows=["four_results"],
-            text="Each thread evaluates four expressions of the same two elements. A store through `results` might "
+            text="Each thread evaluates four expressions in the same two elements. A store through `results` might "
             "change `a[i]` or `b[i]`, so both are loaded again for each expression: eight loads in total.",
         ),
         Step(
             name="four, __restrict__",
             shows=["four_results_restrict"],
-            text="With the promise, `a[i]` and `b[i]` are each loaded once: two loads.",
+            text="With the promise, `a[i]` and `b[i]` are each loaded once: two loads in total.",
         ),
         Step(
             name="a broken promise",
             shows=["over_a", "broken_promise"],
             text="WRONG: the output array starts at `a` itself, which breaks the promise made in the previous step. "
-            "The second expression should read the sum that the first one has stored there, but it uses the old "
-            "`a[i]`. No error is reported.",
+            "The second expression should read the sum that the first one stored there, but it uses the old `a[i]`. No "
+            "error is reported.",
         ),
         Step(
             name="another type at one address",
             shows=["reread_float", "host_reread_float"],
             text="C++ lets the compiler assume that pointers to different types do not alias. This rule is called "
-            "**strict aliasing**. At -O2 a host compiler applies it and returns the 1 that it has stored, although "
+            "**strict aliasing**. At -O2, a host compiler applies it and returns the 1 that it has stored, although "
             "that memory now contains the float 0, whose bits are all zero. The device compiler does not apply it: its "
             "code loads the value again.",
         ),
     ],
     look_at=[
         "The 'PTX loads' and 'PTX stores' columns show the number of global loads and stores in the PTX, the assembly "
-        "language that the compiler produces. The weighted sum goes from 17 stores to 1, and the four results from 8 "
-        "loads to 2.",
-        "The weighted sum has 32 loads in every row. The rows differ in how early these loads may be issued, and only "
-        "times measured on a GPU show that.",
-        "The four results hardly gain from fewer loads: on the H200 they reach 3,661 GB/s without the promise and "
-        "3,691 GB/s with it. The repeated loads hit in the cache.",
+        "language that the compiler produces. The number of stores falls from 17 to 1 in the weighted sum, and the "
+        "number of loads from 8 to 2 in the kernel with four results.",
+        "Every version of the weighted sum has 32 loads. The versions differ in how early these loads may be issued, "
+        "and that shows only in times measured on a GPU.",
+        "The kernel with four results gains little from fewer loads: on the H200, it reaches 3,661 GB/s without the "
+        "promise and 3,691 GB/s with it. The repeated loads hit in the cache.",
         "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. A "
         "`char*` may point into any object, and `-fno-strict-aliasing` switches the rule off.",
     ],
@@ -126,8 +126,8 @@ LESSON = Lesson(
         ],
         answer="The column and its sum are kept in local variables. The loops are unrolled, so every index of `column` "
         "is a constant and the array stays in registers. `__restrict__` tells the compiler that `sums` and `table` are "
-        "distinct. But a store to the table may still change another element of the same table, so that element would "
-        "be loaded again without the local array.",
+        "distinct. But a store to the table may still change another element of the same table. Without the local "
+        "array, that element would have to be loaded again.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic.",

@@ -47,7 +47,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         answer.broadcast(links.send, workers, size)
         got = np.array([array.to_host() for array in links.arrays])
         yield compare(f"{workers} workers have all {size:,} elements", got, np.tile(links.source, (workers, 1)))
-        fact = f"{workers} workers: the broadcast takes at most the time of two arrays over one link"
+        fact = f"{workers} workers: the broadcast takes at most as long as sending two arrays over one link"
         yield at_most(fact, float(links.there.max()), 2)
 
 
@@ -55,19 +55,19 @@ LESSON = Lesson(
     why="When several GPUs train one model, each computes a gradient, and all of them need the sum. With 1 GiB per "
     "device, two H200s take 6.2 ms if one of them does the addition for both, and 3.2 ms if each does half of it. Both "
     "versions send one array per device. With eight devices, the first version would send seven arrays over the links "
-    "of a single device, and the second only 1.75 over the links of each.\n\n"
+    "of a single device. The second would send only 1.75 over the links of each device.\n\n"
     "This operation is called an **all-reduce**. It determines how well most multi-GPU programs scale.",
     learn=[
-        "say what an all-reduce does: each worker starts with one array, and in the end each has the sum of all "
-        "arrays.",
-        "identify the bottleneck when one worker does all the additions: its links carry N - 1 arrays each way.",
+        "say what an all-reduce does: each worker starts with one array and ends up with the sum of all arrays.",
+        "identify the bottleneck when one worker does all the additions: its links carry N - 1 arrays in each "
+        "direction.",
         "keep all links busy with a ring, in which no worker sends more than two arrays, however many workers "
         "there are.",
         "explain why large arrays are limited by bandwidth, and small ones by the number of steps.",
     ],
     idea="Each worker has an incoming and an outgoing link, and all links can be in use at the same time. The time is "
-    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. The "
-    "minimum is 2 (N - 1) / N arrays per worker.\n\n"
+    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. At "
+    "the minimum, each worker sends 2 (N - 1) / N arrays.\n\n"
     "A **ring** reaches this minimum. Each array is cut into N parts, and in every step each worker sends one part to "
     "the next worker. In the first round, the receiver adds its own elements to the part. After N - 1 steps, each "
     "worker has the complete sums for one part. In the second round, these sums are passed around the ring.\n\n"
@@ -109,7 +109,7 @@ LESSON = Lesson(
             shows=["join_nccl", "by_nccl"],
             text="NCCL, NVIDIA's communication library, knows the links between the GPUs and chooses an algorithm that "
             "suits the number of bytes. The call for each worker is queued in that worker's stream. The calls for "
-            "several workers of one process form a group, so that none of them waits for one that has not been issued "
+            "several workers in one process form a group, so that none of them waits for one that has not been issued "
             "yet.",
         ),
         Step(
@@ -122,24 +122,24 @@ LESSON = Lesson(
     look_at=[
         "The 'arrays sent' column shows how many arrays the busiest worker sends. With four workers, that is 3 arrays "
         "through one worker, and 1.5 in a ring or with kernels. As workers are added, the first number grows, but the "
-        "second stays below 2. With two workers both are 1. The ring is still faster, because it sends both ways at "
+        "second stays below 2. With two workers, both are 1. The ring is still faster, because it sends both ways at "
         "once, while a single worker can return the sums only after all elements have arrived.",
         "On GPUs, the 'GB/s' column shows the bus bandwidth: the minimum number of bytes that a worker must send, "
-        "divided by the time. For any number of workers, it can be compared with the bandwidth of the link.",
+        "divided by the time. It can be compared with the bandwidth of the link, however many workers there are.",
         "With 1 GiB per device, two H200s connected by NVLink reach about 170 GB/s through one of them and 340 GB/s in "
         "a ring. Kernels on peers and NCCL reach nearly the same rate as the ring, and MPI through the host reaches "
         "1.9 GB/s. The link carries 396 GB/s in one direction.",
-        "With 64 KiB per device, the same two reach 0.5 GB/s through one of them, 0.1 GB/s in a ring, 0.6 GB/s with "
-        "kernels on peers, 0.3 GB/s with NCCL, and 3.3 GB/s with NCCL as a graph. Here the calls and the steps take "
-        "more time than the transfers.",
+        "With 64 KiB per device, the same two devices reach 0.5 GB/s through one of them, 0.1 GB/s in a ring, 0.6 GB/s "
+        "with kernels on peers, 0.3 GB/s with NCCL, and 3.3 GB/s with NCCL as a graph. Here the calls and the steps "
+        "take more time than the transfers.",
     ],
     exercise=Exercise(
         task="Write `broadcast(send, workers, size)`, which copies the array of worker 0 to all other workers. "
-        "`send(source, target, begin, end)` copies the elements from `begin` up to, but not including, `end` of one "
-        "worker's array to the same indices of another's. A copy starts as soon as these elements have arrived at the "
-        "source, the source is not sending anything else, and the target is not receiving anything else. It takes as "
-        "long as one link needs for these elements. For any number of workers, the last copy must end within the time "
-        "that one link needs for two whole arrays.",
+        "`send(source, target, begin, end)` copies elements of one worker's array, from index `begin` up to but not "
+        "including `end`, to the same indices of another worker's array. A copy starts as soon as these elements have "
+        "arrived at the source, the source is not sending anything else, and the target is not receiving anything "
+        "else. It takes as long as one link needs to carry these elements. For any number of workers, the last copy "
+        "must finish within the time that one link needs to carry two whole arrays.",
         hints=[
             "Worker 0 cannot send more than two arrays in this time, so it cannot send the whole array to everyone. "
             "The others must pass it on.",
@@ -150,8 +150,8 @@ LESSON = Lesson(
         ],
         answer="Worker 0 distributes the parts, which takes (N - 1) / N of the time for a whole array. Then the parts "
         "travel around the ring. That takes as long again, because all workers send at once. A tree, in which every "
-        "worker that has the array sends it on, takes the time of log2(N) arrays. Another good answer cuts the array "
-        "into many pieces and passes them from worker to worker in a pipeline.",
+        "worker that has the array sends it on, takes as long as sending log2(N) arrays one after another. Another "
+        "good answer cuts the array into many pieces and passes them from worker to worker in a pipeline.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic.",

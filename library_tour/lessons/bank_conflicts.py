@@ -29,22 +29,23 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Shared memory is fast because 32 banks work at once. When all lanes of a warp read different words from the "
-    "same bank, the other 31 banks are idle. On an H200, the kernel in this lesson reads 28,167 GB/s in the best case "
-    "and 1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
-    "Strides of 32 are common: a warp has one whenever it reads a column of a tile that is 32 elements wide.",
+    "same bank, the other 31 banks are idle. On an H200, the kernel in this lesson reads at 28,167 GB/s in the best "
+    "case and at 1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
+    "A stride of 32 is common: it occurs whenever a warp reads a column of a tile that is 32 elements wide.",
     learn=[
-        "tell from an index expression whether an access has a bank conflict, and whether it is 2-way, 4-way or worse.",
+        "tell from an index expression whether an access has a bank conflict, and whether the conflict is 2-way, 4-way "
+        "or worse.",
         "recognise strides that cause conflicts and strides that do not.",
         "explain why lanes that read the same word do not conflict.",
     ],
     idea="Shared memory has 32 **banks**. Adjacent 4-byte words lie in adjacent banks: word `i` is in bank `i % 32`. "
-    "Each bank serves one word at a time. The hardware splits a warp's read into **wavefronts**, and each wavefront "
+    "Each bank delivers one word at a time. The hardware splits a warp's read into **wavefronts**, and each wavefront "
     "takes at most one word from each bank. Reads from 32 different banks need one wavefront, which is ideal. If "
     "several lanes read different words from the same bank, they need one wavefront each. That is a **bank conflict**. "
-    "It is an n-way conflict if the busiest bank has n different words to serve. Lanes that read the same word share "
+    "It is an n-way conflict if the busiest bank must deliver n different words. Lanes that read the same word share "
     "it at no extra cost.\n\n"
-    "The rule of thumb: an odd stride has no conflicts. With an even stride, the number of ways is the greatest common "
-    "divisor of the stride and 32: two for stride 2, four for stride 4, 32 for stride 32.",
+    "The rule of thumb: an odd stride causes no conflicts. With an even stride, the number of ways is the greatest "
+    "common divisor of the stride and 32: two for stride 2, four for stride 4, 32 for stride 32.",
     steps=[
         Step(
             name="stride 1",
@@ -66,12 +67,13 @@ LESSON = Lesson(
         "columns grow in proportion.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
         "In the last row, all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
-        "On the H200, a 2-way conflict takes 1.69 times as long as stride 1, and a 32-way conflict takes 27 times as "
-        "long. The factors are smaller than 2 and 32 because stride 1 itself reaches only 84 % of the limit.",
+        "On the H200, reads with a 2-way conflict take 1.69 times as long as reads with stride 1, and reads with a "
+        "32-way conflict take 27 times as long. The factors are smaller than 2 and 32 because even stride 1 reaches "
+        "only 84 % of the limit.",
     ],
     exercise=Exercise(
-        task="One warp loads a tile of 32 x 32 elements into shared memory. Then each lane sums one row of it. At each "
-        "step, the lanes read elements that are 32 words apart, so all of them lie in the same bank. Remove the "
+        task="One warp loads a tile of 32 x 32 elements into shared memory. Then each lane sums one row of the tile. "
+        "At each step, the lanes read elements that are 32 words apart, all of which lie in the same bank. Remove the "
         "conflicts without using more shared memory, that is, without padding.",
         hints=[
             "A lane may add the elements of its row in any order, and the order may differ from lane to lane.",

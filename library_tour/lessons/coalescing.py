@@ -18,7 +18,7 @@ BLOCK, EACH = 128, 8
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Reverse arrays of whole blocks and of a partial one, with one thread per eight elements."""
+    """Reverse an array that fills its blocks and one that does not, with one thread per eight elements."""
     for size in (2 * EACH * BLOCK, 1999):
         x = np.arange(size, dtype=np.uint32)
         out = poisoned(size, np.uint32)
@@ -34,7 +34,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Two kernels in this lesson sum the rows of the same matrix. They read the same elements, perform the same "
-    "additions and give the same sums. On an H200, one of them reads 1,008 GB/s and the other 4,334 GB/s.\n\n"
+    "additions and give the same sums. On an H200, one of them reads at 1,008 GB/s and the other at 4,334 GB/s.\n\n"
     "They differ only in which thread reads which element. That choice determines the speed of almost every "
     "memory-bound kernel.",
     learn=[
@@ -43,9 +43,9 @@ LESSON = Lesson(
         "give each thread several elements and still keep the loads coalesced.",
     ],
     idea="Threads run in groups of 32, called **warps**. Each thread of a warp is a **lane**. When a warp executes a "
-    "load, the hardware collects the 32 addresses and fetches every **sector** that any of them touches. A sector is a "
-    "32-byte piece of memory whose address is a multiple of 32, and it is always fetched whole. So the cost of a load "
-    "is the number of sectors that it touches.\n\n"
+    "load, the hardware collects the 32 addresses and fetches every **sector** that contains any of them. A sector is "
+    "a 32-byte piece of memory whose address is a multiple of 32, and it is always fetched whole. So the cost of a "
+    "load is the number of sectors that it touches.\n\n"
     "When the lanes read 32 adjacent 4-byte elements, the warp touches 4 sectors and uses all 128 bytes. Such a load "
     "is **coalesced**. When the lanes are eight elements apart, each of them needs a different sector. The hardware "
     "fetches 32 sectors, or 1,024 bytes, and the warp uses one eighth of them. The order of the lanes does not matter, "
@@ -61,8 +61,8 @@ LESSON = Lesson(
         Step(
             name="neighbours, any order",
             shows=["copy_any_order"],
-            text="The lanes read the same 4 sectors in a different order. The cost is the same: the hardware counts "
-            "sectors, not the order of the lanes.",
+            text="The lanes read the same 4 sectors in a different order. The cost is the same: what matters is the "
+            "number of sectors, not the order of the lanes.",
         ),
         Step(
             name="8 elements, contiguous",
@@ -75,7 +75,7 @@ LESSON = Lesson(
         Step(
             name="8 elements, block stride",
             shows=["copy_from", "copy_block_strided<8>"],
-            text="The block copies the same elements in a different order. In every iteration its threads copy "
+            text="The block copies the same elements in a different order. In every iteration, its threads copy "
             "adjacent elements, and then all of them step ahead by the number of threads in the block.",
         ),
         Step(
@@ -108,18 +108,18 @@ LESSON = Lesson(
         "Read the 'sectors/load' and 'load efficiency' columns together. The efficiency is the fraction of the fetched "
         "bytes that the lanes asked for. It is 100 % for adjacent elements, and 12.5 % where each lane needs a "
         "different sector.",
-        "Where 32 lanes read the same element, the efficiency is 12.5 % too, but the load touches a single sector and "
+        "Where 32 lanes read the same element, the efficiency is also 12.5 %, but the load touches a single sector and "
         "could not be cheaper. Judge a load by its sectors; efficiency is only a symptom.",
         "A vector load touches 16 sectors and uses all of them. A load that asks for more bytes may touch more sectors "
         "without waste.",
         "On the H200, the copy with eight elements per thread runs at 1,119 GB/s when the elements are contiguous, and "
-        "at 4,136 GB/s with a block stride. The plot compares the two for 1 to 32 elements per thread. With up to four "
-        "contiguous elements, the caches still help, because the warp's later loads find the rest of each sector "
-        "there.",
+        "at 4,136 GB/s with a block stride. The plot compares the two orders for 1 to 32 elements per thread. With up "
+        "to four contiguous elements, the caches still help, because the warp's later loads find the rest of each "
+        "sector there.",
     ],
     exercise=Exercise(
         task="Reverse an array. Each thread handles eight elements: it reads them and writes them to the other end of "
-        "the output, in reverse order. Keep eight elements per thread, but let no load or store of a warp touch more "
+        "the output, in reverse order. Keep eight elements per thread, but let no load or store by a warp touch more "
         "than four sectors.",
         hints=[
             "Writing in reverse order costs nothing by itself, since the order of the lanes does not matter. Look at "
@@ -127,8 +127,8 @@ LESSON = Lesson(
             "A block handles `8 * blockDim.x` elements. In each iteration, let its threads take adjacent elements.",
             "A thread begins at `8 * blockIdx.x * blockDim.x + threadIdx.x` and steps ahead by `blockDim.x`.",
         ],
-        answer="In each iteration, adjacent lanes read adjacent elements, and they also write adjacent elements. For "
-        "the store, the lanes are in reverse order, but they still touch only four sectors.",
+        answer="In each iteration, adjacent lanes read adjacent elements and write adjacent elements. For the store, "
+        "the lanes are in reverse order, but they still touch only four sectors.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic. They only state the rule: one element "

@@ -19,7 +19,7 @@ TAPS, LEVELS = 5, 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Write weights and levels into the variables of the answer, filter a signal, and count the reads of memory."""
+    """Write weights and levels to the answer's variables, filter a signal, and count the memory reads."""
     rng = np.random.default_rng(5)
     for size in (1024, 500):
         # Small integers, whose products and sums are exact.
@@ -42,14 +42,14 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Filters, polynomials and stencils use a few coefficients that are the same for all threads. The speed of a "
-    "kernel depends on where they are stored. On an H200, a polynomial of 256 terms takes 4.24 ms with its "
+    "kernel depends on where they are stored. On an H200, a polynomial with 256 terms takes 4.24 ms with its "
     "coefficients in global memory, and 1.67 ms with its coefficients in constant memory.\n\n"
     "Used for the wrong data, constant memory is a trap. When each thread looks up a different word of a table, the "
     "look-ups take 33 ms in constant memory and 0.6 ms in shared memory.",
     learn=[
-        "say which data belong in constant memory, and which do not.",
+        "say which data belongs in constant memory, and which does not.",
         "put coefficients into a `__constant__` variable or pass them as an argument by value.",
-        "choose a suitable memory for a table that is indexed by data.",
+        "choose suitable memory for a table whose index depends on the data.",
     ],
     idea="Threads run in groups of 32, called **warps**, and the threads of a warp are its **lanes**. A warp executes "
     "one instruction at a time, for all of its lanes.\n\n"
@@ -64,8 +64,7 @@ LESSON = Lesson(
             name="global memory",
             shows=["horner", "polynomial_global"],
             text="Each thread evaluates the polynomial for one element. Each term takes one multiply-add and one "
-            "coefficient. The coefficient must first be loaded into a register in each lane, so there is one load per "
-            "term.",
+            "coefficient. Each lane must first load the coefficient into a register, so there is one load per term.",
         ),
         Step(
             name="shared memory",

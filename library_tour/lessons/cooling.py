@@ -17,7 +17,7 @@ BLOCKS, THREADS = 4, 64
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Add differences whose sums are exact, of many elements and of two; count the stores."""
+    """Add up the differences of many elements and of two, whose sums are exact; count the stores."""
     for size in (16 * BLOCKS * THREADS + 1, 1003, 2):
         a = np.random.default_rng(size).integers(-99, 100, size).astype(np.float32)
         scratch, total = poisoned(size, np.float32), cuda.zeros(1, np.float32)
@@ -67,8 +67,8 @@ LESSON = Lesson(
         Step(
             name="temporary array",
             shows=["fold_maximum", "difference_temporary", "maximum"],
-            text="Now for another question: what is the largest difference between two arrays? The algorithm "
-            "`fold_maximum` finds the largest element of its input. So one kernel writes all the differences to an "
+            text="Now for another question: what is the largest difference between two arrays? The `fold_maximum` "
+            "algorithm finds the largest element of its input. So one kernel first writes all the differences to an "
             "array, and a second kernel reads them back.",
         ),
         Step(
@@ -93,19 +93,19 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "On the simulator, the 'stores' column shows zero in every row except the one for the temporary array. That "
-        "row also has 1.5 times as many loads, because it reads the differences too.",
+        "On the simulator, the 'stores' column shows zero in every row except the one for the temporary array. The "
+        "temporary array also takes 1.5 times as many loads, because the differences are read as well.",
         "With the temporary array, twice as many bytes move through memory: two arrays are read, and a third is "
         "written and read back. On an H200, that takes 2.5 ms, compared with 0.97 ms with iterators.",
         "Loading four elements at a time takes a quarter of the load instructions and reads the same bytes. On an "
-        "H200, it takes 0.96 ms, hardly less than with an iterator, because memory bandwidth is the limit.",
+        "H200, that takes 0.96 ms, hardly less than with an iterator, because memory bandwidth is the limit.",
         "In the second table, the step written by hand and the one with `transform` perform the same loads and stores, "
         "and both take 1.7 ms on an H200. The kernels with `span` and `mdspan` take 2.0 ms because of their loops.",
         "The third table shows what each iterator returns for a few elements.",
     ],
     exercise=Exercise(
         task="Add up the differences between adjacent elements: the sum of `|a[i + 1] - a[i]|` over an array of `n` "
-        "elements. The given kernel writes the differences to `scratch` and passes this array to the algorithm `add`. "
+        "elements. The given kernel writes the differences to `scratch` and passes this array to the `add` algorithm. "
         "Eliminate the temporary array, but leave `add` as it is. The kernel keeps its parameters but no longer uses "
         "`scratch`.",
         hints=[

@@ -60,8 +60,8 @@ LESSON = Lesson(
     why="Two arrays of the same size, the same call, the same H200: one copy to the device takes 4.8 ms and the other "
     "8.7 ms. The only difference is the kind of host memory. The faster copy also leaves your program free: its call "
     "returns after 0.2 ms, while the slower one keeps the host busy almost to the end.\n\n"
-    "The link to the host carries 55 GB/s, and device memory 4,000 GB/s. For most programs the link is the bottleneck, "
-    "so it pays to know how to use all of it.",
+    "The link to the host carries 55 GB/s, and device memory delivers 4,000 GB/s. For most programs the link is the "
+    "bottleneck, so it pays to know how to use all of it.",
     learn=[
         "choose between pageable and pinned host memory.",
         "say whether a copy is done, or only queued, when its call returns.",
@@ -70,8 +70,8 @@ LESSON = Lesson(
     ],
     idea="The operating system may move a page of ordinary memory, or write it to disk, at any time. Such memory is "
     "**pageable**. **Pinned** (page-locked) memory stays where it is, so the device's **copy engine** can read and "
-    "write it directly, while the host does something else. A copy of pageable memory takes a detour: each piece goes "
-    "through one of the driver's own pinned buffers.\n\n"
+    "write it directly, while the host does something else. A copy to or from pageable memory takes a detour: each "
+    "piece goes through one of the driver's own pinned buffers.\n\n"
     "```\n"
     "pinned      host memory ------------------------> link --> device memory\n"
     "pageable    host memory --> pinned buffer ------> link --> device memory\n"
@@ -85,9 +85,9 @@ LESSON = Lesson(
         Step(
             name="every kind of memory",
             shows=["make_ways"],
-            text="This step copies the same bytes from four kinds of memory. A NumPy array is pageable, "
-            "`pinned_empty` returns pinned memory, its write-combined form bypasses the host's caches, and "
-            "`to_device` returns a device array. `memcpy(target, source)` infers the direction from its arrays.",
+            text="This step copies the same bytes from four kinds of memory. A NumPy array is pageable, `pinned_empty` "
+            "returns pinned memory, its write-combined variant bypasses the host's caches, and `to_device` returns a "
+            "device array. `memcpy(target, source)` infers the direction from its arrays.",
         ),
         Step(
             name="done or queued",
@@ -111,18 +111,18 @@ LESSON = Lesson(
         Step(
             name="wrong direction",
             shows=["wrong_direction"],
-            text="A host address is passed off as a device address. In C, this would be a wrong `kind` argument. The "
+            text="A host address is passed off as a device address. In C, this would be the wrong `kind` argument. The "
             "driver knows which memory every address belongs to, and refuses the copy.",
         ),
     ],
     look_at=[
-        "The table 'When the call returns, the copy is' shows the same results with and without a GPU. Its 'memcpy' "
+        "The 'When the call returns, the copy is' table shows the same results with and without a GPU. Its 'memcpy' "
         "and 'in a stream' columns differ for pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
         "device and 44 GB/s from it, because every byte is also copied within the host.",
         "The 'call ms' column, which is present only on a GPU, shows how long a call takes to queue a copy in a "
         "stream. For pageable memory, that is nearly the whole duration of the copy.",
-        "A copy within an H200's device memory reaches 4,092 GB/s, reads and writes counted together.",
+        "A copy within an H200's device memory reaches 4,092 GB/s, counting both reads and writes.",
     ],
     exercise=Exercise(
         task="Write `upload(target, source, buffers, stream)`. It copies the pageable array `source` to the device in "
@@ -136,9 +136,10 @@ LESSON = Lesson(
             "Record an event after each copy. Before filling a buffer for piece *i*, wait for the event of piece *i - "
             "2*.",
         ],
-        answer="An event after each copy tells when its buffer may be refilled. The host waits for the copy before the "
-        "latest one, while the latest one may still be running. Waiting for the whole stream would also be correct. "
-        "But the host and the device would then take turns, and the second buffer would gain nothing.",
+        answer="An event after each copy tells the host when the copy's buffer may be refilled. Before each piece, the "
+        "host waits for the second-to-last copy so far, while the last one may still be running. Waiting for the whole "
+        "stream would also be correct. But the host and the device would then take turns, and the second buffer would "
+        "be of no use.",
         check=check,
     ),
     course="The last table lists the bandwidths that the lectures give for PCIe 5, DDR5 and two graphics cards, the "

@@ -36,7 +36,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Suppose that you want to copy part of an 8,192 x 8,192 matrix: a window of 6,143 rows and 4,095 columns. Row "
-    "by row, that takes 114 ms on an H200. In a single call, it takes 1.9 ms for the same bytes.\n\n"
+    "by row, that takes 114 ms on an H200. A single call copies the same bytes in 1.9 ms.\n\n"
     "Each row of the window is 16 KB long, and copying it takes 19 microseconds. In that time, the link could carry 1 "
     "MB. The link is not slow; the 6,143 calls are.",
     learn=[
@@ -72,12 +72,12 @@ LESSON = Lesson(
             name="done or queued",
             shows=["returned"],
             text="As with one-dimensional copies, a call without a stream waits unless both arrays are on the device. "
-            "In a stream, a copy of pinned memory is only queued.",
+            "In a stream, a copy to or from pinned memory is only queued.",
         ),
     ],
     look_at=[
         "The 'calls' column shows the difference: one call per row of the window, or one call for all rows.",
-        "Every row of the table is also checked for changes outside the window.",
+        "For every row of the table, the stop also checks that nothing outside the window has changed.",
         "On an H200, 6,143 copies of one row each reach 0.88 GB/s, and one copy of all rows reaches 52 GB/s.",
         "Two simultaneous copies in opposite directions reach 91 GB/s on an H200, although one direction of the link "
         "carries only 55 GB/s.",
@@ -89,13 +89,14 @@ LESSON = Lesson(
         "and the number of rows or columns may be odd.",
         hints=[
             "Into how many rectangles can you cut the matrix so that each of them moves as a whole?",
-            "The last `rows // 2` rows of the source are the first rows of the target. The same holds for columns.",
+            "The last `rows // 2` rows of the source become the first rows of the target. The same is true of the "
+            "columns.",
             "For each axis, write down two pairs of slices, one slice for the target and one for the source. Combine "
             "each pair for the rows with each pair for the columns, and call `memcpy2d` for each combination.",
         ],
         answer="Each quarter is a window of the source and a window of the target, so a single `memcpy2d` copies it, "
-        "however many rows it has. If a side is odd, the quarters differ in size. The slices account for that: the "
-        "part that comes first in one matrix comes last in the other.",
+        "however many rows it has. If a side has an odd length, the quarters differ in size. The slices account for "
+        "that: the part that comes first in one matrix comes last in the other.",
         check=check,
     ),
     course="The lectures that the tour follows give no figures for this topic.",

@@ -21,7 +21,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
     """Solve rings of the heat equation, and rings whose rows all differ; count instructions."""
     random = np.random.default_rng(5)
     shape = (SYSTEMS, UNKNOWNS)
-    for name, vary in (("a step of heat", 0.0), ("rows that differ", 1.0)):
+    for name, vary in (("a heat-equation step", 0.0), ("rows that differ", 1.0)):
         down, up = -5 - vary * random.random((2, *shape))
         middle = 1 - down - up + vary * random.random(shape)
         right = random.random(shape)
@@ -40,8 +40,8 @@ LESSON = Lesson(
     why="Some algorithms are a chain: each operation needs the result of the one before. Elimination in a tridiagonal "
     "system is such a chain. With one thread per system, 10,000 time steps of 64 systems take 225 ms on an H200, "
     "because almost the whole device is idle. A different algorithm with *more* operations takes 13 ms, since its "
-    "operations can run in parallel. The same idea, kept in the registers of one warp and without barriers, takes 1.7 "
-    "ms. That is 135 times as fast as the first version.\n\n"
+    "operations can run in parallel. Applied within the registers of one warp, without barriers, the same idea takes "
+    "1.7 ms. That is 135 times as fast as the first version.\n\n"
     "NVIDIA's cuSPARSE library, called once per time step, takes 82 ms. It solves tridiagonal systems in general; this "
     "problem is a special case.",
     learn=[
@@ -60,7 +60,7 @@ LESSON = Lesson(
     "between threads. In a block, the exchange takes shared memory and a barrier. In a warp, it takes a **shuffle**, "
     "which is several times faster.\n\n"
     "The rule of thumb: when latency is the limit, count the levels and the exchanges between them, not the "
-    "operations. Then let each thread do as much as it can alone.",
+    "operations. Then let each thread do as much as it can on its own.",
     steps=[
         Step(
             name="one thread per system",
@@ -73,7 +73,7 @@ LESSON = Lesson(
         Step(
             name="cyclic reduction",
             shows=["Rows", "steps_of_block", "cyclic_reduction"],
-            text="Each block solves one system, with one thread per row. At each level, every second remaining row "
+            text="Each block solves one system, with one thread per row. At each level, every other remaining row "
             "eliminates the unknowns of both neighbours from its equation, so half of the rows remain. Back "
             "substitution then solves the other rows, each of which has only one unknown left. The remaining rows lie "
             "at strides of 2, 4, 8 and so on. These strides cause bank conflicts in shared memory.",
@@ -111,18 +111,18 @@ LESSON = Lesson(
         "On the simulator, the columns show totals over all systems for a few steps. Parallel reduction executes more "
         "instructions than cyclic reduction but has no bank conflicts. One warp per system executes the fewest "
         "instructions of all.",
-        "On an H200, 10,000 steps of 64 systems with 256 cells take 225 ms with one thread per system, 20 ms with "
+        "On an H200, 10,000 steps of 64 systems with 256 cells each take 225 ms with one thread per system, 20 ms with "
         "cyclic reduction, 13 ms with parallel reduction, 3.1 ms with one warp that repeats the elimination in each "
         "step, and 1.7 ms with one warp that keeps its factors.",
         "On the same H200, cuSPARSE takes 82 ms. It solves one step per call, so the unknowns go through memory in "
         "each step, and it does not know that all rows of a matrix have the same three coefficients.",
         "In the convergence plot, the double-precision error with exact boundary values falls with the square of the "
-        "number of cells. With the boundary values of the lectures, the error stays the same on any grid.",
+        "number of cells. With the boundary values from the lectures, the error is the same on every grid.",
     ],
     exercise=Exercise(
-        task="Solve tridiagonal systems whose ends are joined, as for the flow of heat in a ring: the neighbours of "
-        "row 0 are rows 31 and 1. Each warp solves one system of 32 unknowns, with one row per lane. The solution must "
-        "be exact except for rounding, and a warp may execute at most 400 instructions.",
+        task="Solve tridiagonal systems whose ends are joined, as for heat flow in a ring: the neighbours of row 0 are "
+        "rows 31 and 1. Each warp solves one system of 32 unknowns, with one row per lane. The solution must be exact "
+        "except for rounding, and a warp may execute at most 400 instructions.",
         hints=[
             "At the first level, a row eliminates the unknowns of the rows one lane away. It then depends on the "
             "unknowns two lanes away, then four, and so on. Count lanes modulo 32. On which unknowns does a row depend "

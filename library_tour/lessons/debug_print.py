@@ -41,7 +41,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="The quickest way to look inside a kernel is the same as in any other program: print something. But 1,000 "
     "threads that each print a line give you 1,000 lines in no particular order. And printing is not free: compiled "
-    "for an H200, the kernel of this stop needs 18 registers per thread without `printf`, and 27 registers and a stack "
+    "for an H200, the kernel in this stop needs 18 registers per thread without `printf`, and 27 registers and a stack "
     "with it, although only one thread prints.\n\n"
     "This stop shows how to get output that you can read, and uses it to look at something that is hard to see "
     "otherwise: which lane a **shuffle** reads from.",
@@ -49,15 +49,15 @@ LESSON = Lesson(
         "print readable output from a kernel.",
         "say when printed text arrives, in what order, and when some of it is lost.",
         "predict which lane a shuffle reads from, even at the end of a group.",
-        "say what a `printf` costs a kernel.",
+        "say what a call to `printf` costs a kernel.",
     ],
     idea="`printf` in a kernel writes into a buffer on the device. The host prints the buffer's text when it "
     "synchronises, not before. The buffer is circular: once it is full, new lines overwrite the oldest ones without an "
     "error. Each call writes one piece of text. Blocks and warps run in any order, so pieces from different threads "
     "arrive in any order.\n\n"
     "A **shuffle** lets the lanes of a warp read one another's registers, without going through memory. "
-    "`__shfl_down_sync(mask, value, 2, width)` returns the `value` of the lane two further on, within a group of "
-    "`width` lanes:\n\n"
+    "`__shfl_down_sync(mask, value, 2, width)` returns the `value` held by the lane two places further on, within a "
+    "group of `width` lanes:\n\n"
     "```\n"
     "width 32   lane    0  1 ... 13 14 15 | 16 ... 29 30 31\n"
     "           reads   2  3 ... 15 16 17 | 18 ... 31 30 31\n"
@@ -96,20 +96,20 @@ LESSON = Lesson(
         Step(
             name="shuffle, width 32",
             shows=["shuffle_down<32>"],
-            text="Every lane reads the lane number of the lane two further on. For lanes 30 and 31 there is no such "
-            "lane, so they read their own numbers.",
+            text="Every lane reads the lane number held by the lane two places further on. For lanes 30 and 31 there "
+            "is no such lane, so they read their own numbers.",
             compared_with="every thread",
         ),
         Step(
             name="shuffle, width 16",
             shows=["shuffle_down<16>"],
             text="This is the same kernel with groups of 16 lanes. Now lanes 14 and 15 read their own numbers too, "
-            "because the lanes two further on belong to the other group.",
+            "because the lanes two places further on belong to the other group.",
         ),
     ],
     look_at=[
-        "Each pair below the table is a lane and the value that it read. Compare (14,16) and (15,17) for width 32 with "
-        "(14,14) and (15,15) for width 16.",
+        "Each pair below the table consists of a lane and the value that it read. Compare (14,16) and (15,17) for "
+        "width 32 with (14,14) and (15,15) for width 16.",
         "In the 'buffer overflow' row, the oldest lines are lost without an error. If every line matters, count the "
         "lines, or enlarge the buffer with `device.limits.printf_fifo_size`.",
         "Look at the table of costs. Every thread pays for the `printf`, although only one thread prints. So a "

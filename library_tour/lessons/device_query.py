@@ -47,17 +47,17 @@ LESSON = Lesson(
         "compute peak bandwidth and peak arithmetic from clock rates, the bus width and the number of multiprocessors.",
         "predict from a kernel's operations per byte whether memory or arithmetic will limit it.",
     ],
-    idea="A CUDA program has a host side and a device side. The **host** is the CPU with its memory. The **device** "
-    "is the GPU with its own memory. A **kernel** is a function that the host launches on the device, where many "
+    idea="A CUDA program has a host side and a device side. The **host** is the CPU with its memory. The **device** is "
+    "the GPU with its own memory. A **kernel** is a function that the host launches on the device, where many "
     "**threads** run it at once.\n\n"
-    "Threads are organised in levels, and every level has limits. A **warp** is a group of 32 threads that execute "
-    "instructions together; each of the 32 is a **lane** of the warp. Up to 32 warps, or 1,024 threads, form a "
+    "Threads are organised in a hierarchy, and every level has limits. A **warp** is a group of 32 threads that "
+    "execute instructions together; each of the 32 is a **lane** of the warp. Up to 32 warps, or 1,024 threads, form a "
     "**block**. All blocks of a launch form the **grid**.\n\n"
     "A GPU has many **multiprocessors** (SMs); an H200 has 132. Each block runs on one of them and uses its "
     "**registers** and its **shared memory**. All multiprocessors share an **L2 cache** and the **device memory**, "
     "which is larger and slower.\n\n"
-    "A device's **compute capability**, such as 9.0, identifies its generation and determines most of its limits. "
-    "Rule of thumb: query the device that you run on, and use a table only for devices that you do not have.",
+    "A device's **compute capability**, such as 9.0, identifies its generation and determines most of its limits. Rule "
+    "of thumb: query the device that you run on, and use a table only for devices that you do not have.",
     steps=[
         Step(
             name="peak fp32 arithmetic",
@@ -114,5 +114,5 @@ LESSON = Lesson(
         check=check,
     ),
     course="The peaks of the T1000, V100, A100, H100 and AMD 7995WX come from lectures on GPU programming. All other "
-    "figures are for this device.",
+    "figures are for the device that you are using.",
 )

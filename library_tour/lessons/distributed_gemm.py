@@ -51,9 +51,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Some matrices do not fit on one GPU, and some products take too long there. Two H200s multiply matrices with "
-    "16,384 rows at 84 TFLOP/s. One H200 reaches 53 TFLOP/s, so the efficiency is 0.80. With 2,048 rows, the same "
-    "program on two devices reaches only 4 TFLOP/s, a twelfth of the rate of one device alone.\n\n"
+    why="Some matrices do not fit on one GPU, and some products take too long on one. Two H200s multiply 16,384 x "
+    "16,384 matrices at 84 TFLOP/s. One H200 reaches 53 TFLOP/s, so the efficiency is 0.80. With 2,048 x 2,048 "
+    "matrices, the same program on two devices reaches only 4 TFLOP/s, a twelfth of the rate of one device alone.\n\n"
     "The reason is the ratio of work to communication. The work grows with the cube of the size, but the number of "
     "elements that must be sent grows only with its square. So the question is not just whether to distribute a "
     "product, but at what size that begins to pay off.",
@@ -94,10 +94,10 @@ LESSON = Lesson(
             name="SUMMA",
             shows=["Worker", "Grid"],
             text="For each panel, the workers that own it copy their parts of A along their rows of the grid, and "
-            "their parts of B along their columns. Every worker then adds the product of the two parts to its block "
-            "of C; `beta` is 0 for the first panel. A worker has room for two panels, so the next panel is copied in "
-            "the stream `copies` while the current one is multiplied in the stream `compute`. The events in `free` "
-            "mark when a slot may be overwritten.",
+            "their parts of B along their columns. Every worker then adds the product of the two parts to its block of "
+            "C; `beta` is 0 for the first panel. A worker has room for two panels, so the next panel is copied in the "
+            "`copies` stream while the current one is multiplied in the `compute` stream. The events in `free` mark "
+            "when the space for a panel may be overwritten.",
         ),
         Step(
             name="in ranks",
@@ -118,12 +118,12 @@ LESSON = Lesson(
     look_at=[
         "On the simulator, look at the 'bytes sent' column. Four workers in a 2 x 2 grid send A once and B once, "
         "which is 2 x 4 bytes x n^2. With strips, each element of B would be sent to all three other workers.",
-        "Two H200s with NVLink, running SUMMA in one process, reach 71, 84 and 94 TFLOP/s with 8,192, 16,384 and "
-        "32,768 rows. The efficiencies are 0.69, 0.80 and 0.88.",
+        "Two H200s with NVLink, running SUMMA in one process, reach 71, 84 and 94 TFLOP/s for square matrices with "
+        "8,192, 16,384 and 32,768 rows. The efficiencies are 0.69, 0.80 and 0.88.",
         "As two ranks, with MPI sending the panels through the host, the same H200s reach 11, 20 and 44 TFLOP/s. "
-        "cuBLASMp with strips reaches 101, 106 and 108 TFLOP/s. Its efficiency is 0.98 to 1.00.",
-        "The check multiplies whole numbers, so the products must be equal to the last bit. With other elements, the "
-        "last bits can differ, because the panels change the order of the additions.",
+        "cuBLASMp with strips reaches 101, 106 and 108 TFLOP/s. Its efficiency ranges from 0.98 to 1.00.",
+        "The check multiplies whole numbers, so the products must match to the last bit. With other values, the last "
+        "bits can differ, because the panels change the order of the additions.",
     ],
     exercise=Exercise(
         task="Each worker has a strip of rows of A, of B and of C, and room for one more strip of B. C is zero at the "
@@ -132,17 +132,16 @@ LESSON = Lesson(
         "`worker.room` or slices of these. `cuda.memcpy_peer(target, source)` copies from one worker's memory to "
         "another's. Strips may differ in height; `worker.room` is as tall as the tallest strip of B.",
         hints=[
-            "The strip with the rows `begin` to `end` of B is one part of a panel. Which columns of its own strip of "
-            "A does each worker multiply by it?",
+            "The strip that contains rows `begin` to `end` of B is the B part of a panel. Which columns of its own "
+            "strip of A does each worker multiply by it?",
             "All workers need every strip of B. Loop over the owners; in each iteration, copy the owner's strip to "
             "every worker's `room` and add the product.",
             "The product is `worker.a[:, begin:end]` times `worker.room[:end - begin]`.",
         ],
-        answer="Every strip of B is copied to all workers, one strip after another. The rows `begin` to `end` of B "
-        "are multiplied by the columns `begin` to `end` of A, and the products for all strips add up to the whole "
-        "product. No worker ever holds more of B than its own strip and one other. A worker could multiply its own "
-        "strip without copying it. With room for two strips, the next strip could be copied while the current one is "
-        "multiplied.",
+        answer="Every strip of B is copied to all workers, one strip after another. Columns `begin` to `end` of A are "
+        "multiplied by rows `begin` to `end` of B, and the products for all strips add up to the whole product. No "
+        "worker ever holds more of B than its own strip and one other. A worker could multiply its own strip without "
+        "copying it. With room for two strips, the next strip could be copied while the current one is multiplied.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

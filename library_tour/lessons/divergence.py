@@ -37,8 +37,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A kernel in which each thread applies one of eight functions takes 2.58 ms on an H200 when all threads of a "
-    "warp choose the same function. It takes 19.6 ms when neighbouring threads choose different functions. The work "
-    "per thread is the same in both cases.\n\n"
+    "warp choose the same function. It takes 19.6 ms when adjacent threads choose different functions. The work per "
+    "thread is the same in both cases.\n\n"
     "Branches are not slow in themselves. What matters is which threads take the same branch, and you can often "
     "control that by the way you assign indices to threads.",
     learn=[
@@ -47,9 +47,9 @@ LESSON = Lesson(
         "say when the compiler removes a branch, so that no warp diverges.",
     ],
     idea="A warp executes one instruction at a time, for all of its 32 lanes. When the lanes disagree on a condition, "
-    "the warp executes both sides, one after the other. On each side, the lanes that did not take it are idle. This "
-    "is **divergence**, and the time is T(condition) + T(then) + T(else). When all 32 lanes agree, the warp executes "
-    "only one side. Different warps do not wait for each other's branches.\n\n"
+    "the warp executes both sides of the branch, one after the other. While it executes one side, the lanes that took "
+    "the other side are idle. This is **divergence**, and the time is T(condition) + T(then) + T(else). When all 32 "
+    "lanes agree, the warp executes only one side. Different warps do not wait for each other's branches.\n\n"
     "Threads are numbered along x first, and each group of 32 consecutive threads forms a warp. In a block of 16 x 16 "
     "threads, a warp consists of two rows of 16.\n\n"
     "The rule of thumb: let conditions depend on `threadIdx.x / 32` or on data that is the same for a whole warp, not "
@@ -58,8 +58,8 @@ LESSON = Lesson(
         Step(
             name="8 functions, by lane",
             shows=["apply", "ByLane", "choose<ByLane>"],
-            text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. Every warp has lanes for "
-            "each function, so it executes all eight, with four lanes active at a time.",
+            text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. Four lanes of every warp "
+            "pick each function, so the warp executes all eight, with four lanes active at a time.",
         ),
         Step(
             name="8 functions, by warp",
@@ -70,9 +70,9 @@ LESSON = Lesson(
         Step(
             name="conditions of an if",
             shows=["Even", "First", "EvenRow", "FirstRow", "sides"],
-            text="`threadIdx.x % 2` splits every warp. `threadIdx.x < s` splits at most one warp per block, and none "
-            "if `s` is a multiple of 32. In a block of 16 x 16 threads, `threadIdx.y % 2` also splits every warp, "
-            "since each warp has two rows. In a block of 32 x 8 threads, it splits none.",
+            text="`threadIdx.x % 2` splits every warp. In a one-dimensional block, `threadIdx.x < s` splits at most "
+            "one warp, and none if `s` is a multiple of 32. In a block of 16 x 16 threads, `threadIdx.y % 2` also "
+            "splits every warp, since each warp consists of two rows. In a block of 32 x 8 threads, it splits none.",
             compared_with="8 functions, by lane",
         ),
         Step(
@@ -87,8 +87,8 @@ LESSON = Lesson(
         "eight functions are picked by lane, it is about four, and the warps execute about eight times as many "
         "instructions.",
         "In the second table, about 32 lanes are active in every row whose condition splits no warp.",
-        "In the last table, all lanes are active in the row 'x % 2, selected', although its condition splits every "
-        "warp.",
+        "In the last table, all lanes are active in the 'x % 2, selected' row, although the lanes of every warp "
+        "disagree on its condition.",
         "The curve shows when divergence matters. On an H200, with one multiply-add per function, eight functions "
         "take only twice as long as one, because most of the time goes into memory accesses, which do not diverge. "
         "With 512 multiply-adds, they take 7.7 times as long.",
@@ -108,6 +108,6 @@ LESSON = Lesson(
         "costs less than divergence.",
         check=check,
     ),
-    course="The lectures measured 4.61 s for one function, and 8.61 s for eight functions picked by `threadIdx.x % "
-    "8`. Each time is for 256 launches over 2^28 elements on a T1000.",
+    course="The lectures on which the tour is based report 4.61 s for one function, and 8.61 s for eight functions "
+    "picked by `threadIdx.x % 8`. Each time is for 256 launches over 2^28 elements on a T1000.",
 )

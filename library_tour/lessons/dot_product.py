@@ -31,10 +31,11 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A dot product reads two arrays once, so it should run at the speed of memory. On an H200, the first version "
-    "with shuffles reads 141 GB/s. With one atomic per block instead of one per warp, it reads 1,023 GB/s. The last "
-    "version reads 4,494 GB/s, 97 % of the limit. CuPy's dot product reads 1,426 GB/s on the same card.\n\n"
-    "This lesson compares two ways to add up a block in a tree: in shared memory and in registers. It also shows the "
-    "classic way to hang a GPU: a barrier that not all threads reach.",
+    "with shuffles reads at 141 GB/s. With one atomic per block instead of one per warp, it reaches 1,023 GB/s. The "
+    "last version reaches 4,494 GB/s, or 97 % of the limit. CuPy's dot product reaches 1,426 GB/s on the same "
+    "card.\n\n"
+    "This lesson compares two ways to add up the values of a block in a tree: in shared memory and in registers. It "
+    "also shows the classic way to hang a GPU: a barrier that not all threads reach.",
     learn=[
         "add up the values of a block in a tree in shared memory, with one barrier per step.",
         "replace most of that tree with shuffles, and say what they save.",
@@ -42,14 +43,13 @@ LESSON = Lesson(
     ],
     idea="A block can add up its products in a tree: in each step, half of the remaining threads add the sums of the "
     "other half to their own, and after log2 n steps one sum is left. In shared memory, each step needs a barrier, "
-    "because a thread reads what another thread has written. Within a warp, a **shuffle** passes a value directly "
-    "from register to register. It needs neither memory nor a barrier.\n\n"
+    "because a thread reads what another thread has written. Within a warp, a **shuffle** passes a value directly from "
+    "register to register. It needs neither memory nor a barrier.\n\n"
     "All threads of a block must reach the same `__syncthreads()`, the same number of times. Only threads that have "
     "returned are exempt. A barrier inside an `if` is allowed if all threads of the block take the same side. "
-    "Otherwise the behaviour is undefined: the block may wait forever, or continue with sums that are not "
-    "complete.\n\n"
-    "The rule of thumb: keep barriers outside branches, and let a thread without an element take part with a value "
-    "that does not change the result.",
+    "Otherwise the behaviour is undefined: the block may wait forever, or continue with incomplete sums.\n\n"
+    "The rule of thumb: keep barriers outside branches, and let a thread without an element contribute a value that "
+    "does not change the result.",
     steps=[
         Step(
             name="one atomic per thread",
@@ -65,8 +65,8 @@ LESSON = Lesson(
         Step(
             name="shuffles, atomic per warp",
             shows=["product", "warp_sum", "dot_warps"],
-            text="Each warp adds up its tree in registers, without shared memory and without a barrier. But each warp "
-            "then performs an atomic addition.",
+            text="Each warp adds up its products in registers, without shared memory and without a barrier. But each "
+            "warp then performs an atomic addition.",
         ),
         Step(
             name="shuffles, atomic per block",
@@ -94,22 +94,22 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare the 'atomics' and 'wavefronts' columns. The tree and the shuffles with one atomic per block perform "
-        "the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
+        "Compare the 'atomics' and 'wavefronts' columns. The tree and the version with shuffles and one atomic per "
+        "block perform the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
         "On an H200, however, these two versions both take 8.4 ms. The limit is elsewhere: with one element per "
         "thread, too few bytes are in flight.",
-        "The version with one atomic per warp takes 60.9 ms, seven times as long as with one per block. Count the "
-        "atomics first, then everything else.",
-        "Read the notes of the last rows. The simulator names the barrier that some threads have passed while others "
-        "wait at it. These kernels run only on the simulator, because a GPU might wait forever.",
+        "The version with one atomic per warp takes 60.9 ms, seven times as long as the version with one per block. "
+        "Count the atomics first, then everything else.",
+        "Read the notes for the last rows. The simulator identifies the barrier at which some threads wait while "
+        "others have already gone past it. These kernels run only on the simulator, because a GPU might wait forever.",
     ],
     exercise=Exercise(
         task="The kernel finds the largest element of each block with a tree. Threads beyond the end of the array "
         "return at once. A barrier does not wait for threads that have returned, and yet the result of the last block "
         "is wrong. Fix the kernel.",
         hints=[
-            "Follow the tree in a block with fewer elements than threads. What does it read at the indices of the "
-            "threads that have returned?",
+            "Follow the tree in a block with fewer elements than threads. What does the tree read at the indices of "
+            "the threads that have returned?",
             "Nothing was written there. Let all threads stay, and let those beyond the end write a value that is "
             "never the largest.",
             "Elements may be negative, so zero is too large. No element is smaller than minus infinity, "

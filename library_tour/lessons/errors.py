@@ -38,7 +38,7 @@ def prepared(names: tuple[str, ...]) -> list[cuda.BoundLaunch]:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Let the answer find the failing launch, if any; reset after each case, because a fault ends the context."""
+    """Let the answer find the failing launch, if any; reset after each case, because a fault breaks the context."""
     for failing, names in CASES.items():
         found = answer.first_that_fails(prepared(names))
         fact = f"of {', '.join(names)}: " + ("no launch fails" if failing is None else f"launch {failing} fails")
@@ -47,27 +47,28 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A launch returns within microseconds, but its kernel may run much longer: 414 ms in one row of the `map` "
-    "stop, on an H200. If the kernel fails, the launch has long since returned without an error. The error surfaces "
-    "in whichever call waits next, perhaps in a different file of your program, and seems to be the fault of that "
-    "call.\n\n"
+    why="A launch returns within microseconds, but its kernel may run much longer: one kernel in the `map` stop runs "
+    "for 414 ms on an H200. If the kernel fails, the launch has long since returned without an error. The error "
+    "surfaces in whichever call waits next, perhaps in a different file of your program, and seems to be the fault of "
+    "that call.\n\n"
     "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
-    "ten common mistakes and shows when each one is reported, by whom, and whether the program can continue.",
+    "ten common mistakes. It shows when and where each one is reported, and whether the program can continue.",
     learn=[
         "say which mistakes are refused at once, and which surface only when a later call waits.",
         "find the launch that caused an error.",
-        "tell errors that leave the device usable from those that end the context.",
+        "tell errors that leave the context usable from those that do not.",
         "check every call, in Python and in C.",
     ],
     idea="The host queues work and continues; the device runs it later. This is an **asynchronous** launch. Mistakes "
     "therefore fall into two groups.\n\n"
-    "The driver can detect some of them before anything is queued, for example an invalid launch shape or an "
+    "The driver can detect some of them before anything is queued, for example an invalid launch configuration or an "
     "allocation that is too large. The call itself reports the error, no work has started, and the program may try "
     "again.\n\n"
     "Others happen while a kernel runs, for example a store to an invalid address or a failed assertion. They are "
-    "reported by the next call that **synchronises**, which means that it waits for the device. They also end the "
-    "**context**, the process's entire state on the device: its memory, modules and streams. Every later call then "
-    "returns the same error (it is *sticky*), and the only remedy is a new process.\n\n"
+    "reported at the latest by the next call that **synchronises**, which means that it waits for the device. They "
+    "also leave the **context** unusable. The context is the process's entire state on the device: its memory, modules "
+    "and streams. Every later call then returns the same error (the error is *sticky*), and the only remedy is a new "
+    "process.\n\n"
     "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(
@@ -75,8 +76,8 @@ LESSON = Lesson(
             shows=["error_of", "told", "invalid_configuration"],
             text="A block of 2,048 threads is refused before anything is queued. cudart-py raises a `ValueError` that "
             "names the argument. The same call to the driver returns a status, which `cuda.check` turns into an "
-            "exception. The device keeps working. `error_of` returns the exception that a function raises, and `told` "
-            "formats it for the report.",
+            "exception. The context remains usable. `error_of` returns the exception that a function raises, and "
+            "`told` formats it for the report.",
         ),
         Step(
             name="failed allocation",
@@ -87,7 +88,7 @@ LESSON = Lesson(
         Step(
             name="null store",
             shows=["store", "fill", "launch_three", "null_store"],
-            text="There are three launches, and the second one stores to the null pointer. All three return without "
+            text="There are three launches, and the second one stores through a null pointer. All three return without "
             "an error, because a launch only queues its kernel. `to_host` waits for them and raises the kernel's "
             "error. From then on every call raises it: the context is lost.",
         ),
@@ -95,14 +96,14 @@ LESSON = Lesson(
             name="null store, debug()",
             shows=["launch_three", "null_store_in_debug_mode"],
             text="The same launches inside `with cuda.debug():`, which waits after each of them. Now the launch of "
-            "`store` itself raises, and the error names the kernel, its shape and the line that launched it. "
-            "`CUDART_PY_DEBUG=1` does the same for a whole program, without changing it.",
+            "`store` itself raises the error, and the message gives the kernel, its grid and block, and the line that "
+            "launched it. `CUDART_PY_DEBUG=1` does the same for a whole program, without changing it.",
         ),
         Step(
             name="kernel assert",
             shows=["require_positive", "kernel_assert"],
-            text="`assert` works in a kernel as it does in C. It documents what the kernel relies on, and a failed "
-            "assertion ends the context.",
+            text="`assert` works in a kernel as it does in C. It documents what the kernel relies on. A failed "
+            "assertion makes the context unusable.",
         ),
         Step(
             name="uninitialised memory",
@@ -116,9 +117,9 @@ LESSON = Lesson(
         "The 'status' column shows the status that the driver returns to a C program. The 'exception' column shows "
         "the exception that cudart-py raises. `ValueError` and `TypeError` mean that cudart-py refused the call "
         "before the driver saw it.",
-        "Read the note of 'null store'. The simulator names the kernel, its line and the address. On a GPU, none of "
-        "these is known; the error can only list the launches since the last successful synchronisation.",
-        "Mistakes that end a context run in separate processes, always on the simulator.",
+        "Read the note for 'null store'. The simulator reports the kernel, the source line and the address. On a GPU, "
+        "none of these is known; the error can only list the launches since the last successful synchronisation.",
+        "Mistakes that make a context unusable are made in separate processes, always on the simulator.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It performs the launches "
@@ -129,9 +130,10 @@ LESSON = Lesson(
             "next one.",
             "`with cuda.debug():` waits after each launch. So does a call to `cuda.current_device().synchronize()`.",
         ],
-        answer="Inside `cuda.debug()` every launch waits for its kernel, so the launch that caused an error also "
-        "raises it. Calling `cuda.current_device().synchronize()` after each launch works too. Both ways cost time, "
-        "because the host and the device no longer work at the same time. Use them to find errors, not in every run.",
+        answer="Inside `cuda.debug()`, every launch waits for its kernel, so the launch that caused an error also "
+        "raises it. Calling `cuda.current_device().synchronize()` after each launch works too. Both approaches cost "
+        "time, because the host and the device no longer work at the same time. Use them to find errors, not in every "
+        "run.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

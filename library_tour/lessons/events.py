@@ -61,12 +61,12 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="On an H200, ten launches of a kernel take 2.01 ms. A host clock that is read right after the calls shows "
-    "0.116 ms. At that speed, the kernel would move 46,195 GB/s, more than ten times what a copy within the H200's "
-    "memory reaches. The clock is correct, but it has timed the calls, not the work: a launch only queues a kernel "
+    "0.116 ms. At that speed, the kernel would move data at 46,195 GB/s, more than ten times the rate of a copy within "
+    "the H200's memory. The clock is correct, but it has timed the calls, not the work: a launch only queues a kernel "
     "and returns.\n\n"
-    "The lectures that this tour follows report 0.043 ms for ten steps, which is wrong for this reason. Events avoid "
-    "the mistake, because the device itself records the time. They also let one stream wait for another while the "
-    "host continues.",
+    "The lectures on which the tour is based report 0.043 ms for ten steps, which is wrong for this reason. Events "
+    "avoid the mistake, because the device itself records the time. They also let one stream wait for another while "
+    "the host continues.",
     learn=[
         "say what an event is: a mark in a stream that is reached when all work queued before it is done.",
         "measure time on the device with two events, and say what a host clock measures instead.",
@@ -76,8 +76,8 @@ LESSON = Lesson(
     idea="A **stream** is a queue of work for the device. The host adds copies and launches to it and continues at "
     "once; the device works through the queue in order. An **event** is a mark in that queue. When the device reaches "
     "the mark, it records the time. The difference between two events is therefore the time that the device took for "
-    "the work between them, whatever the host did meanwhile.\n\n"
-    "A stream can also wait for an event of another stream. The wait is queued like any other work, so it holds up "
+    "the work between them, whatever the host did in the meantime.\n\n"
+    "A stream can also wait for an event in another stream. The wait is queued like any other work, so it holds up "
     "only that stream.\n\n"
     "The rule of thumb: an asynchronous call returns when its work is queued. Wait before you read a result, and wait "
     "before you read a clock.",
@@ -87,14 +87,14 @@ LESSON = Lesson(
             shows=["run"],
             text="`first.record()` puts a mark after the copy in the first stream. `second.wait(arrived)` holds back "
             "the second stream until this mark is reached, while the host queues both copies and continues. Then "
-            "`arrived - start` is the time between two marks, in milliseconds. An event that was created with "
-            "`timing=False`, or was never recorded, has no time, and asking for it raises an error.",
+            "`arrived - start` is the time between two marks, in milliseconds. If an event was created with "
+            "`timing=False`, or was never recorded, its time is not available, and asking for it raises an error.",
         ),
         Step(
             name="ten launches, timed",
             shows=["cool", "cooling"],
-            text="Ten launches, with an event after each. The host waits for every event, or for none. The function "
-            "returns the last event, so that the caller can wait for it.",
+            text="Ten launches, with an event after each. The host waits either for every event or for none. The "
+            "function returns the last event, so that the caller can wait for it.",
         ),
         Step(
             name="host, no wait",
@@ -116,18 +116,18 @@ LESSON = Lesson(
         "With a wait after each launch, it shows 2.13 ms, because the device is idle while the host notices the end "
         "of a kernel and launches the next one.",
         "On an H200, events show 4.84 ms for a copy of 268,435,456 bytes. The call alone returns after 0.11 ms.",
-        "The note of 'result read too early' shows both values that the host reads.",
+        "The note for 'result read too early' shows both values that the host reads.",
     ],
     exercise=Exercise(
-        task="Write `step_times(steps, stream)`. It calls the functions in the list `steps` one after another. Each "
-        "of them queues work in `stream`. Return the time that the device takes for each step, in milliseconds. All "
-        "steps must be queued before the host waits, so that the device is never idle between them. The stream may "
-        "still be busy with earlier work when your function is called; that time must not count.",
+        task="Write `step_times(steps, stream)`. It calls the functions in `steps` one after another. Each of them "
+        "queues work in `stream`. Return the time that the device takes for each step, in milliseconds. All steps must "
+        "be queued before the host waits, so that the device is never idle between them. The stream may still be busy "
+        "with earlier work when your function is called; that time must not count.",
         hints=[
             "`stream.record()` returns an event. The difference between two events is the time between them, in "
             "milliseconds.",
             "The end of one step is the start of the next. How many events do you need for three steps?",
-            "The events of a stream are reached in order. Wait once, for the last one, and take the differences then.",
+            "The events in a stream are reached in order. Wait once, for the last one, and take the differences then.",
         ],
         answer="One event goes before the first step and one after each, so the end of a step is the start of the "
         "next one. The first event is reached only when the earlier work is done, so that work is not counted. The "
@@ -135,6 +135,6 @@ LESSON = Lesson(
         "after each step, and the device would run out of work each time.",
         check=check,
     ),
-    course="The 'course ms' column shows 0.043 ms for ten steps of CUB's transform. The lectures measured this time "
-    "with a host clock and without a wait. They do not name the card.",
+    course="The 'course ms' column shows 0.043 ms for ten steps of CUB's transform. In the lectures on which the tour "
+    "is based, this time was measured with a host clock and without a wait. The lectures do not name the card.",
 )

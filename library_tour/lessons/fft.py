@@ -26,9 +26,9 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Computed by its definition, the discrete Fourier transform of n points takes about n^2 operations. The fast "
-    "algorithm takes about n log n. On an H200, cuFFT transforms 4,096 rows of 4,096 complex elements in 0.072 ms, at "
-    "86.5 % of the speed of a plain copy of the same array: the transform itself is almost free.\n\n"
+    why="Computed directly from its definition, the discrete Fourier transform of n points takes about n^2 operations. "
+    "The fast algorithm takes about n log n. On an H200, cuFFT transforms 4,096 rows of 4,096 complex elements in "
+    "0.072 ms, at 86.5 % of the speed of a plain copy of the same array: the transform itself is almost free.\n\n"
     "It is the layout that costs time. The two-dimensional transform of the same array takes 0.211 ms, because its "
     "columns need further passes over memory. Transforms also simplify some differential equations: instead of a "
     "sparse solver, you need only a division between two transforms.",
@@ -37,16 +37,16 @@ LESSON = Lesson(
         "they multiply the elements by it.",
         "lay out the transform of n real elements, which has n / 2 + 1 complex elements.",
         "transform batches, columns and windows without copying them.",
-        "solve a differential equation with constant coefficients by a division between two transforms.",
+        "solve a differential equation with constant coefficients using a division between two transforms.",
     ],
-    idea="A transform turns n elements into the amplitudes of the n waves that they contain. The fast algorithm "
-    "splits the length into its prime factors and passes over the data once per factor or group of factors. Small "
-    "factors (2, 3, 5, 7) are fast. For a large prime, cuFFT computes longer transforms instead.\n\n"
-    "cuFFT names its transforms by the types of their elements: C2C is complex to complex, R2C is real to complex, "
+    idea="A transform turns n elements into the amplitudes of the n waves that they contain. The fast algorithm splits "
+    "the length into its prime factors and passes over the data once per factor or group of factors. Small factors (2, "
+    "3, 5, 7) are fast. For a large prime, cuFFT uses longer transforms instead.\n\n"
+    "cuFFT names its transforms after the types of their elements: C2C is complex to complex, R2C is real to complex, "
     "and C2R is complex to real. A real signal has a symmetric spectrum, so R2C stores only the first n / 2 + 1 "
     "elements.\n\n"
-    "The rule of thumb: transform many rows in one batch, choose lengths with small factors, and remember to divide "
-    "by n once.",
+    "The rule of thumb: transform many rows in one batch, choose lengths with small factors, and remember to divide by "
+    "n once.",
     steps=[
         Step(
             name="C2C single",
@@ -64,7 +64,7 @@ LESSON = Lesson(
         Step(
             name="strided window",
             shows=["layout_rows"],
-            text="cuFFT accepts strides: the columns of a matrix, or every other element of some rows, are "
+            text="cuFFT accepts strides: the columns of a matrix, or every other element of some rows, can be "
             "transformed without a copy. If input and output are the same array, no second array is allocated.",
         ),
         Step(
@@ -82,12 +82,13 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The 'error' column stays near the rounding error of a single operation, even for long transforms: each "
-        "result is at the end of a chain of about log n additions, not n.",
-        "Among the rows 'length …', lengths with only the factors 2, 3, 5 or 7 have the smallest errors. The prime "
-        "has a larger error, because it is computed with longer transforms.",
-        "On a GPU, a plot shows the time against the length. Prime lengths take several times as long as nearby "
-        "lengths with small factors, so pad the data to such a length if the problem allows it.",
+        "The values in the 'error' column stay near the rounding error of a single operation, even for long "
+        "transforms: each result is at the end of a chain of about log n additions, not n.",
+        "Among the 'length …' rows, the errors are smallest for lengths with no prime factors other than 2, 3, 5 and "
+        "7. The error for the prime length is larger, because it takes longer transforms.",
+        "When the stop runs on a GPU, it also plots the time against the length. Prime lengths take several times as "
+        "long as nearby lengths with small factors. If the problem allows it, pad the data to a length with small "
+        "factors.",
         "On an H200, a batch of 4,096 rows of 4,096 elements runs at 86.5 % of the rate of a copy, and the "
         "two-dimensional transform at 29.5 %, because its columns need separate passes over memory.",
     ],

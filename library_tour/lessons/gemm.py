@@ -40,26 +40,25 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="Matrix multiplication is the one operation that can keep all of a GPU's arithmetic units busy. On an H200, "
-    "cuBLAS multiplies matrices with 4,096 rows at 51 TFLOP/s in single precision, at 386 TFLOP/s with TF32, and at "
-    "738 TFLOP/s in half precision. Half precision is 14 times as fast as single precision, but only about three "
-    "decimal digits of its result are correct. A matrix-vector product reads one element for every two operations, so "
-    "it stays below 1 TFLOP/s.\n\n"
+    "cuBLAS multiplies 4,096 x 4,096 matrices at 51 TFLOP/s in single precision, at 386 TFLOP/s with TF32, and at 738 "
+    "TFLOP/s in half precision. Half precision is 14 times as fast as single precision, but only about three decimal "
+    "digits of its result are correct. A matrix-vector product reads one element for every two operations, so in "
+    "double precision it stays below 1 TFLOP/s.\n\n"
     "So it pays to express work as matrix products, to choose the precision deliberately, and to know how to pass "
     "transposed, padded and batched operands to the library without copying them.",
     learn=[
-        "choose the precision of a matrix product by its error and its rate.",
+        "choose the precision of a matrix product, based on the error and the rate that it gives.",
         "multiply transposed, padded and batched operands without copying them.",
         "explain why row-major arrays are no obstacle for a library that expects column-major arrays.",
         "say what you save by adding a bias and applying an activation in the epilogue of a product.",
     ],
     idea="A product of two n x n matrices performs 2 n^3 operations on 3 n^2 elements, or about n operations per "
-    "element. For large n, the limit is arithmetic, not memory. **Tensor cores** multiply small matrices with a "
-    "single instruction, at many times the rate of ordinary instructions, but only in certain precisions: half, "
-    "bfloat16, double, and **TF32**, which rounds single-precision operands to 11 significant bits before "
+    "element. For large n, the limit is arithmetic, not memory. **Tensor cores** multiply small matrices with a single "
+    "instruction, at many times the rate of ordinary instructions, but only in certain precisions, among them half, "
+    "bfloat16, double and **TF32**, which rounds single-precision operands to 11 significant bits before "
     "multiplying.\n\n"
-    "A **leading dimension** is the distance in memory from one row to the next. It lets a library work on a window "
-    "of a larger matrix. An **epilogue** is work that the library does on the result while it is still in "
-    "registers.\n\n"
+    "A **leading dimension** is the distance in memory from one row to the next. It lets a library work on a window of "
+    "a larger matrix. An **epilogue** is work that the library does on the result while it is still in registers.\n\n"
     "The rule of thumb: use one call for many products, do not copy a matrix to transpose it, and choose the lowest "
     "precision that your error bound allows.",
     steps=[
@@ -76,7 +75,7 @@ LESSON = Lesson(
             shows=["operation_row"],
             text='`op_a="T"` multiplies the transpose of `a` by `b`, without a copy of `a`; "C" also conjugates it. '
             "cuBLAS expects column-major matrices. If it reads a row-major matrix in column-major order, it sees the "
-            "transpose. So the package asks for the transposed product, b^T a^T, and nothing is copied.",
+            "transpose. So cudart-py asks for the transposed product, b^T a^T, and nothing is copied.",
         ),
         Step(
             name="windows",
@@ -104,19 +103,19 @@ LESSON = Lesson(
         Step(
             name="gemv float64",
             shows=["gemv_row", "vector_rows"],
-            text="A matrix-vector product performs two operations per element that it reads, so memory limits it. "
-            "`axpy` and `scal` perform even fewer operations per byte.",
+            text="A matrix-vector product performs two operations per element that it reads, so memory bandwidth is "
+            "the limit. `axpy` and `scal` perform even fewer operations per byte.",
         ),
     ],
     look_at=[
-        "Compare the precisions in the 'error' column. TF32 and half precision keep about three decimal digits, and "
-        "bfloat16 keeps two.",
-        "On an H200, with 4,096 rows, the rates are 51 TFLOP/s in single precision, 386 TFLOP/s with TF32 and 738 "
-        "TFLOP/s in half precision. The vector operations stay below 1 TFLOP/s.",
+        "In the 'error' column, compare the errors of the different precisions. TF32 and half precision keep about "
+        "three decimal digits, and bfloat16 keeps two.",
+        "On an H200, with 4,096 x 4,096 matrices, the rates are 51 TFLOP/s in single precision, 386 TFLOP/s with TF32 "
+        "and 738 TFLOP/s in half precision. The vector operations, in double precision, stay below 1 TFLOP/s.",
         "On an H200, the product with bias and GELU takes 2.71 ms with the fused epilogue and 2.78 ms with separate "
         "kernels. The product alone takes 2.67 ms.",
-        "On a GPU, a plot shows the rates against the size. Below a few hundred rows, a product cannot fill the "
-        "device, and the limit is the host time per call, shown in the 'host us' column.",
+        "When the stop runs on a GPU, it also plots the rates against the matrix size. Below a few hundred rows, a "
+        "product cannot fill the device, and the limit is the host time per call, shown in the 'host us' column.",
     ],
     exercise=Exercise(
         task="`products(a, b)` multiplies many pairs of matrices: for each i, it returns the transpose of `a[i]` "

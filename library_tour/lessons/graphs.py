@@ -57,7 +57,7 @@ LESSON = Lesson(
     learn=[
         "say what a launch costs the host, and when that cost determines how long the work takes.",
         "capture the work of a stream into a graph once, and replay it with one call as often as you like.",
-        "say what a graph records (addresses and scalars, for example), and what is read anew at each replay (the "
+        "say what a graph records (addresses and scalars, for example), and what is read again at each replay (the "
         "contents of arrays).",
         "explain why a graph saves the device no work, while a loop inside the kernel does.",
     ],
@@ -78,8 +78,8 @@ LESSON = Lesson(
         Step(
             name="launches, arguments bound",
             shows=["cooled", "cool", "Cooling.one_by_one"],
-            text="`bind` checks and packs the arguments once, and each call only launches. The driver still does "
-            "its part a hundred times.",
+            text="`bind` checks and packs the arguments once, and each call only performs the launch. The driver still "
+            "does its part a hundred times.",
         ),
         Step(
             name="one graph",
@@ -98,9 +98,9 @@ LESSON = Lesson(
             name="updated",
             shows=["facts"],
             text="The address of the array and the value of `part` are stored in the graph. `update` replaces them "
-            "with those of another graph of the same shape, without preparing everything again. A capture cannot "
-            "record a call in which the host waits, and it cannot record a copy of pageable memory. Both calls raise "
-            "an error.",
+            "with those of another graph that has the same topology, without preparing everything again. A capture "
+            "cannot record a call in which the host waits, and it cannot record a copy to or from pageable memory. "
+            "Either call raises an error.",
         ),
         Step(
             name="two streams",
@@ -117,28 +117,28 @@ LESSON = Lesson(
         "after 10 µs.",
         "On an H200, over 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
         "78.7 ms. The loop inside the kernel takes 2.2 ms.",
-        "The table of what a graph records is the same with and without a GPU. The row 'capture' shows that a capture "
-        "runs nothing. The row 'launched twice' shows that each launch starts from what is in the array at that "
+        "The 'What a graph records' table is the same with and without a GPU. The 'capture' row shows that a capture "
+        "runs nothing. The 'launched twice' row shows that each launch starts from what is in the array at that "
         "moment.",
     ],
     exercise=Exercise(
-        task="The function `process` copies a batch to the device, takes 20 steps by calling `step`, copies the "
-        "result back, and continues with the next batch. Change it so that `step` is called only 20 times in all, for "
-        "any number of batches. All batches have the same size, and you may use `array` and `pinned` for every batch.",
+        task="The `process` function copies a batch to the device, takes 20 steps by calling `step`, copies the result "
+        "back, and continues with the next batch. Change it so that `step` is called only 20 times in all, for any "
+        "number of batches. All batches have the same size, and you may use `array` and `pinned` for every batch.",
         hints=[
             "`step` is called 20 times if the steps are captured once. What is the same for each batch, and "
             "what differs?",
             "The contents of pinned memory are read when a copy runs, not when it is captured. So the same captured "
             "copy can transfer a different batch each time.",
-            "Capture the copy in, the steps and the copy out. For each batch, write to `pinned`, launch the graph, "
-            "wait, and keep a copy of `pinned`.",
+            "Capture the copy to the device, the steps and the copy back. For each batch, write to `pinned`, launch "
+            "the graph, wait, and keep a copy of `pinned`.",
         ],
-        answer="The copy in, the steps and the copy out are captured once. For each batch, the host writes the "
-        "elements to the same pinned memory, launches the graph and waits. Do not capture a copy of the batch itself: "
-        "that would fix the address of one batch, and a copy of pageable memory cannot be captured.",
+        answer="The copy to the device, the steps and the copy back are captured once. For each batch, the host writes "
+        "the elements to the same pinned memory, launches the graph and waits. Do not capture a copy of the batch "
+        "itself: that would fix the address of one batch, and a copy from pageable memory cannot be captured.",
         check=check,
     ),
-    course="The lectures measured 4.61 s for 256 launches and 1.4 s for one launch with the loop inside, on a T1000. "
-    "They attribute the difference to the cost of launches. In fact, the difference is the time of the passes over "
-    "arrays of 1 GiB: the loop inside the kernel reads and writes each element only once.",
+    course="The lectures on which the tour is based report 4.61 s for 256 launches and 1.4 s for one launch with the "
+    "loop inside, on a T1000. They attribute the difference to the cost of launches. In fact, it is the time that the "
+    "passes over arrays of 1 GiB take: the loop inside the kernel reads and writes each element only once.",
 )

@@ -95,13 +95,13 @@ def check(answer: ModuleType) -> Iterator[Check]:
     cuda.current_device().synchronize()
     yield compare(f"the cells after {STEPS} steps", ring.plates[0].to_host()[1:-1], reference(ring.plate), 1e-5)
     queued = {f"{kind} {step}" for kind in ("edges", "inside", "send") for step in range(STEPS)}
-    yield Check("each step computes its edges and its inside, and sends", queued == set(ring.came_after))
+    yield Check("each step computes its edges and its interior, and sends", queued == set(ring.came_after))
     yield Check("a step sends after its edges are computed", ring.all_before("send", "edges", 0))
     yield Check(
         "the edges are computed after the halo of the previous step has arrived", ring.all_before("edges", "send", 1)
     )
     overlaps = not ring.all_before("send", "inside", 0) and not ring.all_before("inside", "send", 0)
-    yield Check("the copies and the inside of a step do not wait for one another", overlaps)
+    yield Check("the copies and the interior of a step do not wait for one another", overlaps)
 
 
 LESSON = Lesson(
@@ -114,15 +114,15 @@ LESSON = Lesson(
     learn=[
         "divide a plate among devices, so that each has a strip of rows and a copy of its neighbours' nearest rows, "
         "the halo.",
-        "overlap the exchange of edges with the computation of the inside by computing the edges first.",
+        "overlap the exchange of edges with the computation of the interior by computing the edges first.",
         "order the streams of several devices with events, while the host only queues the work.",
         "estimate the number of devices beyond which the exchange can no longer be hidden, and say why larger plates "
         "scale further.",
     ],
-    idea="A cell needs its neighbours, and at the cut between two strips one of them is on another device. So each "
-    "strip keeps a copy of the nearest row of the next strip, its **halo**, which must be updated after every step. "
-    "The exchange takes the same time however tall a strip is, but the time to compute a strip falls as the number of "
-    "devices grows.\n\n"
+    idea="A cell needs its neighbours, and at the cut between two strips, one of the neighbours is on another device. "
+    "So each strip keeps a copy of the nearest row of the next strip, its **halo**, which must be updated after every "
+    "step. The exchange takes the same time however tall a strip is, but the time to compute a strip falls as the "
+    "number of devices grows.\n\n"
     "The neighbours need only two rows of a strip. If these are computed first, they can be sent while the device "
     "computes the rest. The exchange costs nothing as long as it takes less time than computing the rest.\n\n"
     "The rule of thumb: compute first what others wait for, send it in a second stream, and let events, not the host, "
@@ -131,16 +131,16 @@ LESSON = Lesson(
         Step(
             name="one strip",
             shows=["heated", "heat_down", "heat_between", "heat_strip", "cuts"],
-            text="A step of the heat plate on one device. The new value of a cell depends on the four cells around "
-            "it. Each thread computes four columns of two rows, from top to bottom. `cuts` divides the rows among "
-            "several devices.",
+            text="A step of the heat plate on one device. The new value of a cell depends on the four cells around it. "
+            "Each thread computes four columns in two rows, from top to bottom. `cuts` divides the rows among several "
+            "devices.",
         ),
         Step(
             name="sequential",
             shows=["Strip", "Strips", "take_steps"],
-            text="A strip has an extra row at each end, its halo. `step` makes the stream `compute` wait until the "
-            "halo has arrived, computes the strip, and records the event `written`. `exchange` makes the stream "
-            "`copies` wait for this event, copies the two edges into the halos of the neighbours, and records `sent`. "
+            text="A strip has an extra row at each end, its halo. `step` makes the `compute` stream wait until the "
+            "halo has arrived, computes the strip, and records the `written` event. `exchange` makes the `copies` "
+            "stream wait for this event, copies the two edges into the halos of the neighbours, and records `sent`. "
             "The neighbours wait for `sent` in the next step. The host does not wait. Computation and copies "
             "alternate, because the copies need the strip and the next step needs the copies.",
         ),
@@ -167,24 +167,24 @@ LESSON = Lesson(
         "For a plate with 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 in the sequential "
         "version and 0.97 in the overlapped version, which hides 99 % of the exchange. With twice as many rows, the "
         "efficiency is 0.99.",
-        "The note of 'halo not waited for' names a kernel and a copy that access the same memory, and says that "
-        "nothing puts one before the other. On a GPU, such a program may return the right result by chance.",
+        "The note for 'halo not waited for' identifies a kernel and a copy that access the same memory, and says that "
+        "nothing orders one before the other. On a GPU, such a program may return the right result by chance.",
     ],
     exercise=Exercise(
         task="A strip is bent into a ring and is its own neighbour. Write `take_step(edges, inside, send, compute, "
         "copies)`, which is called once per step. `edges` and `inside` compute the two parts of the strip, and `send` "
         "copies the new edges to the new halo. Each of the three functions queues its work in the stream that you "
-        "pass. Call `edges` and `inside` with `compute`, and `send` with `copies`, once each, in such an order that "
-        "the copies and the inside of a step can run at the same time.",
+        "pass. Call `edges` and `inside` with `compute`, and `send` with `copies`, once each. Order the calls so that "
+        "the copies of a step can run at the same time as its `inside`.",
         hints=[
             "For streams `a` and `b`, `a.wait(b)` makes later work in `a` wait for everything queued in `b` so far.",
             "What must be queued in `compute` before the copies may begin, and what must not be queued there yet?",
             "The edges of a step need the halo of the previous one. Where does `compute` have to wait for `copies`?",
         ],
-        answer="The edges are queued first, and `copies` waits for `compute` right after them, before the inside is "
+        answer="The edges are queued first, and `copies` waits for `compute` right after them, before `inside` is "
         "queued. At the beginning of a step, `compute` waits for `copies`, because the edges need the halo of the "
-        "previous step. If `copies` waited after the inside, or `compute` waited for the copies before the inside, "
-        "the result would be the same, but the device would compute and copy one after the other.",
+        "previous step. If `copies` waited only after `inside` was queued, or `compute` waited for the copies before "
+        "`inside`, the result would be the same, but computing and copying would not overlap.",
         check=check,
     ),
     course="The lectures give no figures for this topic.",

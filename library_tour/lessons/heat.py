@@ -37,23 +37,23 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A step of heat diffusion uses every cell of the plate five times: once for itself and once for each "
-    "neighbour. Yet on an H200, the best kernel of this stop runs at 4,216 GB/s, 98 % of the speed of a plain copy, "
+    "neighbour. Yet on an H200, the best kernel in this stop runs at 4,216 GB/s, 98 % of the speed of a plain copy, "
     "which reads each cell once. The obvious kernel reaches 53 %. The textbook remedy, a tile in shared memory, is "
     "slower still and reaches 37 %.\n\n"
     "The second half of this lesson is about output. Writing 24 frames to a file takes 905 ms if computing, copying "
     "and writing take turns. It takes 590 ms if they overlap, only 3 % more than computing alone.",
     learn=[
-        "explain why a step reads one copy of the plate and writes another, and what the bounds test is for.",
+        "explain why a step reads one copy of the plate and writes another, and what the bounds check is for.",
         "say where a cell that several neighbours need can come from: a cache, shared memory or a register.",
         "choose between a tile and registers by counting loads and instructions.",
         "use a staging copy, a second stream and events to overlap computing, copying and writing.",
     ],
-    idea="A computation in which each cell needs its neighbours is called a **stencil**. It does little arithmetic, "
-    "so memory is the limit. Each cell must be read from memory at least once and written once. All other loads "
-    "should be served from somewhere closer to the threads.\n\n"
+    idea="A computation in which each cell needs its neighbours is called a **stencil**. It does little arithmetic, so "
+    "memory is the limit. Each cell must be read from memory at least once and written once. All other loads should be "
+    "served from somewhere closer to the threads.\n\n"
     "There are three places to keep a cell for reuse. The **caches** do this without any code, but each load is still "
     "an instruction. A **tile** in shared memory holds a block's cells plus a rim of neighbours, called the **halo**; "
-    "it costs a barrier and index arithmetic. **Registers** are the cheapest: a thread that goes down a column "
+    "it costs a barrier and index arithmetic. **Registers** are the cheapest: a thread that moves down a column "
     "already has two of the three rows that it needs.\n\n"
     "The rule of thumb: the caches already serve repeated loads of neighbouring cells. Save instructions, and reuse "
     "cells in registers before you reuse them in shared memory.",
@@ -61,7 +61,7 @@ LESSON = Lesson(
         Step(
             name="one thread",
             shows=["heated", "heated_at", "heat_strided"],
-            text="The value of a cell moves toward the mean of its four neighbours. Threads read `in` and write "
+            text="The value of a cell moves towards the mean of its four neighbours. Threads read `in` and write "
             "`out`, so no thread reads a cell that another has already changed. The kernel has a grid-stride loop, so "
             "even a single thread processes all cells.",
         ),
@@ -73,7 +73,7 @@ LESSON = Lesson(
         Step(
             name="many blocks",
             shows=["WAYS", "heat_strided"],
-            text="The same kernel again, with 4,096 blocks that fill the whole device. Only the shape of the launch "
+            text="The same kernel again, with 4,096 blocks that fill the whole device. Only the launch configuration "
             "has changed.",
         ),
         Step(
@@ -93,15 +93,15 @@ LESSON = Lesson(
         Step(
             name="four cells, down rows",
             shows=["heated", "heat_down<2>", "heat_rows<2>"],
-            text="A thread loads 16 bytes at a time, four cells of a row, and goes down the rows. The row below stays "
+            text="A thread loads 16 bytes at a time, four cells of a row, and moves down the rows. The row below stays "
             "in registers, where it becomes the middle row and then the row above, without being loaded again. The "
             "only other loads are those of the outer neighbours on the left and on the right.",
         ),
         Step(
             name="no bounds test",
             shows=["heat_unbounded"],
-            text="WRONG on purpose: without the test, the last blocks read and write outside the plate, or in its "
-            "next row.",
+            text="WRONG on purpose: without the bounds check, the last blocks read and write outside the plate, or in "
+            "the next row of the plate.",
             compared_with="one thread per cell",
         ),
         Step(
@@ -109,7 +109,7 @@ LESSON = Lesson(
             shows=["compare_ends", "asymmetry"],
             text="The sum is symmetric, so a plate that equals its mirror image stays that way to the last bit. A "
             "kernel compares the first row with the last and prints the columns that differ. This kernel needs a "
-            "bounds test too.",
+            "bounds check too.",
         ),
         Step(
             name="film: one after another",
@@ -129,21 +129,21 @@ LESSON = Lesson(
     look_at=[
         "On the simulator, compare the 'loads' and 'instructions' columns for the rows with 66,300 cells. With one "
         "thread per cell, there are 45,612 loads. The tile needs only 12,436 loads, but more than twice as many "
-        "instructions. The kernel that goes down the rows has the fewest of both.",
-        "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the "
-        "kernel that goes down the rows reaches 98.0 %.",
+        "instructions. The kernel that moves down the rows has the fewest of both.",
+        "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the kernel "
+        "that moves down the rows reaches 98.0 %.",
         "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s with "
         "many blocks.",
-        "On an H200, 24 frames take 905 ms one after another and 590 ms overlapped. The steps alone take 575 ms, so "
-        "copying and writing are almost entirely hidden.",
+        "On an H200, 24 frames take 905 ms if the stages run one after another, and 590 ms if they overlap. The steps "
+        "alone take 575 ms, so copying and writing are almost entirely hidden.",
     ],
     exercise=Exercise(
-        task="Each cell becomes `(above + 2 cell + below) / 4`. Where there is no cell above or below, the cell "
-        "itself takes its place. A thread goes down eight rows of its column and loads three cells for each row. Make "
-        "it load only ten cells for eight rows. Blocks have 32 x 4 threads, and a plate may have any number of rows "
-        "and columns.",
+        task="Each cell becomes `(above + 2 cell + below) / 4`. Where there is no cell above or below, the cell itself "
+        "is used instead. A thread moves down eight rows of its column and loads three cells for each row. Make it "
+        "load only ten cells for eight rows. Blocks have 32 x 4 threads, and a plate may have any number of rows and "
+        "columns.",
         hints=[
-            "When the thread goes down by one row, which two of the three cells of the new row does it already have?",
+            "When the thread moves down by one row, which two of the three cells of the new row does it already have?",
             "Keep `above` and `cell` in variables outside the loop, and load only `below` in it.",
             "Before the loop, load the cell of the first row and the one above it. At the end of the loop's "
             "body, `above` becomes `cell`, and `cell` becomes `below`. A strip that begins below the plate must load "

@@ -33,7 +33,7 @@ LESSON = Lesson(
     why="A histogram counts how many values fall into each bin. Its loop body is a single line, `counts[bin]++`. Run "
     "in parallel, that line is wrong: on the simulator it counts 10 of 4,096 values. Atomics in global memory give the "
     "right counts, but slowly: 18 GB/s on an H200 for 10 bins. With counters in shared memory and wide loads, the "
-    "kernel reaches 4,316 GB/s, 240 times as much, and memory bandwidth is the limit.\n\n"
+    "kernel reaches 4,316 GB/s, 240 times that rate, and memory bandwidth is the limit.\n\n"
     "The same steps apply wherever many threads update a few memory locations: counters, queues, sums by key.",
     learn=[
         "explain why `counts[bin]++` loses counts when many threads execute it.",
@@ -60,7 +60,7 @@ LESSON = Lesson(
         Step(
             name="global atomics",
             shows=["histogram_atomic"],
-            text="An atomic addition reads, adds and stores as one indivisible operation. All threads of the device "
+            text="An atomic addition reads, adds and stores as one indivisible operation. All threads of the grid "
             "share the counters, so many additions wait for one another.",
         ),
         Step(
@@ -73,7 +73,7 @@ LESSON = Lesson(
         Step(
             name="block scope",
             shows=["histogram_scoped"],
-            text="The same private counters, updated through `cuda::atomic_ref`. Its type names the **scope**: the "
+            text="The same private counters, updated through `cuda::atomic_ref`. Its type specifies the **scope**: the "
             "threads that may use the counter at the same time. Here the scope only has to include the threads of the "
             "block.",
         ),
@@ -92,8 +92,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Read the notes on 'no atomics' and 'no barriers'. For each race, the simulator names both accesses and their "
-        "lines in the source, even if the counts happen to be right.",
+        "Read the notes on 'no atomics' and 'no barriers'. For each race, the simulator reports both accesses and "
+        "their source lines, even if the counts happen to be right.",
         "The number in the 'atomic sectors' column falls when the counters move into shared memory. Only the merge "
         "remains, since shared-memory atomics are not counted in this column.",
         "On a GPU, compare the columns for evenly spread values with those for equal values, where all threads update "
@@ -106,7 +106,8 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="Count how often each side of a die was thrown. So far, the kernel performs one atomic addition to global "
-        "memory per throw. Let each block count in shared memory first, so that it performs at most six of them.",
+        "memory per throw. Let each block count in shared memory first, so that it performs at most six atomic "
+        "additions to global memory.",
         hints=[
             "Follow the three phases of the lesson: clear, count, merge.",
             "Shared memory does not start out as zero. There are six counters and more threads than that: which "

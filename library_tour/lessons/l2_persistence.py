@@ -108,13 +108,13 @@ LESSON = Lesson(
         "choose a hit ratio for an array that is larger than the part set aside.",
         "clean up afterwards, so that persisting lines do not take space from other data.",
     ],
-    idea="All reads of memory go through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
+    idea="All memory reads go through the **L2 cache**, which keeps recently used **lines**. New data replaces old "
     "data. Even an array that is read repeatedly is evicted if enough other data passes through in the meantime.\n\n"
-    "Part of L2 can be **set aside** for data that persists. A stream's **access policy** names a window of memory and "
-    "a **hit ratio**, the share of accesses to the window that are treated as persisting. The others are treated as "
-    "normal or as streaming; streaming lines are replaced first. If the window is larger than the part set aside, its "
-    "lines displace each other at a hit ratio of 1. At a smaller ratio, some of them stay. Lines continue to persist "
-    "after the kernel ends, until they are reset or read as normal lines.\n\n"
+    "Part of L2 can be **set aside** for data that persists. A stream's **access policy** specifies a window of memory "
+    "and a **hit ratio**, the share of accesses to the window that are treated as persisting. The others are treated "
+    "as normal or as streaming; streaming lines are replaced first. If the window is larger than the part set aside, "
+    "its lines displace each other at a hit ratio of 1. At a smaller ratio, some of them stay. Lines continue to "
+    "persist after the kernel ends, until they are reset or read as normal lines.\n\n"
     "The rule of thumb: first use `__ldcs` for data that is read only once. Then try a policy, and measure.",
     steps=[
         Step(
@@ -126,15 +126,15 @@ LESSON = Lesson(
         Step(
             name="__ldcs for the values",
             shows=["weigh<true>"],
-            text="The other instance of the kernel template. `__ldcs` tells the cache that a value is read only once, "
-            "so the values are replaced before the weights. This changes the kernel, but needs no policy.",
+            text="This is the other instance of the kernel template. `__ldcs` tells the cache that a value is read "
+            "only once, so the values are replaced before the weights. This changes the kernel, but needs no policy.",
         ),
         Step(
             name="policy: persisting",
             shows=["set_aside", "Way", "WAYS"],
             text="This is the first kernel again. `set_aside` asks for as much of L2 as the device allows, and "
             "restores the old size at the end. The launch is inside `with stream.access_policy(weights, hit_ratio=..., "
-            "hit=...)`, with arguments from the table `WAYS`. The row 'policy: streaming' shows the opposite policy: "
+            "hit=...)`, with arguments from the `WAYS` table. The 'policy: streaming' row shows the opposite policy: "
             "the weights are replaced first.",
         ),
         Step(
@@ -154,9 +154,9 @@ LESSON = Lesson(
     ],
     look_at=[
         "The values in the 'L2 hit rate' column are not measured. They are the share of reads that hit in a model of "
-        "L2, which always replaces the least recently used line. The plot 'model' shows the hit rate against the size "
-        "of the weights. With a hit ratio of 1, it falls as soon as the weights exceed the part set aside. With a "
-        "tuned ratio, it falls slowly.",
+        "L2, which always replaces the least recently used line. The 'model' plot shows the hit rate against the size "
+        "of the weights. With a hit ratio of 1, the rate falls as soon as the weights exceed the part set "
+        "aside. With a tuned ratio, it falls slowly.",
         "The H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to "
         "4,113 GB/s.",
         "On the H200, weights that fit are read about as fast without a policy as with a persisting one. Its L2 does "
@@ -165,11 +165,11 @@ LESSON = Lesson(
         "from the tuned ratio (4,520 GB/s).",
     ],
     exercise=Exercise(
-        task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2 "
-        "and calls `work()`, which queues launches in the stream, under a policy that lets the array persist. As much "
-        "of the array as fits should persist, and no more. A device may set aside less than requested. Afterwards, "
-        "everything must be as it was, even if `work` raises an error: no policy, no persisting lines, and the old "
-        "size set aside. Do not reset the lines while the work is still running.",
+        task="Write `run_persisting(work, array, stream, device, requested)`. It sets aside `requested` bytes of L2. "
+        "Under a policy that lets the array persist, it then calls `work()`, which queues launches in the stream. As "
+        "much of the array as fits should persist, and no more. A device may set aside less than requested. "
+        "Afterwards, everything must be as it was, even if `work` raises an error: no policy, no persisting lines, and "
+        "the old size set aside. Do not reset the lines while the work is still running.",
         hints=[
             "Three things must be undone. Which of them does a `with` block undo for you, and which belong in a "
             "`finally`?",

@@ -98,7 +98,7 @@ LESSON = Lesson(
             "grid-stride loop from the `daxpy` exercise, so the same kernel runs with a single thread or with one "
             "thread per cell. `__host__ __device__` compiles `cooled` for both the host and the device. `stride_over` "
             "is a **template** that accepts any function as the body of the loop. Here the body is `[=](unsigned i) { "
-            "... }`, a **lambda**: a function without a name that has copies of the variables around it.",
+            "... }`, a **lambda**: an unnamed function that captures copies of the surrounding variables.",
         ),
         Step(
             name="matrix, 32 x 8",
@@ -112,22 +112,22 @@ LESSON = Lesson(
             name="shapes that are refused",
             shows=["REFUSED", "refused"],
             text="Each shape violates one limit. cudart-py says which one before the launch reaches the driver. The "
-            "driver's own error does not name the axis.",
+            "driver's own error does not identify the axis.",
         ),
     ],
     look_at=[
-        "The rows from '1 thread' to 'one thread per cell' do the same work per cell. A single thread is slow because "
-        "it waits hundreds of cycles for each load, and nothing else runs in the meantime.",
+        "The kernels in the rows from '1 thread' to 'one thread per cell' do the same work per cell. A single thread "
+        "is slow because it waits hundreds of cycles for each load, and nothing else runs in the meantime.",
         "Without a GPU, the 'active lanes' column shows the average number of active lanes per instruction. A block of "
         "one thread still occupies a whole warp, with 31 idle lanes. Blocks of 3 x 3 use 9 of 32 lanes.",
         "`matrix, 1 x 256` keeps its lanes busy, yet it is slow. The 'sectors/load' column shows why: each lane reads "
         "from a different row.",
-        "The plot against threads per block has a sawtooth shape. A block of 33 threads needs two warps, as many as a "
-        "block of 64.",
+        "Plotted against the threads per block, the rate has a sawtooth shape. A block of 33 threads needs two warps, "
+        "as many as a block of 64.",
     ],
     exercise=Exercise(
         task="Write `shape(rows: int, columns: int)`. It returns a grid and a block, each as a pair of sizes in x and "
-        "y. With this shape, the kernel `matrix_add` must compute every element of a matrix. If the number of columns "
+        "y. With this shape, the `matrix_add` kernel must compute every element of a matrix. If the number of columns "
         "is a multiple of 32, all lanes of a warp must be active, and a warp's load must touch only four sectors. The "
         "launch must also be allowed for matrices of 1,000,000 x 3 and 3 x 100,000,000 elements.",
         hints=[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# send(source, target, begin, end) copies the elements from `begin` to `end` of one worker's array to another's.
+# send(source, target, begin, end) copies the elements [begin, end) of one worker's array to another worker's array.
 Send = Callable[[int, int, int, int], None]
 
 
@@ -14,7 +14,8 @@ def broadcast(send: Send, workers: int, size: int) -> None:
     # Worker 0 sends each worker its part and keeps the first one.
     for target in range(1, workers):
         send(0, target, *ends[target : target + 2])
-    # The parts go around the ring: each worker passes on what arrived in the previous step. Nothing goes to worker 0.
+    # The parts travel around the ring: each worker passes on the part that it received in the previous step. Nothing
+    # is sent to worker 0.
     for step in range(workers - 1):
         for source in range(workers):
             target, part = (source + 1) % workers, (source - step) % workers

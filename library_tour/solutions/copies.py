@@ -13,7 +13,7 @@ import cudart_py as cuda
 def upload(
     target: cuda.DeviceArray, source: NDArray[Any], buffers: Sequence[NDArray[Any]], stream: cuda.Stream
 ) -> None:
-    """Queue copies of all pieces; before a buffer is refilled, wait for its copy."""
+    """Queue the copies of all pieces; before refilling a buffer, wait for the copy that reads it."""
     length = buffers[0].size
     copied: list[cuda.Event] = []
     for piece, start in enumerate(range(0, source.size, length)):

@@ -16,7 +16,7 @@ extern "C" __global__ void solve_ring(const float* down, const float* middle, co
     for (int away = 1; away < 32; away *= 2) {
         int before = (lane + 32 - away) % 32;
         int after = (lane + away) % 32;
-        // The multiples of the rows before and after that eliminate their unknowns from this row.
+        // The multiples of the two neighbouring rows that eliminate their unknowns from this row.
         float scale = 1.0f / b;
         float lower = a * __shfl_sync(ALL, scale, before);
         float upper = c * __shfl_sync(ALL, scale, after);

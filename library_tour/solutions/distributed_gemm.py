@@ -13,7 +13,7 @@ def multiply(workers: Sequence[Worker]) -> None:
     begin = 0
     for owner in workers:
         end = begin + owner.b.shape[0]
-        # All workers receive the strip, and multiply it by the columns of A that go with its rows.
+        # All workers receive the strip, and multiply their matching columns of A by it.
         for worker in workers:
             strip = worker.room[: end - begin]
             cuda.memcpy_peer(strip, owner.b)

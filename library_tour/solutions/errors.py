@@ -1,4 +1,4 @@
-"""Find the first of several launches that fails."""
+"""Find out which of several launches is the first to fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cudart_py as cuda
 
 
 def first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None:
-    """Launch one after another; return the index of the first launch that fails, or None if all succeed."""
+    """Perform the launches in order; return the index of the first one that fails, or None if all succeed."""
     with cuda.debug():
         for index, launch in enumerate(launches):
             try:

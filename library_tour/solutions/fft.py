@@ -6,7 +6,7 @@ import cudart_py as cuda
 from cudart_py import libraries
 
 SOURCE = """
-// Multiply element k of a spectrum by i k / n. The wave k = n / 2, which exists for even n only, gets a factor of zero,
+// Multiply element k of a spectrum by i k / n. The wave k = n / 2, which exists only for even n, gets a factor of zero,
 // because its derivative is zero at all points.
 extern "C" __global__ void differentiate(double2* spectrum, int columns, int n)
 {
@@ -21,7 +21,7 @@ extern "C" __global__ void differentiate(double2* spectrum, int columns, int n)
 
 
 def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
-    """Return the derivative of a function with period 2 pi, whose values at n equidistant points are `u`."""
+    """Return the derivative of a function with period 2 pi, whose values at n equally spaced points are `u`."""
     n, spectrum = u.size, libraries.rfft(u)
     columns = spectrum.size
     cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns, n)

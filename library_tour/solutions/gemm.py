@@ -1,4 +1,4 @@
-"""Multiply many pairs of matrices, of which the first is transposed, in one call and without a copy."""
+"""Multiply many pairs of matrices, with the first of each pair transposed, in one call and without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take the same steps over one batch after another."""
+"""Apply the same steps to one batch after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def process(
     step: Callable[[], object],
     stream: cuda.Stream,
 ) -> list[NDArray[Any]]:
-    """Return each batch after all steps; `step` queues one step over the array in the stream."""
+    """Return each batch after all steps; `step` queues one step on `array` in `stream`."""
     with stream.capture() as captured:
         cuda.memcpy(array, pinned, stream=stream)
         for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""Queue a step of a strip so that its edges are sent while its inside is computed."""
+"""Queue a step of a strip so that its edges are sent while its interior is computed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Work = Callable[[cuda.Stream], None]
 
 
 def take_step(edges: Work, inside: Work, send: Work, compute: cuda.Stream, copies: cuda.Stream) -> None:
-    """Queue a step: `edges` and `inside` in the stream `compute`, and `send` in the stream `copies`."""
-    # The inside needs no halo, but it comes after the edges, and so after the halo of the previous step.
+    """Queue a step: `edges` and `inside` in the `compute` stream, and `send` in the `copies` stream."""
+    # The interior needs no halo, but it is queued after the edges, and so runs after the previous step's copies.
     compute.wait(copies)
     edges(compute)
     copies.wait(compute)

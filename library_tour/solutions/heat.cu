@@ -1,5 +1,5 @@
 // Replace each cell of a plate with (above + 2 cell + below) / 4. Where there is no cell above or below, the cell
-// itself takes its place.
+// itself is used instead.
 
 constexpr int HEIGHT = 8;
 

@@ -1,5 +1,5 @@
 // Replace each cell of a plate with the average of its four neighbours. Where a neighbour is outside the plate, the
-// cell itself takes its place.
+// cell itself is used instead.
 
 extern "C" __global__ void step(const float* in, float* out, int rows, int columns)
 {

@@ -1,4 +1,4 @@
-// Count the lowercase letters of a text. The counts are initially zero.
+// Count the lowercase letters in a text. The counts are initially zero.
 
 constexpr int LETTERS = 26;
 
