@@ -130,5 +130,5 @@ LESSON = Lesson(
         "array, that element would have to be loaded again.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

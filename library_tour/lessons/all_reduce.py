@@ -154,5 +154,5 @@ LESSON = Lesson(
         "good answer cuts the array into many pieces and passes them from worker to worker in a pipeline.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

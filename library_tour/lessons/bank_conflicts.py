@@ -85,6 +85,6 @@ LESSON = Lesson(
         "same sum.",
         check=check,
     ),
-    course="One of the lectures that the tour follows lists the conflicts of these five accesses, in this order: none, "
-    "2-way, none, 32-way, none. It gives no times.",
+    course="One of the lectures on which the tour is based lists the conflicts of these five accesses, in this order: "
+    "none, 2-way, none, 32-way, none. It gives no times.",
 )

@@ -131,6 +131,6 @@ LESSON = Lesson(
         "the lanes are in reverse order, but they still touch only four sectors.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic. They only state the rule: one element "
-    "per thread, and adjacent elements for adjacent threads.",
+    course="The lectures on which the tour is based give no figures for this topic. They only state the rule: one "
+    "element per thread, and adjacent elements for adjacent threads.",
 )

@@ -133,5 +133,5 @@ LESSON = Lesson(
         "the L1 cache would pass the check too.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

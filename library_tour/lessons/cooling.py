@@ -120,5 +120,5 @@ LESSON = Lesson(
         "`transform_iterator` over a `counting_iterator` would do the same.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

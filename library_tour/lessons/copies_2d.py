@@ -99,5 +99,5 @@ LESSON = Lesson(
         "that: the part that comes first in one matrix comes last in the other.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

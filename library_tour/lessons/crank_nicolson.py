@@ -140,6 +140,6 @@ LESSON = Lesson(
         "of passes, because a value travels only one lane per pass.",
         check=check,
     ),
-    course="The lectures that the tour follows give no times for this topic. The option, the scheme and the boundary "
-    "values come from them.",
+    course="The lectures on which the tour is based give no times for this topic. The option, the scheme and the "
+    "boundary values come from them.",
 )

@@ -84,5 +84,5 @@ LESSON = Lesson(
         "touch 32 different sectors. The loop's condition replaces the bounds check.",
         check=check,
     ),
-    course="The lectures that the tour follows give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

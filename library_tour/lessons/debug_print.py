@@ -132,6 +132,6 @@ LESSON = Lesson(
         "split, and no lane that prints reads from a lane that has returned.",
         check=check,
     ),
-    course="The pairs of lanes below the table come from one of the lectures that the tour follows. The lectures give "
-    "no times for this topic.",
+    course="The pairs of lanes below the table come from one of the lectures on which the tour is based. The lectures "
+    "give no times for this topic.",
 )

@@ -144,5 +144,5 @@ LESSON = Lesson(
         "copying it. With room for two strips, the next strip could be copied while the current one is multiplied.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -121,5 +121,5 @@ LESSON = Lesson(
         "every negative element.",
         check=check,
     ),
-    course="The lectures give no times for this topic.",
+    course="The lectures on which the tour is based give no times for this topic.",
 )

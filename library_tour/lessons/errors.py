@@ -136,5 +136,5 @@ LESSON = Lesson(
         "run.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

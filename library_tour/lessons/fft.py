@@ -110,5 +110,5 @@ LESSON = Lesson(
         "at all points, so its factor is zero.",
         check=check,
     ),
-    course="The lectures show these libraries but give no figures for them.",
+    course="The lectures on which the tour is based show these libraries but give no figures for them.",
 )

@@ -130,5 +130,5 @@ LESSON = Lesson(
         "pairs. `op_a` transposes each matrix of `a` as it is read, so nothing is copied.",
         check=check,
     ),
-    course="The lectures show these libraries but give no figures for them.",
+    course="The lectures on which the tour is based show these libraries but give no figures for them.",
 )

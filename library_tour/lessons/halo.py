@@ -187,5 +187,5 @@ LESSON = Lesson(
         "`inside`, the result would be the same, but computing and copying would not overlap.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -154,5 +154,6 @@ LESSON = Lesson(
         "in between, and for all the compiler knows, `out` may overlap `in`.",
         check=check,
     ),
-    course="The lectures give no figures for this topic. They say that the overlap hides the copy.",
+    course="The lectures on which the tour is based give no figures for this topic. They say that the overlap hides "
+    "the copy.",
 )

@@ -119,6 +119,6 @@ LESSON = Lesson(
         "second barrier, six threads add the block's counters to the result.",
         check=check,
     ),
-    course="The lectures give no rates for their histogram. They say that the first version is wrong, the second is "
-    "right but slow, and the last is fast. The rows show the same.",
+    course="The lectures on which the tour is based give no rates for their histogram. They say that the first version "
+    "is wrong, the second is right but slow, and the last is fast. The rows show the same.",
 )

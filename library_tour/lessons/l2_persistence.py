@@ -183,5 +183,5 @@ LESSON = Lesson(
         "after an error.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -115,5 +115,5 @@ LESSON = Lesson(
         "register takes at most one instruction and costs far less than an access to memory.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -116,5 +116,5 @@ LESSON = Lesson(
         "and thread 0 writes if any of them is true.",
         check=check,
     ),
-    course="The lectures give no times for this topic.",
+    course="The lectures on which the tour is based give no times for this topic.",
 )

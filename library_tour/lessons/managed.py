@@ -148,5 +148,5 @@ LESSON = Lesson(
         "reports only the last one.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

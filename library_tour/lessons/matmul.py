@@ -122,6 +122,6 @@ LESSON = Lesson(
         "the kernel needs `count`.",
         check=check,
     ),
-    course="The lectures give no times for this topic. They state that tiles reduce the number of reads from global "
-    "memory by a factor equal to the tile's width.",
+    course="The lectures on which the tour is based give no times for this topic. They state that tiles reduce the "
+    "number of reads from global memory by a factor equal to the tile's width.",
 )

@@ -77,5 +77,5 @@ LESSON = Lesson(
         "type. So the pattern is the byte 0xFF, and the array is filled as an array of bytes.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

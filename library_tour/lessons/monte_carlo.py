@@ -120,6 +120,7 @@ LESSON = Lesson(
         "or spread over several devices, without using a random number twice, and it can be repeated exactly.",
         check=check,
     ),
-    course="The lectures give no times for this topic. The option is the one from a lecture on Monte Carlo methods: a "
-    "spot price and a strike of 50, an interest rate of 0.1, a volatility of 0.2, one year and 100 steps.",
+    course="The lectures on which the tour is based give no times for this topic. The option is the one from a lecture "
+    "on Monte Carlo methods: a spot price and a strike of 50, an interest rate of 0.1, a volatility of 0.2, one year "
+    "and 100 steps.",
 )

@@ -131,5 +131,5 @@ LESSON = Lesson(
         "estimate.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

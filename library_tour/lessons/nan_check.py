@@ -128,6 +128,7 @@ LESSON = Lesson(
         "One mask and one comparison are enough.",
         check=check,
     ),
-    course="The lectures give no times for this topic. The claim that `isnan()` disappears under fast math comes from "
-    "the lectures. It is true of the host compiler. The 12-digit mask also comes from the lectures.",
+    course="The lectures on which the tour is based give no times for this topic. The claim that `isnan()` disappears "
+    "under fast math comes from the lectures. It is true of the host compiler. The 12-digit mask also comes from "
+    "the lectures.",
 )

@@ -125,6 +125,6 @@ LESSON = Lesson(
         "their last bits from run to run.",
         check=check,
     ),
-    course="The lectures give no times for this topic. The start values, 20 + 80 j / m, and the option come from a "
-    "lecture on Monte Carlo methods.",
+    course="The lectures on which the tour is based give no times for this topic. The start values, 20 + 80 j / m, and "
+    "the option come from a lecture on Monte Carlo methods.",
 )

@@ -165,5 +165,5 @@ LESSON = Lesson(
         "so the host continues at once.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

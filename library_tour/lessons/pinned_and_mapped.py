@@ -116,5 +116,5 @@ LESSON = Lesson(
         "copied. A copy of the results would have waited for the kernel; without one, the host must wait explicitly.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -155,5 +155,5 @@ LESSON = Lesson(
         "used again.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -109,5 +109,5 @@ LESSON = Lesson(
         "counter. XORWOW would need many operations to reach each sequence.",
         check=check,
     ),
-    course="The lectures cover these libraries but give no figures for them.",
+    course="The lectures on which the tour is based cover these libraries, but give no figures for them.",
 )

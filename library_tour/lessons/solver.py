@@ -107,5 +107,5 @@ LESSON = Lesson(
         "and `lstsq` performs both steps. With a condition number of 2e5, the error is about 1e-12 instead of 1e-8.",
         check=check,
     ),
-    course="The lectures cover these libraries but give no figures for them.",
+    course="The lectures on which the tour is based cover these libraries, but give no figures for them.",
 )

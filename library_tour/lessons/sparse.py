@@ -118,5 +118,5 @@ LESSON = Lesson(
         "warp reach the shuffles, even for a short row, and lane 0 has the sum.",
         check=check,
     ),
-    course="The lectures cover these libraries but give no figures for them.",
+    course="The lectures on which the tour is based cover these libraries, but give no figures for them.",
 )

@@ -139,5 +139,5 @@ LESSON = Lesson(
         "freed that array, its memory could go to the next array while `reading` is still reading it.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

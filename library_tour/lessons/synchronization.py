@@ -158,5 +158,5 @@ LESSON = Lesson(
         "their sums.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -140,5 +140,5 @@ LESSON = Lesson(
         "are both 1/2, which 8 bits represent exactly, so each of the filter's weights is exactly 1/4.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

@@ -135,5 +135,5 @@ LESSON = Lesson(
         "first number.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )

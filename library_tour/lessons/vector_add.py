@@ -86,5 +86,5 @@ LESSON = Lesson(
         "`blocks_for`.",
         check=check,
     ),
-    course="The lectures give no figures for this topic.",
+    course="The lectures on which the tour is based give no figures for this topic.",
 )
