@@ -129,7 +129,7 @@ def names_to_run(asked: Sequence[str]) -> Sequence[str]:
 def build_parser() -> argparse.ArgumentParser:
     """Return the command line's grammar."""
     parser = argparse.ArgumentParser(
-        prog="library-tour", description="Tour CUDA, one topic a stop. Without a command, run every stop."
+        prog="library-tour", description="Tour CUDA, one topic per stop. Without a command, run every stop."
     )
     parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
     parser.set_defaults(

@@ -58,13 +58,13 @@ def shared_limit(device: cuda.Device) -> Limit:
 
 def special_limit(device: cuda.Device, count: int, unit: str) -> Limit:
     """Return how often per second the special-function units perform `count` operations, in a unit like "Gsteps/s"."""
-    name = f"special functions, {count} each, {SPECIAL_LANES} per clock and SM"
+    name = f"special functions, {count} per {_counted(unit)}, {SPECIAL_LANES} per clock and SM"
     return _by_clock(device, name, unit, SPECIAL_LANES / count)
 
 
 def issue_limit(device: cuda.Device, count: int, unit: str) -> Limit:
     """Return how often per second `count` instructions are issued, in a unit like "Gsteps/s"."""
-    return _by_clock(device, f"instructions, about {count} each", unit, ISSUED_LANES / count)
+    return _by_clock(device, f"instructions, about {count} per {_counted(unit)}", unit, ISSUED_LANES / count)
 
 
 def latency_limit(device: cuda.Device, operations: int, shuffles: int, amount: float, unit: str) -> Limit:
@@ -75,6 +75,11 @@ def latency_limit(device: cuda.Device, operations: int, shuffles: int, amount: f
     hertz = 1e3 * device.properties.clock_rate
     clocks = operations * ARITHMETIC_CLOCKS + shuffles * SHUFFLE_CLOCKS
     return Limit(name, unit, amount * hertz / clocks / timing.PREFIXES[unit[0]])
+
+
+def _counted(unit: str) -> str:
+    """Return what a rate counts: "step" for "Gsteps/s"."""
+    return {"Gops/s": "operation"}.get(unit, unit[1:].removesuffix("s/s"))
 
 
 def _by_clock(device: cuda.Device, name: str, unit: str, a_clock: float) -> Limit:

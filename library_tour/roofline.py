@@ -32,7 +32,7 @@ class Card(NamedTuple):
 
 # NVIDIA's figures, except for the H200, which the tour has measured. The T4's data sheet says 300 GB/s, its product
 # brief 320, which is what its clock and its bus give. The documents of the last two name no rate of double precision:
-# the programming guide gives 2 results a clock and multiprocessor, and 64 (T4) or 128 (RTX 4090) of single precision.
+# the programming guide gives 2 results per clock and multiprocessor, and 64 (T4) or 128 (RTX 4090) of single precision.
 CARDS = {
     "h200": Card("NVIDIA H200", 4278, 65.2, 33.4, "measured: a copy, and multiply-adds"),
     "h100": Card("NVIDIA H100 SXM", 3350, 67, 34, "data sheet"),
@@ -44,7 +44,7 @@ CARDS = {
 
 
 class Kernel(NamedTuple):
-    """A row's kernels on the roofline: operations a byte, and whether most of them are in double precision."""
+    """A row's kernels on the roofline: operations per byte, and whether most of them are in double precision."""
 
     stop: str
     row: str
@@ -76,7 +76,7 @@ def _operations(metrics: Mapping[str, float], letter: str) -> float:
 
 
 def draw_roofline(kernels: Sequence[Kernel], folder: Path, card: Card, width: float = WIDTH) -> list[Path]:
-    """Draw kernels by their operations a byte under the roof of a card; return the files, none without kernels.
+    """Draw kernels by their operations per byte under the roof of a card; return the files, none without kernels.
 
     Of many kernels those of a stop share a line.
     """
@@ -105,7 +105,7 @@ def _roofline(kernels: Sequence[Kernel], card: Card, width: float) -> Figure:
         chosen = [(kernel, label) for kernel, label in zip(kernels, labels, strict=True) if kernel.double == double]
         places = [kernel.intensity for kernel, _ in chosen]
         dots: dict[str, Any] = {"color": colour, "marker": "o", "linestyle": "", "markersize": 4, "alpha": 0.7}
-        precision = f"fp{64 if double else 32}: {peak:g} TFLOP/s, from {ridge:.3g} operations a byte on"
+        precision = f"fp{64 if double else 32}: {peak:g} TFLOP/s, from {ridge:.3g} operations per byte on"
         roof.plot(places, [kernel.most(card) for kernel, _ in chosen], label=precision, **dots)
         strip.plot(places, [lines.index(label) for _, label in chosen], **dots)
     if few:
@@ -116,7 +116,7 @@ def _roofline(kernels: Sequence[Kernel], card: Card, width: float) -> Figure:
     roof.set_yscale("log")
     strip.set_yticks(range(len(lines)), lines)
     strip.set_ylim(len(lines) - 0.5, -0.5)
-    strip.set_xlabel("operations a byte", fontsize=9)
+    strip.set_xlabel("operations per byte", fontsize=9)
     for axes in (roof, strip):
         axes.grid(alpha=0.3)
         axes.tick_params(labelsize=8)

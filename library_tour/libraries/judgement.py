@@ -65,7 +65,7 @@ def work_of(operations: float, *operands: HasBytes) -> dict[str, float]:
     nbytes = sum(operand.nbytes for operand in operands)
     found: dict[str, float] = {"bytes, at least": nbytes}
     if operations:
-        found |= {"operations": int(operations), "operations a byte": operations / nbytes}
+        found |= {"operations": int(operations), "operations per byte": operations / nbytes}
     return found
 
 

@@ -81,8 +81,8 @@ def test_operations_a_byte_are_those_of_the_arithmetic_and_of_operands_read_once
     assert work["float32"]["operations"] == 2 * 77 * 78 * 76
     assert work["float32"]["bytes, at least"] == 4 * (77 * 78 + 78 * 76 + 77 * 76)
     assert work["complex64"]["operations"] == 4 * work["float32"]["operations"]
-    assert work["axpy float64"]["operations a byte"] == pytest.approx(2 / 24)
-    assert work["scal float64"]["operations a byte"] == pytest.approx(1 / 16)
+    assert work["axpy float64"]["operations per byte"] == pytest.approx(2 / 24)
+    assert work["scal float64"]["operations per byte"] == pytest.approx(1 / 16)
     assert work["bias, GELU: fused"]["bytes, at least"] < work["bias, GELU: separate"]["bytes, at least"]
 
 

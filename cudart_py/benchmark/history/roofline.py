@@ -76,7 +76,7 @@ def roofline(kernels: Sequence[Kernel], ceilings: Mapping[str, float]) -> str:
         up = y(10.0**power)
         parts.append(line("grid", _LEFT, up, _WIDTH - _RIGHT, up))
         parts.append(text(_LEFT - 6, up + 4, operations(10.0**power), "end"))
-    parts.append(text((_LEFT + _WIDTH) / 2, _HEIGHT - 6, "operations for each byte moved", "middle"))
+    parts.append(text((_LEFT + _WIDTH) / 2, _HEIGHT - 6, "operations per byte moved", "middle"))
     # The sloping roofs end where the highest flat one is, the flat ones begin below the fastest sloping one.
     highest, fastest = max(peaks.values(), default=10.0**top), max(bandwidths.values(), default=math.inf)
     for rate in bandwidths.values():
