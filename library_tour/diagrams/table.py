@@ -70,6 +70,20 @@ def coalescing() -> Iterator[StepDiagram]:
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
 
 
+def launch_shapes() -> Iterator[StepDiagram]:
+    """Draw the loads of a warp whose block spans one row, two rows and many rows of a matrix."""
+    side = 64
+    kernel = load("launch_shapes")["matrix_add"]
+    for block, says in (
+        ((32, 8), "The warp is one row of the block, and loads 32 adjacent elements."),
+        ((16, 16), "The warp is two rows of the block, and loads 16 adjacent elements from each of two rows."),
+        ((1, 256), "The warp is a column of the block, and each lane loads from a different row."),
+    ):
+        grid = (side // block[0], -(-side // block[1]))
+        launch = record(kernel[grid, block].bind(_floats(), _floats(), _floats(), side, side))
+        yield StepDiagram.of("matrix, 32 x 8", says, launch.kernel, access_diagram(launch, operation="load"))
+
+
 def stride_and_offset() -> Iterator[StepDiagram]:
     """Draw the loads of a copy with a stride, and of one with an offset."""
     module = load("stride_and_offset")
@@ -409,6 +423,7 @@ def _timelines(stop: str, steps: Mapping[str, tuple[str, str, str]]) -> Iterator
 
 
 DIAGRAMS: Mapping[str, Callable[[], Iterator[StepDiagram]]] = {
+    "launch_shapes": launch_shapes,
     "coalescing": coalescing,
     "stride_and_offset": stride_and_offset,
     "transpose": transpose,

@@ -39,6 +39,10 @@ def test_strides_and_offsets_touch_their_sectors(device):
     assert sectors == {"stride 1": 4, "stride 2": 8, "stride 8": 32, "offset 1": 5, "offset 8": 4}
 
 
+def test_the_shape_of_a_block_decides_how_many_rows_a_warp_loads_from(device):
+    assert [int(re.match(r"\d+", caption)[0]) for _, caption in captions("launch_shapes")] == [4, 4, 32]
+
+
 def test_a_padded_tile_has_its_column_in_all_banks(device):
     found = captions("transpose")
     tiles = [re.search(r"words that the warp loads lie in (\d+)", caption) for _, caption in found]
