@@ -16,8 +16,9 @@ from ..stop import Check
 
 BLOCK, WARPS = 256, 8
 ROUNDS = 8
-# A warp writes its elements once at the start. In each round it reads at most twice and writes once.
-ACCESSES = WARPS * (1 + 3 * ROUNDS)
+# A warp writes its elements once at the start and reads its sums once at the end. In each round it reads at most twice
+# and writes once.
+ACCESSES = WARPS * (2 + 3 * ROUNDS)
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
