@@ -83,4 +83,4 @@ def test_what_was_not_entered_is_not_left(device):
 def test_a_device_that_this_thread_has_not_entered_is_not_left(device):
     with ThreadPoolExecutor(1) as threads:
         left = threads.submit(device.__exit__, None, None, None)
-        assert "was not entered by this thread" in str(left.exception())
+        assert "has not been entered by this thread" in str(left.exception())

@@ -1,1 +1,1 @@
-"""Devices with their contexts, properties and limits, and what holds for everything that lives in a context."""
+"""Devices with their contexts, properties and limits, and the rules for everything that lives in a context."""

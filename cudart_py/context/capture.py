@@ -227,7 +227,8 @@ class BodyCapture(Capture):
     def refuse_in_body(self, call: str) -> None:
         """Raise CaptureError for work that no body can have."""
         raise errors.CaptureError(
-            f"{call}: the body of a conditional node has kernels, copies, fills, graphs and conditional nodes only"
+            f"{call}: the body of a conditional node can contain only kernels, copies, fills, graphs and conditional "
+            "nodes"
         )
 
 

@@ -1,9 +1,9 @@
-"""Debug mode: which launch failed.
+"""Debug mode, which names the launch that failed.
 
-A kernel runs after its launch has returned, so its failure is reported by some later call. In debug
-mode (`CUDART_PY_DEBUG=1`, or inside `with cuda.debug():`) every launch is followed by a
-synchronisation, and the error names the kernel, its shape and the line that launched it. Outside it,
-the error names the launches since the last good synchronisation (`driver.launch_log`).
+A kernel runs after its launch has returned, so its failure is reported by some later call. In debug mode
+(`CUDART_PY_DEBUG=1`, or inside `with cuda.debug():`) every launch is followed by a synchronisation, and the error names
+the kernel, its shape and the line that launched it. Otherwise, the error names the launches since the last successful
+synchronisation (`driver.launch_log`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if state.always:
 
 @contextmanager
 def debug() -> Iterator[None]:
-    """Inside the block, synchronise after every launch of the process, so that an error names the kernel to blame."""
+    """Synchronise after every launch of the process inside the block, so that an error names the kernel to blame."""
     block = object()
     try:
         state.blocks.add(block)

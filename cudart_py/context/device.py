@@ -1,4 +1,4 @@
-"""Devices and the primary context that each thread has current."""
+"""Devices, and the primary context that is current in each thread."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class Device:
     """One CUDA device; `Device(0) is Device(0)`.
 
-    `with device:` makes its primary context current inside and restores the caller's afterwards. Work done
-    outside any such block goes to the thread's current device, by default device 0, as in the CUDA
-    runtime. Raises ValueError for an ordinal that no device has, TypeError for an ordinal that is not an int.
+    `with device:` makes the device's primary context current inside the block and restores the previous context
+    afterwards. Work outside any such block goes to the thread's current device, device 0 by default, as in the CUDA
+    runtime. Raises ValueError if no device has the ordinal, and TypeError if it is not an int.
     """
 
     _all: ClassVar[dict[int, Device]] = {}
@@ -44,7 +44,7 @@ class Device:
     _pool: MemoryPool | None
 
     def __new__(cls, ordinal: int = 0) -> Device:
-        """Return the one object of this ordinal."""
+        """Return the device's only object."""
         ordinal = arguments.integer("Device", "ordinal", ordinal)
         with cls._lock:
             device = cls._all.get(ordinal)
@@ -84,7 +84,7 @@ class Device:
 
     @property
     def context(self) -> Any:
-        """The primary context (CUcontext), retained at first use and kept (cuDevicePrimaryCtxRetain)."""
+        """The primary context (CUcontext), retained on first use and never released (cuDevicePrimaryCtxRetain)."""
         if self._context is None:
             with self._lock:
                 if self._context is None:
@@ -120,21 +120,21 @@ class Device:
 
     @property
     def properties(self) -> DeviceProperties:
-        """Everything that does not change, as one frozen record (cuDeviceGetAttribute)."""
+        """All properties that never change, as one frozen record (cuDeviceGetAttribute)."""
         return read_properties(self.ordinal)
 
     def attribute(self, name: str) -> int:
-        """Return any one attribute by the name of its enumerator, such as "l2_cache_size" (cuDeviceGetAttribute).
+        """Return an attribute by the name of its enumerator, such as "l2_cache_size" (cuDeviceGetAttribute).
 
-        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` are optional. The unit is the driver's; yes and
-        no are 1 and 0. Raises ValueError, with the nearest names, for a name that no attribute has, and
-        NotSupportedError for an attribute that is newer than the driver.
+        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` are optional. Values have the driver's units, and booleans
+        are 1 or 0. Raises ValueError with the closest names if no attribute has this name, and NotSupportedError for an
+        attribute that is newer than the driver.
         """
         return read_attribute(self.ordinal, name)
 
     @property
     def attributes(self) -> dict[str, int]:
-        """All attributes that the driver knows, by names as `attribute` takes them (cuDeviceGetAttribute)."""
+        """All attributes that the driver knows, by the names that `attribute` takes (cuDeviceGetAttribute)."""
         return read_attributes(self.ordinal)
 
     @property
@@ -149,7 +149,7 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """The real architecture that NVRTC compiles for, such as "sm_90"."""
+        """The architecture that NVRTC generates machine code for, such as "sm_90"."""
         major, minor = self.compute_capability
         return f"sm_{major}{minor}"
 
@@ -166,46 +166,47 @@ class Device:
 
     @property
     def limits(self) -> Limits:
-        """The context's limits, to read and to set: stack, printf buffer, malloc heap and so on."""
+        """The context's limits, which can be read and set: stack, printf buffer, malloc heap and so on."""
         return Limits(self)
 
     # -- what it does --------------------------------------------------------------------------
 
     def reset_persisting_l2(self) -> None:
-        """Make all lines of L2 that persist ordinary again (cuCtxResetPersistingL2Cache).
+        """Reset all persisting lines in the L2 cache to normal (cuCtxResetPersistingL2Cache).
 
-        `limits.persisting_l2_cache_size` is the size of the part of L2 that is set aside for them.
+        `limits.persisting_l2_cache_size` is the size of the part of L2 that is set aside for persisting accesses.
         """
         with activated(self):
             api.cuCtxResetPersistingL2Cache()
 
     def synchronize(self) -> None:
-        """Wait for all work on this device; errors of earlier launches surface here (cuCtxSynchronize)."""
+        """Wait for all work on this device, and raise the errors of earlier launches (cuCtxSynchronize)."""
         with activated(self):
             api.cuCtxSynchronize()
         note_synchronized(self.ordinal, None)
         lifetimes.close_waiting()
 
     def set_current(self) -> None:
-        """Make this device the calling thread's current one from here on (cuCtxSetCurrent)."""
+        """Make this the calling thread's current device (cuCtxSetCurrent)."""
         api.cuCtxSetCurrent(self.context)
         this_thread.device = self
 
     def can_access_peer(self, other: Device) -> bool:
-        """Return whether kernels on this device could read `other`'s memory (cuDeviceCanAccessPeer)."""
+        """Return whether this device can be given access to the memory of `other` (cuDeviceCanAccessPeer)."""
         arguments.instance("Device.can_access_peer", "other", other, Device)
         return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
 
     def enable_peer(self, other: Device) -> None:
-        """Let work on this device access `other`'s memory: one direction (cuCtxEnablePeerAccess).
+        """Let work on this device access the memory of `other`, in this direction only (cuCtxEnablePeerAccess).
 
-        Raises PeerAccessError when the devices cannot, or when it is enabled already. Also opens
-        `other`'s memory pools to this device, because stream-ordered memory has its own permission.
+        Also gives this device access to the memory pools of `other`, because stream-ordered memory has separate
+        permissions. Raises PeerAccessError if the devices do not support peer access, or if it is already enabled.
         """
         arguments.instance("Device.enable_peer", "other", other, Device)
         if other is self:
             raise ValueError(
-                "Device.enable_peer: argument 'other' is the device itself, which always has access to its own memory"
+                "Device.enable_peer: argument 'other' must be another device; a device always has access to its own "
+                "memory"
             )
         with activated(self):
             api.cuCtxEnablePeerAccess(other.context, 0)
@@ -217,11 +218,11 @@ class Device:
         self._peers.add(other)
 
     def peer_enabled(self, other: Device) -> bool:
-        """Return whether `enable_peer(other)` is in force."""
+        """Return whether `enable_peer(other)` is in effect."""
         return arguments.instance("Device.peer_enabled", "other", other, Device) in self._peers
 
     def disable_peer(self, other: Device) -> None:
-        """Take back what `enable_peer` gave (cuCtxDisablePeerAccess)."""
+        """Revoke the access that `enable_peer` gave (cuCtxDisablePeerAccess)."""
         arguments.instance("Device.disable_peer", "other", other, Device)
         with activated(self):
             api.cuCtxDisablePeerAccess(other.context)
@@ -276,7 +277,7 @@ class Device:
         traceback: TracebackType | None,
     ) -> None:
         if not this_thread.stack:
-            raise ValueError(f"device {self.ordinal} was not entered by this thread: write `with device:`")
+            raise ValueError(f"device {self.ordinal} has not been entered by this thread: write `with device:`")
         outer = this_thread.stack[-1]
         try:
             api.cuCtxPopCurrent()
@@ -307,10 +308,10 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork, and the first CUDA c
 
 
 def current_device() -> Device:
-    """Return the calling thread's device, making one current at the thread's first CUDA work.
+    """Return the calling thread's current device, making one current if the thread has none yet.
 
-    A context that another library made current is taken over if it is its device's primary context;
-    any other raises InvalidContextError. With none current, device 0 becomes current.
+    If another library made a context current, it must be its device's primary context; any other raises
+    InvalidContextError. If none is current, device 0 becomes current.
     """
     device = this_thread.device
     if device is None:
@@ -329,7 +330,7 @@ def _adopt() -> Device:
     if int(device.context) != int(foreign):
         raise errors.InvalidContextError(
             f"this thread's current context is not the primary context of device {device.ordinal}; "
-            "enter `with cuda.Device(n):` so that both APIs meet in the primary context"
+            "use `with cuda.Device(n):` so that both APIs use the primary context"
         )
     return device
 

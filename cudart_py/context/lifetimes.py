@@ -126,7 +126,7 @@ class Handle:
 
     @property
     def handle(self) -> int:
-        """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        """The driver's handle as an int, for raw `cuda.bindings` calls; raises ValueError when closed."""
         return self._open_handle()
 
     def _open_handle(self) -> int:
@@ -145,7 +145,7 @@ class Handle:
         return ", by cuda.reset()" if _lost.get(id(self)) is self else self._closed_how
 
     def close(self) -> None:
-        """Give the handle back; a second call does nothing."""
+        """Release the handle; a second call does nothing."""
         if self._value is None:
             return
         try:
@@ -230,7 +230,7 @@ def _kinds(kind: type[Handle]) -> set[type]:
 
 
 class ComparedHandle(Handle):
-    """A handle of which several objects may exist: those that are open and have the same one are equal."""
+    """A handle that several objects may have: open objects with the same handle are equal."""
 
     __slots__ = ("_hash",)
 

@@ -1,4 +1,4 @@
-"""A context's limits: what may be read and set with cuCtxGetLimit and cuCtxSetLimit."""
+"""A context's limits, read with cuCtxGetLimit and set with cuCtxSetLimit."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ class _Limit:
             raise failure(status, "cuCtxSetLimit", self._explain(status, size))
 
     def _explain(self, status: Any, size: int) -> str:
-        detail = f"The argument {self._attribute!r} of Limits was {size}"
+        detail = f"The requested value of Limits.{self._attribute} was {size}"
         if self._fixed_by and status.name == "CUDA_ERROR_INVALID_VALUE":
             detail += (
-                f". The driver takes this limit only until a kernel that uses {self._fixed_by} was launched: set it at "
-                "the beginning of the program"
+                f". This limit can no longer be changed once a kernel that uses {self._fixed_by} has been launched: "
+                "set it at the beginning of the program"
             )
         return detail
 
 
 class Limits:
-    """The limits of one device's primary context; the driver may round what is set up or down."""
+    """The limits of one device's primary context. The driver may round the values that are set up or down."""
 
     __slots__ = ("_device",)
 
     def __init__(self, device: Device) -> None:
         self._device = device
 
-    stack_size = _Limit("STACK_SIZE", "Bytes of stack for each thread.")
+    stack_size = _Limit("STACK_SIZE", "Bytes of stack per thread.")
     printf_fifo_size = _Limit(
         "PRINTF_FIFO_SIZE",
-        "Bytes that device printf buffers between synchronisations; fixed once a kernel is launched that uses printf.",
+        "Bytes of the buffer for printf in kernels; fixed once a kernel that uses printf has been launched.",
         "printf",
     )
     malloc_heap_size = _Limit(
         "MALLOC_HEAP_SIZE",
-        "Bytes of the heap of malloc in kernels; fixed once a kernel is launched that uses it.",
+        "Bytes of the heap for malloc in kernels; fixed once a kernel that uses malloc has been launched.",
         "malloc or free",
     )
-    max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes, 0 to 128: a hint.")
+    max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes that L2 fetches at once, 0 to 128: a hint.")
     persisting_l2_cache_size = _Limit("PERSISTING_L2_CACHE_SIZE", "Bytes of L2 set aside for persisting accesses.")
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""NVML, the library that nvidia-smi uses: what a device is doing right now."""
+"""NVML, the library that nvidia-smi uses to monitor devices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..errors import NotSupportedError
 def nvml() -> Any:
     """Return `cuda.bindings.nvml`, initialised (nvmlInit_v2).
 
-    Raises NotSupportedError with the reason where the bindings have no NVML, or the library, a device or the right to
-    ask is missing.
+    Raises NotSupportedError with the reason if the bindings lack NVML, if the library or a device is missing, or if the
+    process has no permission.
     """
     try:
         # Bindings before 13.1 have no such module.

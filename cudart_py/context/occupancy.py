@@ -1,4 +1,4 @@
-"""Occupancy: how many blocks of a kernel a multiprocessor holds at once, worked out from numbers, without a driver.
+"""Occupancy: the number of blocks of a kernel that fit on a multiprocessor at once, calculated without a driver.
 
 The limits of each compute capability are those of the CUDA C++ Programming Guide, "Technical Specifications per
 Compute Capability": of its editions up to now, since each drops the capabilities that the toolkit no longer compiles
@@ -28,7 +28,7 @@ _FERMI_UNIT, _FERMI_DOUBLE = 64, (21, 22, 29, 30, 37, 38, 45, 46)
 
 @dataclass(frozen=True, kw_only=True)
 class Multiprocessor:
-    """The resources of one multiprocessor, and of what runs there. Shared memory is in bytes."""
+    """The resources of one multiprocessor and of its blocks. Shared memory is in bytes."""
 
     threads: int
     blocks: int
@@ -47,7 +47,7 @@ class Multiprocessor:
 
     @property
     def warps(self) -> int:
-        """The warps that it holds at once."""
+        """The maximum number of resident warps."""
         return self.threads // _WARP_SIZE
 
 
@@ -157,16 +157,16 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (12, 0): _since_ampere(1536, 24, 100),
     (12, 1): _since_ampere(1536, 24, 100),
 }
-"""The multiprocessors of every compute capability, (major, minor), from the first one on."""
+"""The multiprocessor of every compute capability, by (major, minor)."""
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """A kernel's use of the warps of a multiprocessor, and what limits it.
+    """The number of blocks and warps of a kernel that a multiprocessor can hold, and the resource that limits it.
 
-    `limiter` is what the next block would lack: "threads" (a block may not have that many), "warps", "blocks",
-    "registers" or "shared memory"; if several, the first of these. `limits` gives, for each of them that applies, the
-    number of blocks that it alone would allow.
+    `limiter` is the resource that another block would exceed: "threads" (the block is too large), "warps", "blocks",
+    "registers" or "shared memory"; if there are several, the first in this order. `limits` is the number of blocks that
+    each resource would allow on its own.
     """
 
     blocks: int
@@ -177,7 +177,7 @@ class Occupancy:
 
     @property
     def fraction(self) -> float:
-        """The resident warps divided by those that the multiprocessor could hold, 0 to 1."""
+        """The number of resident warps divided by the maximum, 0 to 1."""
         return self.warps / self.max_warps
 
 
@@ -187,15 +187,16 @@ def occupancy(
     registers_per_thread: int = 0,
     shared_bytes_per_block: int = 0,
 ) -> Occupancy:
-    """Work out how many blocks one multiprocessor holds at once; needs no driver and no device.
+    """Calculate how many blocks one multiprocessor can hold at once; needs no driver and no device.
 
-    `compute_capability` is (major, minor), at least 1.0. `registers_per_thread` is what the compiler reports, 0 for
-    no limit by registers. `shared_bytes_per_block` is static and dynamic shared memory together, in bytes. The
-    multiprocessor is taken to give all it can as shared memory, as it does unless a kernel asks otherwise.
+    `compute_capability` is (major, minor), at least 1.0. `registers_per_thread` is the compiler's figure; 0 ignores
+    registers. `shared_bytes_per_block` is the sum of static and dynamic shared memory, in bytes. The calculation
+    assumes the largest shared memory carveout, which a launch gets unless the kernel prefers otherwise.
 
-    Equals cuOccupancyMaxActiveBlocksPerMultiprocessor. For a block that does not fit at all the result is 0 blocks,
-    and what the block has too much of. Raises ValueError for negative numbers, no threads, more than 255 registers and
-    an unknown compute capability, TypeError for arguments that are not integers.
+    The result agrees with cuOccupancyMaxActiveBlocksPerMultiprocessor. If a block does not fit at all, the result is 0
+    blocks, and `limiter` names the resource that the block exceeds. Raises ValueError for negative numbers, a block
+    without threads, more than 255 registers and an unknown compute capability, and TypeError for arguments that are not
+    integers.
     """
     call = "occupancy"
     major, minor = arguments.integers(call, "compute_capability", compute_capability, 2)

@@ -1,4 +1,4 @@
-"""The properties of a device: its attributes under readable names."""
+"""Device properties: attributes under readable names."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MemoryInfo(NamedTuple):
 @hinted
 @dataclass(frozen=True)
 class DeviceProperties:
-    """A device's attributes. Sizes are in bytes, clocks in kHz, widths in bits.
+    """A device's attributes. Sizes are in bytes, clock rates in kHz, bus widths in bits.
 
-    `single_to_double_ratio` is how many times as fast arithmetic is in single precision as in double.
+    `single_to_double_ratio` is the ratio of single-precision to double-precision arithmetic throughput.
     """
 
     name: str
@@ -82,12 +82,12 @@ class DeviceProperties:
 
     @property
     def max_warps_per_sm(self) -> int:
-        """Resident warps that one multiprocessor holds."""
+        """The maximum number of resident warps per multiprocessor."""
         return self.max_threads_per_sm // self.warp_size
 
     @property
     def memory_bandwidth(self) -> float:
-        """The theoretical bandwidth in bytes per second: two transfers of the bus's width per memory clock."""
+        """The theoretical memory bandwidth in bytes per second: two transfers per memory clock cycle."""
         return 2 * self.memory_clock_rate * 1e3 * self.memory_bus_width / 8
 
 
@@ -174,13 +174,13 @@ def read_attribute(ordinal: int, name: str) -> int:
         import difflib  # only a wrong name needs it
 
         near = difflib.get_close_matches(short.lower(), _attributes(), 3)
-        nearest = f", of which the nearest are {', '.join(map(repr, near))}" if near else ""
-        wanted = f"the name of a device attribute (CUdevice_attribute{nearest})"
-        raise arguments.wrong_value("Device.attribute", "name", wanted, name)
+        wanted = "the name of a device attribute (CUdevice_attribute)"
+        remedy = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise arguments.wrong_value("Device.attribute", "name", wanted, name, remedy)
     value = _ask(ordinal, member)
     if value is None:
         raise errors.NotSupportedError(
-            f"Device.attribute: the driver is too old to know the attribute {name!r}",
+            f"Device.attribute: this driver is too old to support the attribute {name!r}",
             status=enums.CUresult.CUDA_ERROR_INVALID_VALUE,
             call="cuDeviceGetAttribute",
         )

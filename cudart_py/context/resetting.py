@@ -1,4 +1,4 @@
-"""A new beginning: what CUDA has in this process ends, and devices that a fault has lost work again."""
+"""Reset: this process loses all its CUDA objects, and devices that a fault made unusable work again."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _forgetting: list[Callable[[], object]] = []
 
 
 def at_reset(forget: Callable[[], object]) -> None:
-    """Let `reset` call a function that empties what a module keeps of handles, which are closed by then."""
+    """Register a function that `reset` calls after closing all handles, such as one that clears a module's cache."""
     _forgetting.append(forget)
 
 
 def reset() -> None:
-    """Start afresh in this process, on all devices: the way to go on after a fault in a kernel, which ends all else.
+    """Reset all devices in this process, so that it can use CUDA again after a fault in a kernel.
 
-    Every array, stream, event, module, graph and pool that was made before is closed: to use it raises a ValueError
-    that names `cuda.reset()`, and nothing is given back to the driver. Work that nobody has waited for does not run.
-    Limits, peer access and the devices' pools are as at the beginning of the process. The default streams and the
-    `Device` objects stay, and so do `with device:` blocks. NumPy arrays of page-locked, managed or registered memory
-    keep their bytes as long as they live, and are ordinary arrays from then on, which kernels do not accept. Objects
-    that `gc.freeze()` has set aside are collected again, because earlier arrays may be among them.
+    Every existing array, stream, event, module, graph and pool is closed: using it raises a ValueError that names
+    `cuda.reset()`, and nothing is given back to the driver. Work that has not finished may never run. Limits, peer
+    access and memory pools return to their initial state. The default streams, the `Device` objects and `with device:`
+    blocks remain valid. NumPy arrays in page-locked, managed or registered memory keep their contents, but become
+    ordinary arrays that kernels do not accept. Objects that `gc.freeze()` has set aside are collected again, because
+    they may include arrays.
 
-    No other thread may use CUDA meanwhile. Raises NotSupportedError, and changes nothing, where the driver lacks the
-    capability `reset`, as a GPU's does: there only a new process starts afresh. Raises CaptureError while a stream is
-    being captured. A host function of a stream cannot call it.
+    No other thread may use CUDA during the call. Raises NotSupportedError, and changes nothing, if the driver lacks the
+    capability `reset`: after a fault on a GPU, only a new process can use CUDA. Raises CaptureError while a stream is
+    being captured. A host function must not call it.
     """
     if "reset" not in capabilities():
         raise errors.NotSupportedError(
-            "this driver lacks the capability 'reset': a GPU's context that a fault has ended starts afresh in a new "
-            "process only, and the simulator's with CUDART_PY_DRIVER=simulator"
+            "reset: this driver lacks the capability 'reset'. After a fault on a GPU, start a new process; the "
+            "simulator (CUDART_PY_DRIVER=simulator) can be reset"
         )
     if captures:
         raise errors.CaptureError(
-            "reset: a stream is being captured: leave the `with` block of its capture before, and reset then"
+            "reset: a stream is being captured. Leave the `with` block of its capture before calling reset"
         )
     handles = live_handles()
     values = (handle._value for handle in handles)  # another thread's reset may have closed some
@@ -63,7 +63,7 @@ def reset() -> None:
 
 
 def is_lost() -> bool:
-    """Return whether a fault has ended the context of a device that is in use."""
+    """Return whether a fault has made a device unusable that this process has used."""
     for device in Device._in_use():
         with activated(device):
             if raw.cuCtxGetStreamPriorityRange()[0]:  # it asks for nothing else, and waits for nothing
@@ -72,6 +72,6 @@ def is_lost() -> bool:
 
 
 def wait_for_devices() -> None:
-    """Wait for all work on the devices that are in use, and raise the error of what fails."""
+    """Wait for all work on the devices that this process has used, and raise its errors."""
     for device in Device._in_use():
         device.synchronize()

@@ -84,7 +84,7 @@ def test_the_last_device_restores_the_first(device):
 def test_a_context_of_another_librarys_that_is_not_the_primary_one_is_refused(device, monkeypatch):
     monkeypatch.setitem(vars(calls.api), "cuCtxGetCurrent", lambda: 0x1234)
     monkeypatch.setitem(vars(calls.api), "cuCtxGetDevice", lambda: 0)
-    with pytest.raises(cuda.errors.InvalidContextError, match="not the primary context of device 0; enter `with"):
+    with pytest.raises(cuda.errors.InvalidContextError, match="not the primary context of device 0; use `with"):
         in_a_thread(cuda.current_device)
 
 
@@ -117,5 +117,5 @@ def test_every_attribute_is_there_by_its_name(device):
 
 
 def test_an_unknown_attribute_names_the_nearest_ones(device):
-    with pytest.raises(ValueError, match=r"Device.attribute: argument 'name' .* nearest are 'warp_size'"):
+    with pytest.raises(ValueError, match=r"Device.attribute: argument 'name' .*; did you mean 'warp_size'\?"):
         device.attribute("warp_sise")

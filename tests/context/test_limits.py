@@ -23,8 +23,8 @@ for limit, (functions, body) in cases.items():
     try:
         setattr(device.limits, limit, 32 << 20)
     except cuda.errors.InvalidValueError as error:
-        assert f"'{limit}'" in str(error)
-        assert f"only until a kernel that uses {functions} was launched" in str(error)
+        assert f"Limits.{limit}" in str(error)
+        assert f"once a kernel that uses {functions} has been launched" in str(error)
     else:
         raise AssertionError(limit)
     assert getattr(device.limits, limit) < 32 << 20
