@@ -1,4 +1,4 @@
-"""Copies between host and device, of whole arrays and of windows of them, and fills of whole arrays."""
+"""Copies of arrays and parts of arrays between host and device, and fills of arrays."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ _SHAPED = (*_ON_DEVICE, np.ndarray)
 def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     """Copy between device and host arrays; the arguments determine the direction (cuMemcpy*Async).
 
-    Each is a DeviceArray, a CudaArray, another library's array (`as_device_array` takes it), a NumPy array, or bytes, a
-    bytearray, a memoryview or a ctypes object, whose bytes count as elements of the other side.
-    Both have the same number of elements and the same dtype; the same shape too unless both are
-    contiguous. With `stream` the copy is queued there, and pinned host memory must stay as it is until
-    the stream is synchronised; pageable memory may be reused at once. Without it the copy is done on
-    return, except between two arrays of devices, as in cudaMemcpy.
+    Each argument is a DeviceArray, a CudaArray, another library's array that `as_device_array` accepts, a NumPy array,
+    or bytes, a bytearray, a memoryview or a ctypes object, whose bytes are taken as elements of the other array. Both
+    must have the same number of elements and the same dtype, and also the same shape unless both are contiguous.
 
-    Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
-    read-only destination, and host arrays with negative or zero strides.
+    With `stream` the copy is queued there. Pinned host memory must then not change until the stream is synchronised;
+    pageable memory may be reused at once. Without `stream` the copy is complete on return, except between two device
+    arrays, as in cudaMemcpy.
+
+    Raises TypeError for other types and for different dtypes, and ValueError for different sizes, a read-only
+    destination, and host arrays with negative or zero strides.
     """
     queue = legacy_default if stream is None else stream
     if not _copy_whole(dst, src, queue):
@@ -60,7 +61,7 @@ def _as_arrays(dst: Any, src: Any, stream: Stream) -> tuple[Any, Any]:
     """Return arrays of ours or of NumPy's for what else has memory; the stream waits for another library's."""
     to, source = (
         wrap("memcpy", name, array, stream, writes) if is_foreign(array) else array
-        for name, array, writes in (("dst", dst, "it is the other library's"), ("src", src, None))
+        for name, array, writes in (("dst", dst, "it belongs to another library"), ("src", src, None))
     )
     if isinstance(source, _SHAPED):
         to = raw_bytes("memcpy", "dst", to, _shape_of(source), source.dtype)
@@ -129,11 +130,11 @@ def memcpy2d(
 ) -> None:
     """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
 
-    `shape` is the window's (rows, columns) in elements, by default everything in `src` from `src_start` on;
-    `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a row are contiguous in
-    both. Of a CudaArray with several channels the window has all of them, and an array copied to or from it has them
-    as an additional last axis. Otherwise like `memcpy`. Raises ValueError, naming the array, for a window that reaches
-    outside it.
+    `shape` is the window's (rows, columns) in elements, by default everything in `src` from `src_start` on. `dst_start`
+    and `src_start` are the (row, column) at which the window begins in each array. The elements of a row must be
+    contiguous in both. A window of a CudaArray with several channels includes all channels, and an array that is copied
+    to or from it has them as an additional last axis. Otherwise like `memcpy`. Raises a ValueError that names the array
+    if the window extends outside it.
     """
     _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -149,9 +150,9 @@ def memcpy3d(
 ) -> None:
     """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
 
-    A CudaArray of layers counts as one of three dimensions, or of two if each layer has one.
-    `shape` is the box's (planes, rows, columns) in elements, by default everything in `src` from `src_start` on;
-    `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise like `memcpy2d`.
+    The layers of a CudaArray count as an additional dimension. `shape` is the box's (planes, rows, columns) in
+    elements, by default everything in `src` from `src_start` on. `dst_start` and `src_start` are the (plane, row,
+    column) at which the box begins in each array. Otherwise like `memcpy2d`.
     """
     _copy_window("memcpy3d", 3, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -169,7 +170,7 @@ def _copy_window(
     channels = next((end.channels for end in ends if isinstance(end, ArrayEnd)), ())
     for name, end in zip(("dst", "src"), ends, strict=True):
         if len(end.shape) != ndim + len(channels):
-            rule = f"have {ndim + len(channels)} dimensions{', the last of them the channels' if channels else ''}"
+            rule = f"have {ndim + len(channels)} dimensions{', including one for the channels' if channels else ''}"
             raise arguments.unusable(call, name, rule, len(end.shape))
     places = [
         (*arguments.integers(call, f"{name}_start", start, ndim, least=0), *(0 for _ in channels))
@@ -211,19 +212,19 @@ def _window(
 
 
 def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
-    """Copy an array of one device to an array of another, with or without peer access (cuMemcpyPeerAsync).
+    """Copy an array on one device to an array on another, with or without peer access (cuMemcpyPeerAsync).
 
-    Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it takes
-    its place in the default streams of both devices, as with cudaMemcpyPeer. The host does not wait.
+    Both arrays must be contiguous and have the same size and dtype. With `stream` the copy is queued there. Without it,
+    the copy is ordered in the default streams of both devices, as with cudaMemcpyPeer. The host does not wait.
 
-    Raises TypeError for anything that is not a DeviceArray and for different dtypes, ValueError for different sizes
-    and for arrays that are not contiguous, CaptureError while the stream is being captured, which NVIDIA's driver does
-    not allow.
+    Raises TypeError for anything that is not a DeviceArray and for different dtypes, and ValueError for different sizes
+    and for arrays that are not contiguous. Raises CaptureError while the stream is being captured, since NVIDIA's
+    driver does not support that.
     """
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
         arguments.opened(call, name, array, DeviceArray)
-        arguments.contiguous(call, name, array, "make a contiguous copy of it, or enable peer access and use memcpy")
+        arguments.contiguous(call, name, array, "make a contiguous copy, or enable peer access and use memcpy")
     check_same(call, dst._region, src._region)
     handle = stream_of(call, stream).handle
     if not src.nbytes:
@@ -246,17 +247,17 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
 
 
 def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
-    """Set every element to `value`, in units of the dtype's 8, 16 or 32 bits (cuMemsetD8Async and related functions).
+    """Set every element to `value`, for dtypes of 8, 16 or 32 bits (cuMemsetD8Async and related functions).
 
-    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and
-    related functions). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
-    `DeviceArray.fill`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
-    before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
+    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and related functions).
+    Wider dtypes accept only values whose 32-bit words are all equal, such as 0; for others use `DeviceArray.fill`.
+    Without `stream` the fill is queued in the legacy default stream. The call returns before the fill is done, like
+    cudaMemset. Raises ValueError if the value does not fit the dtype, and TypeError for other types.
     """
     arguments.opened("memset", "dst", dst, DeviceArray)
     queue = stream_of("memset", stream)
     if not fill_words(dst, value, queue):
         raise ValueError(
-            f"memset: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not "
-            "repeat after 32; use DeviceArray.fill"
+            f"memset: argument 'value' must be a repetition of 8, 16 or 32 bits, and {value!r} as {dst.dtype} is not; "
+            "use DeviceArray.fill"
         )

@@ -1,4 +1,4 @@
-"""Graphs, `cuda.graphs`: what `stream.capture()` makes, memory of graphs, and work for their nodes."""
+"""Graphs, `cuda.graphs`: the results of `stream.capture()`, memory inside graphs, and work for their nodes."""
 
 from ..streams.conditionals import Condition
 from ..streams.graph import ExecutableGraph, Graph

@@ -1,4 +1,4 @@
-"""Memory of graphs: arrays that live inside each launch of a graph alone."""
+"""Memory of graphs: arrays that exist only during a launch of a graph."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ class GraphAllocation(Allocation):
 
 
 def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
-    """Allocate an array that lives only inside the launches of the graph that the stream records (cuMemAllocAsync).
+    """Allocate an array that exists only during launches of the graph that the stream records (cuMemAllocAsync).
 
         with stream.capture() as graph:
             with cuda.graphs.empty(n, np.float32, stream=stream) as scratch:
                 first[grid, block, 0, stream](x, scratch)
                 second[grid, block, 0, stream](scratch, y)
 
-    The graph allocates it uninitialised at each launch and frees it where it is closed, in the order of its stream, or
-    at the end of the capture. Graphs share such memory when they do not run at the same time. A graph with
-    allocations has one executable graph at a time, cannot be part of another graph, nor be an update. `shape` is an
-    int or a tuple. Raises CaptureError where the stream is not being captured, OutOfMemoryError with the sizes.
+    Each launch of the graph allocates the array uninitialised, and frees it at the point in stream order where it was
+    closed, or at the end. Graphs that do not run at the same time may share such memory. A graph with allocations can
+    have only one executable graph at a time, cannot be part of another graph and cannot be used for an update. `shape`
+    is an int or a tuple. Raises CaptureError if the stream is not being captured, and OutOfMemoryError with the sizes.
     """
     call = "graphs.empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     queue = stream_of(call, arguments.instance(call, "stream", stream, Stream, "a cudart_py Stream"))
     capture = find(queue.handle)
     if capture is None:
-        raise errors.CaptureError(f"{call}: the stream is not being captured; outside of a capture use cudart_py.empty")
+        raise errors.CaptureError(f"{call}: the stream is not being captured; outside a capture use cudart_py.empty")
     capture.refuse_in_body(call)
     if not nbytes:
         return allocate_array(sizes, kind, nbytes, queue)

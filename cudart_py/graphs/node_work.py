@@ -1,4 +1,4 @@
-"""Copies and fills that take the place of a node's in an executable graph."""
+"""Copies and fills that replace the work of a node in an executable graph."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class NodeCopy(NodeWork):
 
         executable.set_node(graph.nodes[1], cuda.graphs.NodeCopy(dst, src))
 
-    `dst` and `src` are device arrays or page-locked host arrays of one dtype and number of elements, each contiguous
-    and not empty. They lie in the same kinds of memory as the node's arrays, which must be contiguous too;
-    the number of elements may differ. Raises TypeError for other types and for different dtypes, ValueError for arrays
-    that cannot be copied in this way.
+    `dst` and `src` are device arrays or page-locked host arrays with the same dtype and number of elements, contiguous
+    and not empty. They must be in the same kinds of memory as the node's arrays, which must also be contiguous; the
+    number of elements may differ from the node's. Raises TypeError for other types and for different dtypes, and
+    ValueError for arrays that cannot be copied in this way.
     """
 
     __slots__ = ("_dst", "_owners", "_src")
@@ -47,7 +47,7 @@ class NodeCopy(NodeWork):
             if not region.on_device:
                 owner = pinned_owner(region.array)
                 if owner is None:
-                    remedy = "use an array of pinned_empty"
+                    remedy = "use an array from pinned_empty"
                     raise arguments.unusable(call, name, "be page-locked for a graph to copy it", "pageable", remedy)
                 self._owners += (owner,)
 
@@ -69,8 +69,8 @@ class NodeCopy(NodeWork):
             raise failure(
                 status,
                 "cuGraphExecMemcpyNodeSetParams",
-                "A node can copy other memory of the same kinds and devices, and only where both copies are of "
-                f"contiguous arrays: otherwise {_INSTEAD}",
+                "A node's copy can be replaced only by one between the same kinds of memory and devices, and only if "
+                f"the arrays of both are contiguous: otherwise {_INSTEAD}",
             )
 
     def _retained_by(self, node: int) -> RetainedObjects:
@@ -86,9 +86,9 @@ class NodeFill(NodeWork):
 
         executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(x, 1.0))
 
-    `value` is what `memset` takes. `dst` is a device array, not empty, that a single fill of the driver can set:
-    contiguous, or with evenly spaced rows. A node that fills rows keeps their shape and pitch. Raises TypeError for
-    other types, ValueError for a value that does not fit the dtype or is not a repetition of 8, 16 or 32 bits.
+    `dst` is a device array that the driver can set with a single fill: not empty, and contiguous or with evenly spaced
+    rows. `value` is as for `memset`. A node that fills rows keeps their shape and pitch. Raises TypeError for other
+    types, and ValueError for a value that does not fit the dtype or is not a repetition of 8, 16 or 32 bits.
     """
 
     __slots__ = ("_dst", "_layout")
@@ -101,15 +101,15 @@ class NodeFill(NodeWork):
         word, width = pattern_of(as_element(call, value, dst.dtype))
         if word is None:
             raise ValueError(
-                f"{call}: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does "
-                f"not repeat after 32; {_INSTEAD}"
+                f"{call}: argument 'value' must be a repetition of 8, 16 or 32 bits, and {value!r} as {dst.dtype} is "
+                f"not; {_INSTEAD}"
             )
         if not dst.nbytes:
             raise arguments.unusable(call, "dst", "have at least one element", f"the shape {dst.shape}")
         columns, shape, strides = row_of(dst, width)
         if len(shape) > 1:
             several = f"several, with shape {dst.shape} and strides {dst.strides}"
-            raise arguments.unusable(call, "dst", "take one fill of the driver", several, _INSTEAD)
+            raise arguments.unusable(call, "dst", "need only one fill of the driver", several, _INSTEAD)
         height, pitch = (shape[0], strides[0]) if shape else (1, 0)
         self._layout = (word, width, columns, height, pitch)
 
@@ -117,8 +117,8 @@ class NodeFill(NodeWork):
         """Raise ValueError where the array was closed or lies on another device."""
         self._retained_by(0).check()
         if self._dst.device is not device:
-            rule = f"fill an array of device {device.ordinal}, as the graph is"
-            raise arguments.unusable(call, "work", rule, f"one of device {self._dst.device.ordinal}")
+            rule = f"fill an array on device {device.ordinal}, like the graph"
+            raise arguments.unusable(call, "work", rule, f"one on device {self._dst.device.ordinal}")
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
         """Let a node of an executable graph fill this array."""
@@ -131,8 +131,8 @@ class NodeFill(NodeWork):
             raise failure(
                 status,
                 "cuGraphExecMemsetNodeSetParams",
-                "A node can fill other memory of the same kind, and where it fills rows with a pitch, only as many of "
-                f"the same kind: otherwise {_INSTEAD}",
+                "A node's fill can be replaced only by one of the same kind of memory, and a fill of rows with a pitch "
+                f"only by one with the same rows and pitch: otherwise {_INSTEAD}",
             )
 
     def _retained_by(self, node: int) -> RetainedObjects:

@@ -164,7 +164,7 @@ def _condition(place: _Place, condition: Condition) -> Any:
         raise TypeError(f"{place} takes no Condition; that would be a cudaGraphConditionalHandle (unsigned long long)")
     if condition.device is not device:
         raise ValueError(
-            f"{place}: the Condition is of device {condition.device.ordinal}, and the kernel on {device.ordinal}"
+            f"{place}: the Condition is on device {condition.device.ordinal}, and the kernel on {device.ordinal}"
         )
     return condition.handle if parameter.dtype == "uint64" else condition.handle.to_bytes(8, "little")
 

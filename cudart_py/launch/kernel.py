@@ -132,8 +132,8 @@ class Kernel(Function):
         arguments.opened(self.name, "stream", stream, Stream, "a cudart_py Stream or None")
         # The default streams are those of the kernel's own device, whatever is current.
         if stream._device is not None and stream._device is not self._device:
-            rule = f"be of device {self.device.ordinal}, on which the kernel is loaded"
-            raise arguments.unusable(self.name, "stream", rule, f"of device {stream.device.ordinal}")
+            rule = f"be on device {self.device.ordinal}, where the kernel is loaded"
+            raise arguments.unusable(self.name, "stream", rule, f"on device {stream.device.ordinal}")
         handle = stream._value
         plain = _is_plain(grid) and _is_plain(block) and _is_plain(shared_bytes)
         options = None

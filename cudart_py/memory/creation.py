@@ -128,6 +128,6 @@ def _allocate(
     if pool is not None:
         arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
         if pool.device is not queue.device:
-            rule = f"be of device {queue.device.ordinal}, as 'stream' is"
-            raise arguments.unusable(call, "pool", rule, f"of device {pool.device.ordinal}")
+            rule = f"be on device {queue.device.ordinal}, like 'stream'"
+            raise arguments.unusable(call, "pool", rule, f"on device {pool.device.ordinal}")
     return allocate_array(sizes, kind, nbytes, queue, pool)

@@ -1,4 +1,4 @@
-"""Access policies: which memory a stream's work keeps in the L2 cache."""
+"""Access policies, which control the memory that a stream's work keeps in the L2 cache."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Window(Protocol):
 
 
 class AccessPolicy:
-    """The result of `stream.access_policy(...)`: the policy is the stream's inside its `with` block.
+    """The result of `stream.access_policy(...)`: a policy that the stream has inside the `with` block.
 
-    Afterwards the stream has the window that it had before. Lines that persist stay in L2 until other
-    data needs their room, or `device.reset_persisting_l2()`.
+    Afterwards the stream's previous window is restored. Persisting lines stay in L2 until other data evicts them or
+    until `device.reset_persisting_l2()`.
     """
 
     __slots__ = ("_array", "_before", "_hit", "_miss", "_outer", "_place", "_ratio", "_stream")
@@ -63,7 +63,7 @@ class AccessPolicy:
         arguments.contiguous(call, "array", array, "an access policy covers one window of bytes")
         most = stream.device.properties.max_access_policy_window_size
         if array.nbytes > most:
-            rule = f"have at most {most:,} bytes, the device's largest window"
+            rule = f"have at most {most:,} bytes, the device's largest access policy window"
             raise arguments.unusable(call, "array", rule, f"{array.nbytes:,}")
         self._stream = stream
         self._array = array
@@ -88,7 +88,7 @@ class AccessPolicy:
 
     def __enter__(self) -> Self:
         if self._place is not None:
-            raise ValueError("this AccessPolicy holds already: make another one for a block inside")
+            raise ValueError("this AccessPolicy is already in use: make another one for a nested block")
         kinds = enums.CUaccessProperty
         value = enums.CUstreamAttrValue()
         window = value.accessPolicyWindow
@@ -113,7 +113,7 @@ class AccessPolicy:
     ) -> None:
         place, self._place = self._place, None
         if place is None:
-            raise ValueError("this AccessPolicy was not entered: it holds inside `with stream.access_policy(...):`")
+            raise ValueError("this AccessPolicy was not entered: use `with stream.access_policy(...):`")
         if self._outer is None:
             _policies.pop(place, None)
         else:

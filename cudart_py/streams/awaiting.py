@@ -22,7 +22,7 @@ async def until_finished(stream: Stream) -> None:
     """Wait for the work that a stream has by now."""
     handle = stream.handle  # raises when closed
     if captures:
-        refuse(handle, "waiting for a stream", "await it after the `with` block")
+        refuse(handle, "waiting for a stream", "await it after the `with` block of the capture")
     event = _mark(stream)
     try:
         await until(lambda: event.done)

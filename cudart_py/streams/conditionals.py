@@ -1,4 +1,4 @@
-"""Conditional nodes of graphs: parts that run once, again and again or not at all, as a kernel decides."""
+"""Conditional nodes of graphs: parts that run once, repeatedly or not at all, as a kernel decides."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _Streams = TypeVar("_Streams")
 
 
 class Condition:
-    """A number on which one conditional node of a graph depends, made by `stream.condition()`.
+    """The value that controls one conditional node of a graph, made by `stream.condition()`.
 
-    Kernels take it as a `cudaGraphConditionalHandle` and set it with `cudaGraphSetConditional(handle, value)`. For
-    NVRTC that function must be declared:
+    Kernels take it as a `cudaGraphConditionalHandle` and set it with `cudaGraphSetConditional(handle, value)`. With
+    NVRTC, the source must declare that function:
 
         extern "C" __device__ __cudart_builtin__ void CUDARTAPI
         cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
@@ -69,7 +69,7 @@ def _recorded(call: str, stream: Stream) -> Capture:
     """Return the capture that a stream records into, or raise CaptureError."""
     capture = find(stream.handle)
     if capture is None:
-        raise errors.CaptureError(f"{call}: the stream is not being captured, and only graphs have conditions")
+        raise errors.CaptureError(f"{call}: the stream is not being captured; only graphs have conditions")
     return capture
 
 
@@ -127,7 +127,9 @@ class ConditionalNode(Generic[_Streams]):
         """Return the capture that gets the node, after checking that the condition is for one there."""
         call, condition, capture = self._call, self._condition, _recorded(self._call, self._stream)
         if condition._used:
-            raise ValueError(f"{call}: argument 'condition' belongs to a conditional node already; make one for each")
+            raise ValueError(
+                f"{call}: argument 'condition' already belongs to a conditional node; make one condition per node"
+            )
         if not any(one is condition._capture for one in capture.lineage):
             raise ValueError(f"{call}: argument 'condition' was made for another graph")
         return capture
@@ -179,7 +181,7 @@ class ConditionalNode(Generic[_Streams]):
         if kind is not None:
             return
         if closed:
-            raise errors.CaptureError(f"{self._call}: the stream of a body was closed while it was captured")
+            raise errors.CaptureError(f"{self._call}: the stream of a body was closed while it was being captured")
         for status in statuses:
             if status:
                 raise failure(status, "cuStreamEndCapture")
@@ -189,7 +191,7 @@ class ConditionalNode(Generic[_Streams]):
         if not any(counts):
             raise errors.CaptureError(
                 f"{self._call}: the {'body' if self._size == 1 else 'bodies'} recorded nothing. Launch in "
-                f"{'the stream' if self._size == 1 else 'the streams'} that 'as' gave, not in the captured stream"
+                f"{'the stream' if self._size == 1 else 'the streams'} bound by 'as', not in the captured stream"
             )
 
     def _drop(self) -> None:

@@ -1,4 +1,4 @@
-"""Events: marks in a stream that can be waited for and timed."""
+"""Events: marks in a stream that other work and the host can wait for, and that measure time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class Event(ComparedHandle):
     """A mark in a stream (cuEventCreate).
 
-    - `timing`: whether `end - start` can be asked; without it an event is cheaper.
+    - `timing`: record a time, so that `end - start` works; an event without timing is cheaper.
     - `blocking`: let a waiting host thread sleep instead of spinning.
-    - `interprocess`: let other processes open the event through what `ipc.handle` returns, which needs timing=False.
+    - `interprocess`: let other processes open the event with the result of `ipc.handle`; requires timing=False.
 
-    Raises NotSupportedError for `interprocess` where the driver lacks the capability `ipc`.
+    Raises NotSupportedError for `interprocess` if the driver lacks the capability `ipc`.
     """
 
     __slots__ = ("_device", "_interprocess", "_native", "_recorded", "_timing")
@@ -44,7 +44,7 @@ class Event(ComparedHandle):
         self._timing = timing = arguments.flag("Event", "timing", timing)
         if interprocess:
             if timing:
-                wanted = "False with interprocess=True, since events of several processes have no times"
+                wanted = "False with interprocess=True, since interprocess events cannot record times"
                 raise arguments.wrong_value("Event", "timing", wanted, timing)
             require_ipc("Event(interprocess=True)")
         self._device: Device = current_device()
@@ -71,7 +71,7 @@ class Event(ComparedHandle):
 
     @property
     def interprocess(self) -> bool:
-        """Whether the event was made for other processes too, which open what `ipc.handle` returns."""
+        """Whether other processes can open the event with the result of `ipc.handle`."""
         return self._interprocess
 
     @property
@@ -81,28 +81,28 @@ class Event(ComparedHandle):
 
     @property
     def native(self) -> Any:
-        """The CUevent object, which the bindings take faster than an int; ValueError when closed."""
+        """The CUevent object, which the bindings accept faster than an int; raises ValueError when closed."""
         if self._value is None:
             self.handle  # noqa: B018  # it raises when it is closed
         return self._native
 
     @property
     def recorded(self) -> bool:
-        """Whether `record` was ever called; True for events shared between processes."""
+        """Whether the event has been recorded; True for events shared between processes."""
         return self._recorded
 
     @property
     def done(self) -> bool:
-        """Whether the work before the mark has finished; True for one never recorded, as in CUDA (cuEventQuery)."""
+        """Whether the work before the event has finished; True if it was never recorded, as in CUDA (cuEventQuery)."""
         return finished(raw.cuEventQuery(self.native)[0], "cuEventQuery")
 
     def record(self, stream: Stream | None = None) -> Event:
-        """Put the mark after the stream's work so far and return the event (cuEventRecord)."""
+        """Record the event after the stream's work so far, and return it (cuEventRecord)."""
         target = resolved("Event.record", stream)
         device = target.device
         if device is not self._device:
-            rule = f"be of device {self._device.ordinal}, as the event is"
-            raise arguments.unusable("Event.record", "stream", rule, f"of device {device.ordinal}")
+            rule = f"be on device {self._device.ordinal}, like the event"
+            raise arguments.unusable("Event.record", "stream", rule, f"on device {device.ordinal}")
         with activated(device):
             (status,) = raw.cuEventRecord(self.native, target.native)
         if status:
@@ -113,14 +113,14 @@ class Event(ComparedHandle):
         return self
 
     def synchronize(self) -> None:
-        """Wait until the work before the mark has finished (cuEventSynchronize)."""
+        """Wait until the work before the event has finished (cuEventSynchronize)."""
         with activated(self._device):
             (status,) = raw.cuEventSynchronize(self.native)
         if status:
             raise failure(status, "cuEventSynchronize")
 
     def __await__(self) -> Generator[Any, None, None]:
-        """Wait until the work before the mark has finished, while asyncio's event loop goes on.
+        """Wait until the work before the event has finished, while asyncio's event loop keeps running.
 
             await stream.record()
 
@@ -131,24 +131,24 @@ class Event(ComparedHandle):
     def __sub__(self, start: Event) -> float:
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).
 
-        Raises EventTimingError if one was made with timing=False, EventNotRecordedError if one was
-        never recorded, NotReadyError if one is not reached yet, and ValueError for events of two devices, which have no
-        clock in common.
+        Raises EventTimingError if either event was made with timing=False, EventNotRecordedError if either was never
+        recorded, NotReadyError if the device has not reached both events yet, and ValueError for events on different
+        devices, which do not share a clock.
         """
         arguments.instance("Event.__sub__", "start", start, Event)
         for event, role in ((start, "start"), (self, "end")):
             if not event._timing:
-                raise errors.EventTimingError(f"the {role} event was made with timing=False and has no time")
+                raise errors.EventTimingError(f"the {role} event was made with timing=False and records no time")
             if not event._recorded:
                 raise errors.EventNotRecordedError(f"the {role} event was never recorded: call record() first")
         if start._device is not self._device:
             raise ValueError(
-                f"the start event is of device {start._device.ordinal} and the end event of device "
-                f"{self._device.ordinal}: devices have no clock in common"
+                f"the start event is on device {start._device.ordinal} and the end event is on device "
+                f"{self._device.ordinal}: devices do not share a clock"
             )
         for event, role in ((start, "start"), (self, "end")):
             if not event.done:
-                raise errors.NotReadyError(f"the {role} event is not reached yet: call synchronize() first")
+                raise errors.NotReadyError(f"the device has not reached the {role} event yet: call synchronize() first")
         return float(api.cuEventElapsedTime(start.handle, self.handle))
 
     def _release(self, value: Any) -> None:
@@ -159,7 +159,7 @@ class Event(ComparedHandle):
 
 
 class Timer:
-    """The result of `timed`: the time between the two ends of its block."""
+    """The result of `timed`: the time from the beginning of its block to the end."""
 
     def __init__(self) -> None:
         self._milliseconds: float | None = None
@@ -169,15 +169,15 @@ class Timer:
 
     @property
     def milliseconds(self) -> float:
-        """The time in milliseconds, known once the block has ended."""
+        """The time in milliseconds, available once the block has ended."""
         if self._milliseconds is None:
-            raise ValueError("the time is known only after the `with` block has ended")
+            raise ValueError("the time is available only after the `with` block has ended")
         return self._milliseconds
 
 
 @contextmanager
 def timed(stream: Stream | None = None) -> Iterator[Timer]:
-    """Time the stream's work that the block queues, by two events; the end waits for it."""
+    """Time the work that the block queues in the stream, with two events; the end of the block waits for the work."""
     device = resolved("timed", stream).device
     timer = Timer()
     with activated(device), Event() as start, Event() as end:

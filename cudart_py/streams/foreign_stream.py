@@ -21,8 +21,8 @@ def foreign_handle(stream: Any) -> int:
             told = arguments.function(call, f"{name}.__cuda_stream__", protocol)()
             if not isinstance(told, tuple) or len(told) != 2 or told[0] != 0:
                 raise TypeError(
-                    f"{call}: argument {name!r}, of type {type(stream).__name__}, says {told!r} by __cuda_stream__; "
-                    "version 0 is known, which says (0, handle)"
+                    f"{call}: argument {name!r}, of type {type(stream).__name__}, returned {told!r} from "
+                    "__cuda_stream__; only version 0 of the protocol is supported, which returns (0, handle)"
                 )
             return arguments.integer(call, f"{name}.__cuda_stream__()", told[1], 0, 2**64 - 1)
         # Our own lacks the protocol where other libraries cannot use our streams.
@@ -37,6 +37,6 @@ def foreign_handle(stream: Any) -> int:
         if type(stream).__name__ in ("CUstream", "cudaStream_t"):
             return int(stream)
     raise TypeError(
-        f"{call}: argument {name!r}, of type {type(stream).__name__}, is not a stream: it has no __cuda_stream__, and "
-        "is not a handle"
+        f"{call}: argument {name!r}, of type {type(stream).__name__}, is not a stream: it is not a handle and has no "
+        "__cuda_stream__ method"
     )

@@ -1,4 +1,4 @@
-"""Graphs: work captured from streams, and its executable form that is launched again and again."""
+"""Graphs: work captured from streams, and its executable form, which can be launched repeatedly."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SWITCHED = ("kernel", "memcpy", "memset")
 
 @hinted
 class Graph(Handle):
-    """Work and its order, captured by `with stream.capture() as graph:` (CUgraph).
+    """Work and its dependencies, captured by `with stream.capture() as graph:` (CUgraph).
 
-    It keeps alive what the work uses. It has a handle once its block has ended.
+    The graph keeps alive the objects that the work uses. It has a handle once the block has ended.
     """
 
     __slots__ = ("_capturing", "_conditions", "_device", "_retained")
@@ -46,7 +46,7 @@ class Graph(Handle):
         self._value = None
         self._owned = True
         if device is None:
-            raise TypeError("Graph: a graph is captured from a stream: write `with stream.capture() as graph:`")
+            raise TypeError("Graph: graphs are made by capturing a stream: write `with stream.capture() as graph:`")
         self._device = arguments.instance("Graph", "device", device, Device)
         self._retained: tuple[RetainedObjects, ...] = ()
         self._conditions: tuple[Condition, ...] = ()
@@ -54,14 +54,14 @@ class Graph(Handle):
 
     @property
     def handle(self) -> int:
-        """The CUgraph as an int; ValueError before its capture has ended and when closed."""
+        """The CUgraph as an int; raises ValueError before its capture has ended and when closed."""
         if self._capturing:
             raise ValueError("this Graph is still being captured: use it after the `with` block")
         return self._open_handle()
 
     @property
     def device(self) -> Device:
-        """The device of the stream that was captured."""
+        """The device of the captured stream."""
         return self._device
 
     @property
@@ -76,13 +76,13 @@ class Graph(Handle):
 
     @property
     def edges(self) -> tuple[tuple[GraphNode, GraphNode], ...]:
-        """The order among the nodes: pairs of a node and one that comes directly after it (cuGraphGetEdges)."""
+        """The dependencies: pairs of a node and a node that directly depends on it (cuGraphGetEdges)."""
         count = int(api.cuGraphGetEdges(self.handle, 0)[-1])
         before, after = api.cuGraphGetEdges(self.handle, count)[:2] if count else ((), ())
         return tuple((GraphNode(self, one), GraphNode(self, other)) for one, other in zip(before, after, strict=True))
 
     def dot(self, *, verbose: bool = False) -> str:
-        """Return the graph in the language of Graphviz, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
+        """Return the graph in Graphviz's DOT language, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
         import tempfile  # a dozen modules come with it, so that it is left until here
 
         verbose = arguments.flag("Graph.dot", "verbose", verbose)
@@ -94,7 +94,7 @@ class Graph(Handle):
                 return file.read()
 
     def instantiate(self) -> ExecutableGraph:
-        """Make the graph executable, as it is now (cuGraphInstantiate)."""
+        """Return an executable copy of the graph in its current state (cuGraphInstantiate)."""
         return ExecutableGraph(self)
 
     def _release(self, value: Any) -> None:
@@ -115,13 +115,14 @@ def _node_kinds(graph: Graph) -> tuple[str, ...]:
 def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
     """Return a sentence on why an executable graph cannot take over another graph."""
     if len(before) != len(after):
-        return f"The graph has {len(after)} nodes, and the executable graph has {len(before)}"
+        return f"The graph has {len(after)} nodes, but the executable graph has {len(before)}"
     for position, (was, becomes) in enumerate(zip(before, after, strict=True)):
         if was != becomes:
-            return f"Node {position} is a {becomes} in the graph, and a {was} in the executable graph"
+            return f"Node {position} is a {becomes} in the graph, but a {was} in the executable graph"
     return (
-        "Both graphs have the same nodes, which differ in their order or in what an update cannot change, such as the "
-        "device or the attributes of a kernel or the kind of memory of a copy: instantiate the graph instead"
+        "Both graphs have the same kinds of nodes, but they differ in their dependencies or in something that an "
+        "update cannot change, such as a kernel's device or attributes, or the kind of memory that a copy uses: "
+        "instantiate the graph instead"
     )
 
 
@@ -143,7 +144,7 @@ def add_graph(stream: Stream, graph: Graph) -> None:
     if capture is None:
         raise errors.CaptureError(f"{call}: the stream is not being captured; call graph.instantiate().launch(stream)")
     if graph.device is not stream.device:
-        rule = f"be of device {stream.device.ordinal}, as the stream is"
+        rule = f"be on device {stream.device.ordinal}, like the stream"
         raise arguments.unusable(call, "graph", rule, f"captured on device {graph.device.ordinal}")
     with activated(graph.device):
         node = add_child_graph(stream, graph)
@@ -152,10 +153,10 @@ def add_graph(stream: Stream, graph: Graph) -> None:
 
 
 class Capturing:
-    """The result of `stream.capture()`: captures inside its `with` block, and has the graph at its end.
+    """The result of `stream.capture()`: captures work inside its `with` block and produces the graph at the end.
 
-    However the block is left, the capture ends, even if an interrupt comes between two steps, or a block, such as a
-    generator's, is dropped half-way.
+    The capture ends however the block is left, even by an interrupt, or when a generator is dropped in the middle of
+    the block.
     """
 
     __slots__ = ("_capture", "_graph", "_mode", "_stream")
@@ -173,9 +174,9 @@ class Capturing:
     def __enter__(self) -> Graph:
         stream = self._stream
         if stream.handle == LEGACY:
-            raise errors.CaptureError("the legacy default stream cannot be captured; make a Stream")
+            raise errors.CaptureError("the legacy default stream cannot be captured; use a cudart_py.Stream")
         if self._capture is not None or find(stream.handle) is not None:
-            raise errors.CaptureError("the stream is being captured already")
+            raise errors.CaptureError("the stream is already being captured")
         device = stream.device
         mode = getattr(enums.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{self._mode.upper()}")
         graph = self._graph = Graph(device)
@@ -195,11 +196,11 @@ class Capturing:
     ) -> None:
         capture, graph = self._capture, self._graph
         if capture is None or graph is None:
-            raise errors.CaptureError("this capture has not begun, or has ended")
+            raise errors.CaptureError("this capture has not begun or has already ended")
         if capture.ended:
             self._drop()
             if kind is None:
-                raise errors.CaptureError("the stream was closed while it was captured, so no graph was produced")
+                raise errors.CaptureError("the stream was closed while it was being captured, so no graph was produced")
             return
         try:
             status, made = capture.finish()
@@ -242,9 +243,9 @@ class Capturing:
 
 
 class ExecutableGraph(Handle):
-    """A graph that can be launched (CUgraphExec). It keeps alive what its work uses.
+    """A graph that can be launched (CUgraphExec). It keeps alive the objects that its work uses.
 
-    An array that was closed explicitly raises a ValueError at the next launch.
+    If one of its arrays was closed explicitly, the next launch raises a ValueError.
     """
 
     __slots__ = ("_device", "_graph", "_handles", "_mark", "_native", "_nodes", "_record", "_retained")
@@ -256,7 +257,7 @@ class ExecutableGraph(Handle):
         for condition in graph._conditions:
             if not condition._used:
                 raise ValueError(
-                    f"ExecutableGraph: the graph has the {condition!r} and no conditional node that depends on it"
+                    f"ExecutableGraph: the graph has no conditional node that depends on the {condition!r}"
                 )
         self._device = graph.device
         self._nodes = _node_kinds(graph)
@@ -269,13 +270,13 @@ class ExecutableGraph(Handle):
             status, self._native = raw.cuGraphInstantiate(graph.handle, 0)
         if status:
             once = "conditional" in self._nodes or "mem_alloc" in self._nodes
-            detail = "A graph with conditional nodes or memory of its own has one executable graph at a time"
+            detail = "A graph with conditional nodes or allocations can have only one executable graph at a time"
             raise failure(status, "cuGraphInstantiate", detail if once else "")
         self._value = int(self._native)
 
     @property
     def device(self) -> Device:
-        """The device that it runs on."""
+        """The device that the graph runs on."""
         return self._device
 
     @property
@@ -284,9 +285,9 @@ class ExecutableGraph(Handle):
         return len(self._nodes)
 
     def launch(self, stream: Stream | None = None) -> None:
-        """Run the graph in a stream, by default the legacy one, after its earlier launches (cuGraphLaunch).
+        """Launch the graph in a stream, by default the legacy default stream (cuGraphLaunch).
 
-        Returns at once.
+        Returns at once. The graph runs after its earlier launches.
         """
         target = resolved("ExecutableGraph.launch", stream)
         handle, record = target.handle, self._record
@@ -318,12 +319,12 @@ class ExecutableGraph(Handle):
 
     def _foreign(self, stream: StreamBase) -> ValueError:
         return ValueError(
-            f"the graph was captured on device {self._device.ordinal}, and the stream belongs to "
+            f"the graph was captured on device {self._device.ordinal}, but the stream belongs to "
             f"device {stream.device.ordinal}"
         )
 
     def upload(self, stream: Stream | None = None) -> None:
-        """Prepare the first launch in a stream, so that it costs no more than later ones (cuGraphUpload)."""
+        """Prepare the first launch in a stream, so that it takes no longer than later ones (cuGraphUpload)."""
         target = resolved("ExecutableGraph.upload", stream)
         if target._device is not None and target._device is not self._device:
             raise self._foreign(target)
@@ -331,10 +332,10 @@ class ExecutableGraph(Handle):
             api.cuGraphUpload(self.handle, target.native)
 
     def update(self, graph: Graph) -> None:
-        """Take over the parameters of another graph of the same shape, for later launches (cuGraphExecUpdate).
+        """Use the parameters of another graph of the same topology in later launches (cuGraphExecUpdate).
 
-        Much cheaper than instantiating. Raises CudaError, naming what differs, for a graph of another shape; this one
-        then stays as it was.
+        This is much cheaper than instantiating. If the topology differs, raises a CudaError that names the difference;
+        the executable graph is then unchanged.
         """
         _check_graph("ExecutableGraph.update", graph)
         with activated(self._device):
@@ -347,17 +348,22 @@ class ExecutableGraph(Handle):
         self._mark = None
 
     def set_node(self, node: GraphNode, work: NodeWork | Graph) -> None:
-        """Change what one node does, for later launches; the graph that has the node stays as it is.
+        """Change the work of one node for later launches; the graph that the node belongs to stays as it is.
 
             executable.set_node(graph.nodes[0], scale[grid, block].bind(x, 3.0))
 
-        `node` is of the graph that this one was instantiated from. `work` is a bound launch for a node of the kind
-        "kernel" (cuGraphExecKernelNodeSetParams): its kernel, shape and arguments take the place of the node's, and
-        its stream does not matter. For a node of the kind "memcpy" it is a `NodeCopy`, for one of the kind "memset"
-        a `NodeFill`, and for one of the kind "graph" a graph of the same shape (cuGraphExecChildGraphNodeSetParams).
-        For all others capture the work again and call `update`.
-        Raises ValueError for a node of another graph or kind, and for a launch with attributes of its own, which
-        belong to the node; InvalidValueError for work that the driver does not let the node do.
+        `node` must belong to the graph that this one was instantiated from. The kind of the node determines `work`:
+
+        - "kernel": a bound launch (cuGraphExecKernelNodeSetParams). Its kernel, shape and arguments replace the node's;
+          its stream is ignored.
+        - "memcpy": a `NodeCopy`.
+        - "memset": a `NodeFill`.
+        - "graph": a graph of the same topology (cuGraphExecChildGraphNodeSetParams).
+
+        For all other kinds, capture the work again and call `update`.
+
+        Raises ValueError for a node of another graph or kind, and for a launch with attributes, which belong to the
+        node. Raises InvalidValueError for work that the driver does not accept in this node.
         """
         call, executable = "ExecutableGraph.set_node", self.handle
         arguments.instance(call, "node", node, GraphNode)
@@ -367,7 +373,7 @@ class ExecutableGraph(Handle):
         place, kind = self._place(call, node), node.kind
         kind_of_work = "graph" if isinstance(work, Graph) else work._kind
         if kind != kind_of_work:
-            raise arguments.unusable(call, "node", f"be a {kind_of_work}, as 'work' is for one", f"a {kind}")
+            raise arguments.unusable(call, "node", f"be a {kind_of_work}, to match 'work'", f"a {kind}")
         retained: tuple[RetainedObjects, ...]
         if isinstance(work, Graph):
             with activated(self._device):
@@ -381,11 +387,11 @@ class ExecutableGraph(Handle):
         self._mark = None
 
     def set_enabled(self, node: GraphNode, enabled: bool) -> None:
-        """Leave a node's work out of later launches, or put it back (cuGraphNodeSetEnabled).
+        """Disable a node in later launches, or enable it again (cuGraphNodeSetEnabled).
 
-        The order among the other nodes stays as it is. `node` is of the graph that this one was instantiated from, and
-        a kernel or a copy. Raises NotSupportedError for a graph with a fill, even inside a child graph or the body of a
-        conditional node: in such graphs NVIDIA's driver leaves out kernels that are enabled.
+        The order of the other nodes does not change. `node` must be a kernel or a copy of the graph that this one was
+        instantiated from. Raises NotSupportedError for a graph with a fill, even one inside a child graph or the body
+        of a conditional node: in such graphs, NVIDIA's driver skips kernels that are enabled.
         """
         call, executable = "ExecutableGraph.set_enabled", self.handle
         enabled = arguments.flag(call, "enabled", enabled)
@@ -397,14 +403,14 @@ class ExecutableGraph(Handle):
         # launches, and nodes whose parameters were changed instead, fills too, in 98,000.
         if has_fill(node.graph):
             raise errors.NotSupportedError(
-                f"{call}: the graph has a fill (a memset node), and in such graphs NVIDIA's driver leaves out kernels "
-                "that are enabled: capture a graph without the node's work, or fill with a kernel"
+                f"{call}: the graph has a fill (a memset node), and in such graphs NVIDIA's driver skips kernels that "
+                "are enabled: capture a graph without the node's work, or fill with a kernel"
             )
         with activated(self._device):
             api.cuGraphNodeSetEnabled(executable, place, int(enabled))
 
     def is_enabled(self, node: GraphNode) -> bool:
-        """Return whether launches do the work of a kernel, a copy or a fill (cuGraphNodeGetEnabled)."""
+        """Return whether launches run a node, which must be a kernel, a copy or a fill (cuGraphNodeGetEnabled)."""
         call, executable = "ExecutableGraph.is_enabled", self.handle
         place = self._place(call, node, _SWITCHED)
         with activated(self._device):
@@ -417,11 +423,13 @@ class ExecutableGraph(Handle):
         """
         arguments.instance(call, "node", node, GraphNode)
         if node.graph is not self._graph():
-            raise ValueError(f"{call}: argument 'node' is not of the graph that this one was instantiated from")
+            raise ValueError(
+                f"{call}: argument 'node' does not belong to the graph that this one was instantiated from"
+            )
         place = node.handle
         if kinds and node.kind not in kinds:
             allowed = " or ".join(kinds)
-            raise arguments.unusable(call, "node", f"be a {allowed} to be left out", f"a {node.kind}")
+            raise arguments.unusable(call, "node", f"be a {allowed}", f"a {node.kind}")
         return place
 
     def _release(self, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Nodes of graphs, and the work that can take the place of a node's in an executable graph."""
+"""Nodes of graphs, and the work that can replace a node's work in an executable graph."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KIND = "CU_GRAPH_NODE_TYPE_"
 
 
 class GraphNode:
-    """One piece of work in a graph, a member of `graph.nodes` (CUgraphNode). It keeps the graph alive.
+    """One piece of work in a graph, an element of `graph.nodes` (CUgraphNode). It keeps the graph alive.
 
-    Nodes of the same graph are equal if they are the same one.
+    Two nodes are equal if they are the same node of the same graph.
     """
 
     __slots__ = ("_graph", "_native")
@@ -31,24 +31,24 @@ class GraphNode:
 
     @property
     def handle(self) -> int:
-        """The CUgraphNode as an int; ValueError when the graph is closed."""
+        """The CUgraphNode as an int; raises ValueError when the graph is closed."""
         self._graph.handle  # noqa: B018  # raises when closed
         return int(self._native)
 
     @property
     def graph(self) -> Graph:
-        """The graph that it belongs to."""
+        """The graph that the node belongs to."""
         return self._graph
 
     @property
     def kind(self) -> str:
-        """Its kind: "kernel", "memcpy", "memset", "host", "graph" for a child graph, ... (cuGraphNodeGetType)."""
+        """The kind: "kernel", "memcpy", "memset", "host", "graph" for a child graph, ... (cuGraphNodeGetType)."""
         self._graph.handle  # noqa: B018  # as above
         return kind_of(self._native)
 
     @property
     def dependencies(self) -> tuple[GraphNode, ...]:
-        """The nodes directly before it (cuGraphNodeGetDependencies)."""
+        """The nodes that this node directly depends on (cuGraphNodeGetDependencies)."""
         self._graph.handle  # noqa: B018  # as above
         count = int(api.cuGraphNodeGetDependencies(self._native, 0)[-1])
         nodes = api.cuGraphNodeGetDependencies(self._native, count)[0] if count else ()
@@ -56,7 +56,7 @@ class GraphNode:
 
     @property
     def dependents(self) -> tuple[GraphNode, ...]:
-        """The nodes directly after it (cuGraphNodeGetDependentNodes)."""
+        """The nodes that directly depend on this node (cuGraphNodeGetDependentNodes)."""
         self._graph.handle  # noqa: B018  # as above
         count = int(api.cuGraphNodeGetDependentNodes(self._native, 0)[-1])
         nodes = api.cuGraphNodeGetDependentNodes(self._native, count)[0] if count else ()
@@ -75,7 +75,7 @@ class GraphNode:
 
 
 class NodeWork:
-    """Work that can replace that of a node in an executable graph: a bound launch, a copy or a fill."""
+    """Work that can replace a node's work in an executable graph: a bound launch, a copy or a fill."""
 
     __slots__ = ()
 

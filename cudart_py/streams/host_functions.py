@@ -1,4 +1,4 @@
-"""Host functions: calls of the host that wait in a stream for their turn."""
+"""Host functions: functions that the host runs in stream order."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ _MOST_CASES = 4096
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
 
-    - `priority`: lower numbers come first; one outside the device's range raises a ValueError.
+    - `priority`: lower numbers have priority; a number outside the device's range raises a ValueError.
     - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
-    `with cuda.Stream() as stream:` closes the stream at the end of the block. It does not make it current, as CuPy and
-    PyTorch do: no stream is ever current, and calls without a stream use the legacy default stream. Pass it to each
-    call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A `with` block of a stream
-    that was used before raises a ValueError, since others may go on using it.
+    `with cuda.Stream() as stream:` closes the stream at the end of the block. Unlike CuPy and PyTorch, it does not make
+    the stream current: no stream is ever current, and calls without a stream use the legacy default stream. Pass the
+    stream to each call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A `with` block
+    with a stream that has been used before raises a ValueError, since other code may still use it.
     """
 
     __slots__ = ("_owner",)
@@ -63,11 +63,11 @@ class Stream(StreamBase):
 
     @classmethod
     def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
-        """Wrap another library's stream; it is kept alive, and never destroyed here.
+        """Wrap another library's stream, which is kept alive and never destroyed here.
 
-        `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream or
-        cudaStream_t, also as an int. `device` is the stream's device, by default the one that the driver names
-        (cuStreamGetDevice); for handles of the default streams it is the current one. Raises TypeError for an object
+        `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream, a
+        cudaStream_t or an int. `device` is the stream's device, by default the one that the driver reports
+        (cuStreamGetDevice), or the current device for handles of the default streams. Raises TypeError for an object
         that is not a stream.
         """
         if device is not None:
@@ -88,7 +88,7 @@ class Stream(StreamBase):
     def __cuda_stream__(self) -> Callable[[], tuple[int, int]]:
         """The protocol of cuda.core, CuPy and PyTorch: a function that returns (0, handle).
 
-        Absent where other libraries cannot use our streams (the capability `interop`).
+        Absent if other libraries cannot use this package's streams, since the driver lacks the capability `interop`.
         """
         require_interop(self, "__cuda_stream__")
         return lambda: (0, self.handle)
@@ -106,19 +106,19 @@ class Stream(StreamBase):
 
     @property
     def is_capturing(self) -> bool:
-        """Whether the stream records its work into a graph instead of running it (cuStreamIsCapturing).
+        """Whether the stream is recording its work into a graph instead of running it (cuStreamIsCapturing).
 
-        Raises CaptureError where that capture is invalidated; ending it also raises.
+        Raises CaptureError if the capture has been invalidated; ending it also raises.
         """
         with activated(self.device):
             status = api.cuStreamIsCapturing(self._open_handle())
         kind = enums.CUstreamCaptureStatus
         if status == kind.CU_STREAM_CAPTURE_STATUS_INVALIDATED:
-            raise errors.CaptureError("a call that a capture does not allow has invalidated the stream's capture")
+            raise errors.CaptureError("the stream's capture was invalidated by a call that cannot be captured")
         return bool(status == kind.CU_STREAM_CAPTURE_STATUS_ACTIVE)
 
     def synchronize(self) -> None:
-        """Wait for all work of the stream; errors of its launches surface here (cuStreamSynchronize)."""
+        """Wait for all work in the stream, and raise the errors of its launches (cuStreamSynchronize)."""
         status = self._ask(raw.cuStreamSynchronize)
         if status:
             raise failure(status, "cuStreamSynchronize")
@@ -127,16 +127,16 @@ class Stream(StreamBase):
         lifetimes.close_waiting()
 
     def __await__(self) -> Generator[Any, None, None]:
-        """Wait for all work that the stream has by now, while asyncio's event loop goes on.
+        """Wait for the stream's work so far, while asyncio's event loop keeps running.
 
             await stream
 
-        Raises what `synchronize` would. Work that is given to the stream meanwhile does not count.
+        Raises what `synchronize` would. Does not wait for work that is queued during the wait.
         """
         return until_finished(self).__await__()
 
     def record(self, event: Event | None = None) -> Event:
-        """Record an event (a new one with timing by default) after the work so far, and return it."""
+        """Record an event after the stream's work so far, by default a new one with timing, and return it."""
         if event is None:
             with activated(self.device):
                 event = Event()
@@ -145,10 +145,10 @@ class Stream(StreamBase):
         return event.record(self)
 
     def wait(self, other: Event | Stream) -> None:
-        """Let later work here wait for an event, or for all of another stream's work so far.
+        """Make later work in this stream wait for an event, or for all of another stream's work so far.
 
-        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded raises a ValueError:
-        CUDA would silently not wait at all.
+        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded raises an
+        EventNotRecordedError: CUDA would silently not wait at all.
         """
         if isinstance(other, Stream):
             arguments.opened("Stream.wait", "other", other, Stream)
@@ -159,7 +159,7 @@ class Stream(StreamBase):
         event = arguments.opened("Stream.wait", "other", other, Event, "an Event or a Stream")
         if not event.recorded:
             raise errors.EventNotRecordedError(
-                "Stream.wait: argument 'other' must be an event that was recorded, not one that never was"
+                "Stream.wait: argument 'other' must be an event that has been recorded; call its record() first"
             )
         status = self._ask(raw.cuStreamWaitEvent, event.native, 0)
         if status:
@@ -168,11 +168,12 @@ class Stream(StreamBase):
             note_wait(event.handle, self.handle)
 
     def launch_host_function(self, function: Callable[[], object]) -> None:
-        """Call a host function, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
+        """Call a host function, without arguments, once the stream's work so far is done (cuLaunchHostFunc).
 
-        It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not even a
-        query. Its exceptions go to `sys.unraisablehook`. It is kept alive until it has run, or as long as the graph is
-        if the stream is being captured. In asyncio, `await stream` is simpler than a future that it sets.
+        The function runs in one of the driver's threads and delays the stream's later work. It must not make any CUDA
+        calls, not even queries. Its exceptions go to `sys.unraisablehook`. It is kept alive until it has run, or for
+        the life of the graph if the stream is being captured. With asyncio, `await stream` is simpler than setting a
+        future in a host function.
         """
         launch_host_function(self, function)
 
@@ -183,56 +184,58 @@ class Stream(StreamBase):
                 kernel[grid, block, 0, stream](x, y)
             executable = graph.instantiate()
 
-        Streams that wait for an event of this one record into the same graph, and this one must wait for them again
-        before the block ends. Calls that cannot be captured raise CaptureError: synchronising, queries, copies of
-        pageable memory, and allocations except those of `graphs.empty`. `mode` says whose potentially unsafe calls
-        fail during the capture: every thread's, this one's, or nobody's. If the block raises, no graph is produced.
-        However the block is left, the capture ends; to close the stream inside ends it too.
+        Streams that wait for an event in this stream record into the same graph, and this stream must wait for them
+        before the block ends. Calls that cannot be captured raise CaptureError: synchronisation, queries, copies of
+        pageable memory, and allocations other than `graphs.empty`. During the capture, potentially unsafe calls fail in
+        every thread ("global"), in this thread ("thread_local") or in none ("relaxed"), depending on `mode`. If the
+        block raises, no graph is produced. The capture ends however the block is left, and when the stream is closed
+        inside the block.
         """
         return Capturing(self, mode)
 
     def add_graph(self, graph: Graph) -> None:
-        """Make a copy of a graph one node of the graph that this stream records (cuGraphAddChildGraphNode).
+        """Add a copy of a graph as one node of the graph that this stream records (cuGraphAddChildGraphNode).
 
             with stream.capture() as whole:
                 stream.add_graph(step)
                 stream.add_graph(step)
 
-        The copy is of the graph as it is now. Both keep the objects of its work alive. Raises CaptureError where the
-        stream is not being captured: launch the instantiated graph there.
+        Later changes to the graph do not affect the copy. Both graphs keep the objects that the work uses alive. Raises
+        CaptureError if the stream is not being captured: outside a capture, launch the instantiated graph.
         """
         add_graph(self, graph)
 
     def condition(self, default: int = 0) -> Condition:
-        """Make the number on which a conditional node of this stream's graph depends.
+        """Make the value that controls a conditional node of the graph that this stream records.
 
             with stream.capture() as graph:
                 again = stream.condition(default=1)
                 with stream.while_loop(again) as body:
                     step[grid, block, 0, body](x, again)  # calls cudaGraphSetConditional(again, ...)
 
-        It has the value `default`, from 0 to 2**32 - 1, at the beginning of each launch of the graph, and serves one
-        node, `if_then`, `if_else`, `while_loop` or `switch`, of this graph or inside it. `Condition` says how kernels
-        set it (cuGraphConditionalHandleCreate). Raises CaptureError where the stream is not being captured.
+        Its value is `default`, from 0 to 2**32 - 1, at the beginning of each launch of the graph. It controls exactly
+        one node (`if_then`, `if_else`, `while_loop` or `switch`) of this graph or of a part of it. `Condition`
+        describes how kernels set it (cuGraphConditionalHandleCreate). Raises CaptureError if the stream is not being
+        captured.
         """
         return make_condition(self, default)
 
     def if_then(self, condition: Condition) -> ConditionalNode[Stream]:
-        """Record a part of the graph that runs if a condition is not 0 when its turn comes (cuGraphAddNode).
+        """Record a part of the graph that runs only if a condition is not 0 when the graph reaches it (cuGraphAddNode).
 
             with stream.if_then(condition) as then:
                 kernel[grid, block, 0, then](x)
 
-        The block's stream records into the part, and this stream's later work comes after it. A part may contain
-        kernels, copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one
-        executable graph at a time and is not part of another graph. Raises CaptureError where the stream is not being
-        captured, and at the end of a block whose parts recorded nothing, for example because the work went to this
-        stream by mistake.
+        The stream bound by `as` records into the part, and this stream's later work comes after it. A part may contain
+        kernels, copies, fills, graphs and conditional nodes, all on one device. A graph with such parts can have only
+        one executable graph at a time and cannot be part of another graph. Raises CaptureError if the stream is not
+        being captured, and at the end of a block whose parts recorded nothing, for example because the work went to
+        this stream by mistake.
         """
         return self._one_body("Stream.if_then", condition, "IF")
 
     def if_else(self, condition: Condition) -> ConditionalNode[tuple[Stream, ...]]:
-        """Record two parts, of which the first runs if a condition is not 0, and the second if it is.
+        """Record two parts: the first runs if a condition is not 0, and the second if it is 0.
 
             with stream.if_else(condition) as (then, otherwise):
                 first[grid, block, 0, then](x)
@@ -243,16 +246,16 @@ class Stream(StreamBase):
         return ConditionalNode("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
 
     def while_loop(self, condition: Condition) -> ConditionalNode[Stream]:
-        """Record a part that runs again and again while a condition, checked before each round, is not 0.
+        """Record a part that runs repeatedly while a condition, checked before each iteration, is not 0.
 
         Otherwise like `if_then`.
         """
         return self._one_body("Stream.while_loop", condition, "WHILE")
 
     def switch(self, condition: Condition, count: int) -> ConditionalNode[tuple[Stream, ...]]:
-        """Record `count` parts, of which one runs: the one whose number, from 0, is a condition's value, if any.
+        """Record `count` parts, of which only the one whose index equals a condition's value runs, if there is one.
 
-        The block gets a tuple of their streams. Otherwise like `if_then`.
+        `as` binds a tuple of their streams. Otherwise like `if_then`.
         """
         call = "Stream.switch"
         size = arguments.integer(call, "count", count, 1, _MOST_CASES)
@@ -269,13 +272,13 @@ class Stream(StreamBase):
         hit: Literal["normal", "streaming", "persisting"] = "persisting",
         miss: Literal["normal", "streaming"] = "streaming",
     ) -> AccessPolicy:
-        """Set an access policy in the L2 cache for an array, for the work that the block queues (cuStreamSetAttribute).
+        """Set an L2 access policy for an array, for the work that the block queues (cuStreamSetAttribute).
 
             with stream.access_policy(weights, hit_ratio=0.6):
                 kernel[grid, block, 0, stream](weights, x)
 
-        The share `hit_ratio` of the array gets the policy `hit`, the rest `miss`: "normal", "streaming" or
-        "persisting". Persisting lines need room set aside: `device.limits.persisting_l2_cache_size`.
+        The fraction `hit_ratio` of the array gets the policy `hit`, and the rest gets `miss`: "normal", "streaming" or
+        "persisting". Persisting accesses need a part of L2 set aside: `device.limits.persisting_l2_cache_size`.
         """
         return AccessPolicy(self, array, hit_ratio, hit, miss)
 
@@ -283,15 +286,15 @@ class Stream(StreamBase):
         self._open_handle()  # ValueError for a closed stream
         if self._owned and self._used:
             raise ValueError(
-                "Stream: at its end the block would close a stream that was used before it; no stream is ever current: "
-                "pass it to each call, or make one for the block, with cuda.Stream() as stream"
+                "Stream: a stream that has been used before cannot be entered, since the block would close it at its "
+                "end. No stream is ever current: pass it to each call, or make one with `with cuda.Stream() as stream:`"
             )
         return self
 
     def close(self) -> None:
-        """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy).
+        """Destroy the stream once its work is done; a second call does nothing (cuStreamDestroy).
 
-        A capture that began on it ends, without a graph. One that it only joined goes on.
+        A capture that began in this stream ends without a graph. A capture that it only joined continues.
         """
         try:
             super().close()
@@ -321,7 +324,7 @@ def _single(streams: list[Stream]) -> Stream:
 
 
 class _DefaultStream(Stream):
-    """One of the two streams that always exist, on whatever device is current."""
+    """One of the two streams that always exist, on the current device."""
 
     __slots__ = ("_name",)
 
@@ -333,7 +336,7 @@ class _DefaultStream(Stream):
         self._device = None
 
     def close(self) -> None:
-        """Do nothing: the default streams live as long as the process."""
+        """Do nothing: the default streams exist as long as the process."""
 
     def __reduce__(self) -> str:
         return self._name
@@ -343,14 +346,14 @@ class _DefaultStream(Stream):
 
 
 legacy_default = _DefaultStream("legacy_default", LEGACY)
-"""The stream of calls without one (cudaStreamLegacy); it and streams without `non_blocking` wait for each other."""
+"""The default of all calls (cudaStreamLegacy). It and streams without `non_blocking` wait for each other."""
 
 per_thread_default = _DefaultStream("per_thread_default", PER_THREAD)
-"""A stream of each host thread (cudaStreamPerThread), which waits for `legacy_default` like other blocking streams."""
+"""The default stream of each host thread (cudaStreamPerThread), a blocking stream like those of `Stream()`."""
 
 
 def stream_of(call: str, stream: Stream | None) -> Stream:
-    """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
+    """Return the argument `stream` of a call, or the legacy default stream for None.
 
     Raises TypeError for an object that is not a Stream and ValueError for a closed one.
     """

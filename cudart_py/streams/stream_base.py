@@ -1,6 +1,6 @@
-"""The common base of all streams: a handle, its device, and the questions to the driver about them.
+"""The base class of all streams: a handle and its device.
 
-Events, graphs and host functions need no more of a stream. `Stream` adds the methods that make them.
+Events, graphs and host functions need nothing else of a stream. `Stream` adds the methods that create them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..driver.unwrap import failure
 
 
 class StreamBase(ComparedHandle):
-    """A stream's handle and device. `_device` is None for the default streams, which are any current device's."""
+    """A stream's handle and device. `_device` is None for the default streams, which belong to the current device."""
 
     __slots__ = ("_device", "_queue", "_used")
 
@@ -30,14 +30,14 @@ class StreamBase(ComparedHandle):
 
     @property
     def handle(self) -> int:
-        """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        """The driver's handle as an int, for raw `cuda.bindings` calls; raises ValueError when closed."""
         # Only who asks for no work takes `_open_handle`.
         self._used = True
         return self._open_handle()
 
     @property
     def native(self) -> Any:
-        """The CUstream object, which the bindings take faster than an int; ValueError when closed."""
+        """The CUstream object, which the bindings accept faster than an int; raises ValueError when closed."""
         if self._queue is None:
             queue = enums.CUstream(self.handle)
             # A borrowed default stream is its device's only while that is current, which hot paths don't ask for.
@@ -48,7 +48,7 @@ class StreamBase(ComparedHandle):
 
     @property
     def device(self) -> Device:
-        """The stream's device; for the default streams the calling thread's current one."""
+        """The stream's device; for the default streams, the calling thread's current device."""
         return self._device if self._device is not None else current_device()
 
     def _lose(self) -> None:
@@ -68,7 +68,7 @@ class StreamBase(ComparedHandle):
 
 
 class _LegacyDefault(StreamBase):
-    """The legacy default stream, on whatever device is current."""
+    """The legacy default stream, on the current device."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ _legacy_default = _LegacyDefault()
 
 
 def resolved(call: str, stream: StreamBase | None) -> StreamBase:
-    """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
+    """Return the argument `stream` of a call, or the legacy default stream for None.
 
     Raises TypeError for an object that is not a Stream and ValueError for a closed one.
     """

@@ -81,7 +81,8 @@ def test_a_fill_gets_another_value_and_array_or_rows_of_the_same_shape(stream):
     assert launched(executable, stream, other).tolist() == [[4] * 7] * 5
     assert padded.to_host(stream=stream).tolist() == [[1] * 7] * 5
     with pytest.raises(
-        cuda.errors.InvalidValueError, match="only as many of the same kind: otherwise capture the work again"
+        cuda.errors.InvalidValueError,
+        match="only by one with the same rows and pitch: otherwise capture the work again",
     ):
         executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(other[:3], 4))
 
@@ -97,10 +98,10 @@ def test_work_stays_in_its_kind_of_memory_and_of_rows(stream):
         (
             copy_graph(stream, padded, packed),
             cuda.graphs.NodeCopy(x, y),
-            "only where both copies are of contiguous arrays",
+            "only if the arrays of both are contiguous",
         ),
-        (copy_graph(stream, x, y), cuda.graphs.NodeCopy(x, pinned), "other memory of the same kinds and devices"),
-        (into_array, cuda.graphs.NodeCopy(y, x), "other memory of the same kinds and devices"),
+        (copy_graph(stream, x, y), cuda.graphs.NodeCopy(x, pinned), "between the same kinds of memory and devices"),
+        (into_array, cuda.graphs.NodeCopy(y, x), "between the same kinds of memory and devices"),
     ):
         with pytest.raises(cuda.errors.InvalidValueError, match=words):
             graph.instantiate().set_node(graph.nodes[0], work)
@@ -157,9 +158,12 @@ BAD = [
         "NodeCopy: argument 'dst' must have dtype int32 .* not float32",
     ),
     (lambda x, host: cuda.graphs.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
-    (lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1), "does not repeat after 32; capture the work again"),
+    (
+        lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1),
+        "must be a repetition of 8, 16 or 32 bits, and 1.1 as float64 is not; capture the work again",
+    ),
     (lambda x, host: cuda.graphs.NodeFill(x[:0], 1), "NodeFill: argument 'dst' must have at least one element"),
-    (lambda x, host: cuda.graphs.NodeFill(x[:, :2, :2], 1), "'dst' must take one fill of the driver, not several"),
+    (lambda x, host: cuda.graphs.NodeFill(x[:, :2, :2], 1), "'dst' must need only one fill of the driver, not several"),
 ]
 
 

@@ -78,7 +78,7 @@ for device in (first, second):
     assert all(cuda.pointer_attributes(thing).device is device for thing in things)
 with second:
     stream = cuda.Stream()
-    expected = "empty: argument 'pool' must be of device 1, as 'stream' is, not of device 0"
+    expected = "empty: argument 'pool' must be on device 1, like 'stream', not on device 0"
     assert said(lambda: cuda.empty(3, pool=pool)) == expected
     twice = cuda.compile(
         'extern "C" __global__ void twice(const double *x, double *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'

@@ -269,10 +269,10 @@ def test_what_no_part_can_have_is_refused(stream):
                 use(then)
 
     with pytest.raises(
-        cuda.errors.CaptureError, match="Stream.launch_host_function: the body of a conditional node has kernels"
+        cuda.errors.CaptureError, match="Stream.launch_host_function: the body of a conditional node can contain"
     ):
         add(lambda then: then.launch_host_function(print))
-    with pytest.raises(cuda.errors.CaptureError, match="graphs.empty: the body of a conditional node has kernels"):
+    with pytest.raises(cuda.errors.CaptureError, match="graphs.empty: the body of a conditional node can contain"):
         add(lambda then: cuda.graphs.empty(4, stream=then))
     assert not stream.is_capturing
 
@@ -286,7 +286,7 @@ def test_conditions_belong_to_captures(kernels, stream, x):
             stream.condition(default=-1)
         with stream.if_then(condition) as then:
             kernels["add"][1, 1, 0, then](x, 1)
-        with pytest.raises(ValueError, match="belongs to a conditional node already"):
+        with pytest.raises(ValueError, match="already belongs to a conditional node"):
             stream.if_then(condition)
     assert first.node_count == 1
     assert (condition.default, condition.device) == (3, stream.device)
@@ -295,7 +295,7 @@ def test_conditions_belong_to_captures(kernels, stream, x):
         stream.if_then(condition)
     with stream.capture() as lonely:
         unused = stream.condition()
-    with pytest.raises(ValueError, match=r"the graph has the <Condition .*> and no conditional node that depends on"):
+    with pytest.raises(ValueError, match=r"the graph has no conditional node that depends on the <Condition .*>"):
         lonely.instantiate()
     with stream.capture() as second:
         with pytest.raises(ValueError, match="Stream.while_loop: argument 'condition' was made for another graph"):

@@ -175,7 +175,7 @@ def test_what_cannot_take_a_nodes_place_is_refused(kernels, stream, step, x):
     with stream.capture() as other:
         kernels["add"][1, N, 0, stream](x, 1.0)
         cuda.memset(x, 0, stream=stream)
-    with pytest.raises(ValueError, match="argument 'node' is not of the graph"):
+    with pytest.raises(ValueError, match="argument 'node' does not belong to the graph"):
         executable.set_node(other.nodes[0], bound)
     with pytest.raises(ValueError, match="argument 'node' must be a kernel, .* not a memset"):
         other.instantiate().set_node(other.nodes[1], bound)
@@ -223,7 +223,7 @@ def test_only_kernels_copies_and_fills_are_left_out(stream, step, x):
     executable, call = whole.instantiate(), "ExecutableGraph.set_enabled"
     with pytest.raises(ValueError, match=f"{call}: argument 'node' must be a kernel or memcpy or memset"):
         executable.set_enabled(whole.nodes[0], False)
-    with pytest.raises(ValueError, match=f"{call}: argument 'node' is not of the graph"):
+    with pytest.raises(ValueError, match=f"{call}: argument 'node' does not belong to the graph"):
         executable.set_enabled(step.nodes[0], False)
     with pytest.raises(TypeError, match=f"{call}: argument 'node' must be a GraphNode"):
         executable.set_enabled(0, False)

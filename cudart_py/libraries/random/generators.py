@@ -217,8 +217,8 @@ class Generator(Handle):
         """Return the stream to fill an array in; ValueError for one of another device."""
         where, place = views.device_of(call, stream)
         if stream is not None and self.device is not None and place is not self.device:
-            rule = f"be of device {self.device.ordinal}, as the generator is"
-            raise arguments.unusable(call, "stream", rule, f"of device {place.ordinal}")
+            rule = f"be on device {self.device.ordinal}, like the generator"
+            raise arguments.unusable(call, "stream", rule, f"on device {place.ordinal}")
         return where
 
     def _check(self, call: str, out: Any, dtypes: tuple[np.dtype[Any], ...], stream: Stream | None) -> Stream:
