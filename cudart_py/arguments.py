@@ -184,7 +184,7 @@ def text(call: str, name: str, value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise wrong_value(call, name, "text that UTF-8 has", value) from None
+        raise wrong_value(call, name, "text that can be encoded as UTF-8", value) from None
     return value
 
 
@@ -210,7 +210,7 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, tuple | list):
         sizes = tuple(integer(call, f"{name}[{axis}]", size) for axis, size in enumerate(value))
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise wrong_type(call, name, "a shape, which is an int or a tuple of ints", value)
+        raise wrong_type(call, name, "a shape: an int or a tuple of ints", value)
     else:
         sizes = (integer(call, name, value),)
     if len(sizes) > _MAX_DIMENSIONS:
@@ -254,9 +254,9 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
     elif dtype.itemsize == 0:
         wrong = "has no size"
     elif dtype.subdtype is not None:
-        wrong = "is an array itself: give its shape as the array's"
+        wrong = "is an array itself: make its shape part of the array's shape"
     elif not dtype.isnative:
-        wrong = f"has the other byte order; use {dtype.newbyteorder('=')}"
+        wrong = f"is not in native byte order; use {dtype.newbyteorder('=')}"
     if wrong:
         raise TypeError(f"{what} {dtype}, which {wrong}")
 
@@ -266,7 +266,7 @@ def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
     try:
         result = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise wrong_type(call, name, "an array or what NumPy makes one of", value) from error
+        raise wrong_type(call, name, "an array or an object that NumPy can convert to one", value) from error
     _check_dtype(f"{call}: argument {name!r} has the dtype", result.dtype)
     return result
 

@@ -317,7 +317,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 
-_ONE_VALUE = f"{KERNEL}; float(x) is the value of an array of one element"
+_ONE_VALUE = f"{KERNEL}; float(x) is the value of an array with one element"
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
 

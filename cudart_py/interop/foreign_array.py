@@ -29,7 +29,7 @@ def read_interface(call: str, name: str, interface: Any) -> ForeignArray:
         if key not in interface:
             raise arguments.unusable(call, name, f"have a __cuda_array_interface__ with {key!r}", "one without")
     if interface.get("mask") is not None:
-        remedy = "pass its data and its mask one by one"
+        remedy = "pass its data and its mask separately"
         raise arguments.unusable(call, name, "be an array without a mask", "a masked array", remedy)
 
     def entry(key: str) -> str:

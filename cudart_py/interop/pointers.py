@@ -1,4 +1,4 @@
-"""Pointers: what the driver knows of the memory of an array or at an address."""
+"""Pointers: the driver's information about the memory of an array or at an address."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..pointer import Pointer
 
 
 def pointer_attributes(x: Any) -> PointerAttributes:
-    """Return what the driver knows about the memory of an array or at an address (cuPointerGetAttributes).
+    """Return the driver's information about the memory of an array or at an address (cuPointerGetAttributes).
 
-    `x` is a DeviceArray, a NumPy array, a Pointer or an address. An address that belongs to nothing counts as
-    pageable. Raises TypeError for other objects, ValueError for an array that is closed or has no elements.
+    `x` is a DeviceArray, a NumPy array, a Pointer or an address. Addresses that the driver does not know count as
+    pageable. Raises TypeError for other objects, and ValueError for an array that is closed or has no elements.
     """
     return attributes_of(_address(x))
 

@@ -17,16 +17,16 @@ from ..memory.protocols import DLPACK_CPU, DLPACK_REACHED
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .foreign_array import read_interface
 
-_READ_ONLY = "pass read_only=True if nothing will write through the result"
+_READ_ONLY = "pass read_only=True if nothing will write to the result"
 
 
 def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
-    """Wrap another library's array, one with `__cuda_array_interface__`, without a copy; it is kept alive.
+    """Wrap another library's array that has `__cuda_array_interface__`, without a copy; the array is kept alive.
 
-    Work queued in `stream`, by default the legacy default stream, waits for the stream that the other library names.
-    A DeviceArray is returned as it is. Raises TypeError for objects without the interface, ValueError for masked
-    arrays, backward strides, memory that is not a device's, and arrays that must not be written unless `read_only`
-    promises that nothing will.
+    Work that is then queued in `stream`, by default the legacy default stream, waits for the stream that the interface
+    names. A DeviceArray is returned unchanged. Raises TypeError for objects without the interface. Raises ValueError
+    for masked arrays, negative strides and memory that is not device memory, and for read-only arrays unless
+    `read_only` promises that nothing will write to the result.
     """
     call = "as_device_array"
     consumer = stream_of(call, stream)
@@ -53,7 +53,7 @@ def wrap(call: str, name: str, x: Any, stream: Stream, writes: str | None) -> De
     """
     found = read_interface(call, name, x.__cuda_array_interface__)
     if found.read_only and writes is not None:
-        raise ValueError(f"{call}: argument {name!r} must not be written; {writes}")
+        raise ValueError(f"{call}: argument {name!r} is read-only; {writes}")
     device = _device_of(call, name, found.pointer) if found.pointer else current_device()
     array = DeviceArray.borrow(found.pointer, found.shape, found.dtype, strides=found.strides, owner=x, device=device)
     if found.stream is not None:
@@ -62,11 +62,11 @@ def wrap(call: str, name: str, x: Any, stream: Stream, writes: str | None) -> De
 
 
 def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
-    """Wrap another library's array, one with `__dlpack__`, without a copy; it is kept alive.
+    """Wrap another library's array that has `__dlpack__`, without a copy; the array is kept alive.
 
-    Work queued in `stream`, by default the legacy default stream, waits for what the other library has queued.
-    Raises TypeError for objects without the protocol, ValueError for memory that devices cannot reach and for arrays
-    that must not be written unless `read_only` promises that nothing will.
+    Work that is then queued in `stream`, by default the legacy default stream, waits for the work that the other
+    library has queued. Raises TypeError for objects without the protocol. Raises ValueError for memory that devices
+    cannot access, and for read-only arrays unless `read_only` promises that nothing will write to the result.
     """
     from cuda.core.utils import StridedMemoryView  # it takes long to import, and few programs need it
 
@@ -82,7 +82,9 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     if kind == DLPACK_CPU:
         raise ValueError(f"{call}: argument 'x' is in pageable host memory; use to_device")
     if kind not in DLPACK_REACHED:
-        raise ValueError(f"{call}: kernels cannot reach the memory of argument 'x', of DLPack's device type {kind}")
+        raise ValueError(
+            f"{call}: kernels cannot access the memory of argument 'x', which has DLPack device type {kind}"
+        )
     device = Device(arguments.integer(call, "x.__dlpack_device__()[1]", told[1], 0, len(devices()) - 1))
     with activated(device):
         try:
@@ -92,10 +94,11 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
                 # cuda.core's check of the capsule has no text: this comes from the producer's own code.
                 raise
             raise TypeError(
-                f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that returns no DLPack capsule"
+                f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that does not return "
+                f"a DLPack capsule"
             ) from error
         if view.readonly and not read_only:
-            raise ValueError(f"{call}: argument 'x' must not be written; {_READ_ONLY}")
+            raise ValueError(f"{call}: argument 'x' is read-only; {_READ_ONLY}")
         dtype = view.dtype
         strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
         pointer = int(view.ptr) if 0 not in view.shape else 0

@@ -1,1 +1,1 @@
-"""Arrays and all other memory: allocation, copies, fills, host and managed memory, textures, interoperation."""
+"""Arrays and other memory: allocation, copies, fills, host memory, managed memory and interoperation."""

@@ -1,4 +1,4 @@
-"""Addresses: what the driver knows of the memory at one."""
+"""Addresses: the driver's information about the memory at an address."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class PointerAttributes:
-    """An address, as the driver sees it. Sizes are in bytes.
+    """The driver's information about an address. Sizes are in bytes.
 
-    `kind` is "device", "host" (page-locked), "managed", or "pageable": host memory that the driver doesn't know.
-    `device` is where the memory lies or was allocated, None for pageable memory. `device_pointer` and `host_pointer`
-    are the address as kernels and the host use it, None where they cannot. `start` and `nbytes` are the whole
-    allocation's, None for pageable memory. `pool` is the handle of the pool it came from, None without one.
+    `kind` is "device", "host" (page-locked), "managed", or "pageable": host memory that the driver does not know.
+    `device` is the device where the memory is or was allocated. `device_pointer` and `host_pointer` are the addresses
+    at which kernels and the host access the memory, or None if they cannot. `start` and `nbytes` describe the whole
+    allocation. `pool` is the handle of the pool that the memory came from, or None. For pageable memory, `device`,
+    `start` and `nbytes` are None.
     """
 
     address: int

@@ -67,7 +67,7 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
         refuse(
             stream.handle,
             "an allocation",
-            "allocate before the capture begins, or by graphs.empty",
+            "allocate before the capture begins, or use graphs.empty",
         )
     if nbytes > MOST_BYTES:
         raise too_many_bytes(call, nbytes)
@@ -169,17 +169,17 @@ def allocation_error(
 ) -> errors.CudaError:
     """Return the exception for a failed allocation, which names the sizes where no memory was left.
 
-    Those are the bytes that were asked for, of device memory what is free, and the most that the `pool` may hold.
+    It names the requested bytes, the free device memory and the maximum size of the `pool`.
     """
     if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
         return failure(status, call)
-    message = f"{call}: {nbytes:,} bytes of {kind} were asked for"
+    message = f"{call}: {nbytes:,} bytes of {kind} were requested"
     free_bytes = total = None
     if kind == "device memory":
         free_bytes, total = api.cuMemGetInfo()
-        message += f" and {free_bytes:,} of {total:,} are free"
+        message += f"; {free_bytes:,} of {total:,} are free"
     if pool is not None and pool.max_size:
-        message += f"; the pool holds {pool.max_size:,} at most"
+        message += f"; the pool holds at most {pool.max_size:,}"
         if pool.used + nbytes <= pool.max_size:
             message += ", and each allocation is rounded up"
     return errors.OutOfMemoryError(

@@ -1,4 +1,4 @@
-"""Arrays in device memory: a shape, a dtype and byte strides over an allocation. No arithmetic."""
+"""Arrays in device memory: a shape, a dtype and strides in bytes over an allocation. No arithmetic."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 class DeviceArray(ArrayProtocols):
     """An n-dimensional array in device memory.
 
-    `shape` is in elements, `strides` in bytes. Made by `empty`, `zeros`, `full`, `to_device` and
-    `empty_pitched`; `array[...]` with ints and slices of positive step is a view of the same memory.
-    An array of size 0 has the pointer 0.
+    `shape` is in elements, `strides` in bytes. Arrays are made by `empty`, `zeros`, `full`, `to_device` and
+    `empty_pitched`. `array[...]` with ints and slices with a positive step is a view of the same memory. An array
+    without elements has the pointer 0.
     """
 
     # `_value` is what the driver gave and takes back, None once the array is closed.
     __slots__ = {
-        "_address": "Where the first element lies, as kernels and copies take it.",
-        "_origin": "Where memory of its own came from.",
-        "_strides": "None for those of a contiguous array, which few ask for.",
-        "base": "What owns the memory: the array that this is a view of, an allocation, or None for itself.",
-        "device": "The device whose memory it is.",
+        "_address": "The address of the first element, for kernels and copies.",
+        "_origin": "The origin of the array's own memory.",
+        "_strides": "The strides, None for a contiguous array until they are needed.",
+        "base": "The owner of the memory: the array that this is a view of, an allocation, or None for itself.",
+        "device": "The device that the memory belongs to.",
         "dtype": "The dtype of the elements.",
-        "is_contiguous": "Whether the elements lie one behind the other in C order.",
-        "nbytes": "The bytes of all elements, without padding between rows.",
-        "shape": "The elements along each axis.",
+        "is_contiguous": "Whether the elements are contiguous in C order.",
+        "nbytes": "The size of all elements in bytes, without padding between rows.",
+        "shape": "The number of elements along each axis.",
         "stream": "The stream in which the memory was allocated and will be freed.",
     }
 
@@ -90,8 +90,8 @@ class DeviceArray(ArrayProtocols):
     ) -> DeviceArray:
         """Make an array over device memory that is owned elsewhere; it is never freed here.
 
-        `strides` are in bytes and not negative; in two or more dimensions a row's pitch must hold the
-        row. `owner` is kept alive with the array.
+        `strides` are in bytes and must not be negative. In two or more dimensions, the pitch must be at least the size
+        of a row. `owner` is kept alive with the array.
         """
         call = "DeviceArray.borrow"
         pointer = arguments.integer(call, "pointer", pointer, 0, 2**64 - 1)
@@ -110,20 +110,20 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The bytes from one element to the next along each axis."""
+        """The distance in bytes between consecutive elements along each axis."""
         if self._strides is None:
             self._strides = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
         return self._strides
 
     @property
     def pointer(self) -> int:
-        """The device address of the first element (CUdeviceptr); ValueError when closed."""
+        """The device address of the first element (CUdeviceptr); raises ValueError when closed."""
         if self.closed:
             raise ValueError(f"this DeviceArray is closed{self._closed_by()}")
         return self._address
 
     handle = pointer
-    """The same as `pointer`, under the name that other objects have for what raw calls take."""
+    """The same as `pointer`, under the name that other objects use for the argument of raw calls."""
 
     @property
     def ndim(self) -> int:
@@ -137,19 +137,19 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """The size of an element in bytes."""
         return int(self.dtype.itemsize)
 
     @property
     def pitch(self) -> int:
-        """The bytes from one row to the next; ValueError with fewer than two dimensions."""
+        """The distance in bytes between consecutive rows; raises ValueError with fewer than two dimensions."""
         if self.ndim < 2:
-            raise ValueError(f"an array of {self.ndim} dimensions has no rows and no pitch")
+            raise ValueError(f"an array with {self.ndim} dimensions has no rows and no pitch")
         return self.strides[-2]
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("an array of no dimensions has no length")
+            raise TypeError("an array without dimensions has no length")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -174,15 +174,15 @@ class DeviceArray(ArrayProtocols):
         return self._view(shape, self.dtype, strides, offset)
 
     def reshape(self, *shape: shapes.Shape) -> DeviceArray:
-        """Return a view of another shape and the same size; the array must be contiguous.
+        """Return a view with another shape of the same size; the array must be contiguous.
 
-        One of the sizes may be -1, which stands for what the others leave.
+        One of the sizes may be -1; it is then calculated from the others.
         """
         given = shape[0] if len(shape) == 1 else shape
         sizes = arguments.shape("DeviceArray.reshape", "shape", shapes.without_unknown(given, self.size))
         if math.prod(sizes) != self.size:
             raise arguments.wrong_value(
-                "DeviceArray.reshape", "shape", f"one of {self.size} elements, as {self.shape} has", sizes
+                "DeviceArray.reshape", "shape", f"a shape of {self.size} elements, like {self.shape}", sizes
             )
         if not self.is_contiguous:
             raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped without a copy")
@@ -190,7 +190,7 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def T(self) -> DeviceArray:  # noqa: N802  # NumPy's name
-        """A view with the axes in reverse order; kernels that take its pointer see the memory as it was."""
+        """A view with the axes in reverse order; the memory that its pointer refers to does not change."""
         return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
 
     def view(self, dtype: DTypeLike) -> DeviceArray:
@@ -199,11 +199,11 @@ class DeviceArray(ArrayProtocols):
         if kind.itemsize == self.itemsize:
             return self._view(self.shape, kind, self.strides, 0)
         if not self.shape or (self.shape[-1] != 1 and self.strides[-1] != self.itemsize):
-            rule = f"have {self.itemsize} bytes, as {self.dtype} has, where the last axis is not contiguous"
+            rule = f"have {self.itemsize} bytes, like {self.dtype}, since the last axis is not contiguous"
             raise arguments.unusable("DeviceArray.view", "dtype", rule, kind.itemsize)
         width = self.shape[-1] * self.itemsize
         if width % kind.itemsize:
-            rule = f"have elements into which rows of {width} bytes divide"
+            rule = f"have elements whose size divides the {width} bytes of a row"
             raise arguments.unusable("DeviceArray.view", "dtype", rule, f"elements of {kind.itemsize} bytes")
         shape = (*self.shape[:-1], width // kind.itemsize)
         return self._view(shape, kind, (*self.strides[:-1], kind.itemsize), 0)
@@ -219,10 +219,10 @@ class DeviceArray(ArrayProtocols):
     # -- data ----------------------------------------------------------------------------------
 
     def to_host(self, out: NDArray[Any] | None = None, *, stream: Stream | None = None) -> NDArray[Any]:
-        """Copy to the host and return the NumPy array: `out`, or a new one of this shape and dtype.
+        """Copy to the host and return the NumPy array: `out`, or a new array of this shape and dtype.
 
-        Waits for the copy, except when given both a `stream` and a pinned `out`: then the data are
-        there once that stream is synchronised. Without `stream` the array's own stream is used.
+        Waits for the copy, unless both a `stream` and a pinned `out` are given: the data are then complete once that
+        stream is synchronised. Without `stream`, the array's own stream is used.
         """
         call = "DeviceArray.to_host"
         if out is None:
@@ -239,9 +239,9 @@ class DeviceArray(ArrayProtocols):
         return out
 
     def preview(self, count: int = 6) -> ArrayPreview:
-        """Return the first values to look at: `count` along the last two axes, and the first of all other axes.
+        """Return the first values for display: `count` along each of the last two axes, and one along all other axes.
 
-        Copies only these values, as `to_host()` does; the result has a repr, a table for notebooks, and `values`.
+        Copies only these values, like `to_host()`. The result has a repr, a table for notebooks, and `values`.
         """
         count = arguments.integer("DeviceArray.preview", "count", count, 1)
         self.pointer  # noqa: B018  # raises when closed
@@ -252,12 +252,13 @@ class DeviceArray(ArrayProtocols):
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it.
 
-        `source` is a host array, or anything that NumPy converts to one, or another DeviceArray, of the same shape and
-        dtype. For bytes, a bytearray, a memoryview or a ctypes object the bytes themselves are copied, as many as the
-        array has. An array of uint8 also takes the bytes of NumPy's structures, a scalar or an array. Returns when a
-        host source may be changed again, except when given both a `stream` and a pinned source: then it must stay as
-        it is until that stream is synchronised. A copy from a DeviceArray is queued, by default in this array's own
-        stream.
+        `source` has the same shape and dtype: a host array, an object that NumPy converts to one, or another
+        DeviceArray. From bytes, a bytearray, a memoryview or a ctypes object of the array's size in bytes, the bytes
+        themselves are copied. A uint8 array also accepts the bytes of a structured NumPy scalar or array.
+
+        Returns when a host source may be changed again, unless both a `stream` and a pinned source are given: the
+        source must then not change until that stream is synchronised. A copy from a DeviceArray is queued, by default
+        in this array's own stream.
         """
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
@@ -281,7 +282,7 @@ class DeviceArray(ArrayProtocols):
         return self
 
     def copy(self, *, stream: Stream | None = None) -> DeviceArray:
-        """Return a contiguous copy in memory of the stream's device, queued in `stream`, by default the array's own.
+        """Return a contiguous copy on the device of `stream`, queued there; by default, the array's own stream is used.
 
         Raises ValueError when closed.
         """
@@ -334,17 +335,16 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def closed(self) -> bool:
-        """Whether the memory has been given back."""
+        """Whether the memory has been released."""
         return self._value is None or (self.base is not None and self.base.closed)
 
     def _closed_by(self) -> str:
         return super()._closed_by() or ("" if self.base is None else self.base._closed_by())
 
     def close(self, *, stream: Stream | None = None) -> None:
-        """Give the memory back in the order of `stream`, by default the stream of the allocation.
+        """Free the memory in the order of `stream`, by default the stream of the allocation.
 
-        Views of the array are closed with it; closing a view releases only the view. A second call
-        does nothing.
+        Views of the array are closed with it; closing a view closes only the view. A second call does nothing.
         """
         base = self.base
         # A view's is checked as well, although closing it does nothing in any stream.
@@ -382,7 +382,7 @@ class DeviceArray(ArrayProtocols):
             free(value, origin, self.device, self.stream)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        arguments.refuse_copy(self, "to_host() copies what is in it")
+        arguments.refuse_copy(self, "to_host() copies its contents")
 
 
 def allocate_array(
@@ -427,7 +427,7 @@ def region_of(call: str, name: str, array: Any, *, writes: bool = False) -> Stri
 def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
     """Return what to write for a host array that has another dtype than the device array."""
     if host.dtype.names or dtype.names:
-        return "view(dtype) is the same memory as another dtype"
+        return "view(dtype) views the same memory as another dtype"
     if not host.shape:
         return f"write fill({host.item()!r}) to convert a number"
     return f"make it with np.array(..., np.{dtype})" if name == "source" else f"make it with dtype=np.{dtype}"

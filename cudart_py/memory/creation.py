@@ -1,4 +1,4 @@
-"""Creation of arrays: uninitialised, filled, copied from the host, with padded rows."""
+"""Creation of arrays: uninitialised, filled, copied from the host or with padded rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .pools import MemoryPool
 def empty(
     shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
 ) -> DeviceArray:
-    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
+    """Allocate an array on the current device without initialising it (cuMemAllocAsync).
 
-    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
-    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
-    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
+    `shape` is an int or a tuple. The array is allocated, and later freed, in the order of `stream`, by default the
+    legacy default stream. The memory comes from `pool`, by default the device's current pool (cuMemAllocFromPoolAsync).
+    Raises OutOfMemoryError with the sizes, and ValueError if the pool and the stream belong to different devices.
     """
     return _allocate("empty", shape, dtype, stream, pool)
 
@@ -43,7 +43,7 @@ def full(
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
 ) -> DeviceArray:
-    """Allocate an array, like `empty`, and set every element to `value`, of any dtype (by default the value's own).
+    """Allocate an array, like `empty`, and set every element to `value`; the dtype is the value's unless given.
 
     Raises ValueError if the value does not fit the dtype.
     """
@@ -57,14 +57,14 @@ def full(
 
 
 def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate a contiguous array of another one's shape and dtype."""
+    """Allocate a contiguous array with the shape and dtype of another."""
     arguments.instance("empty_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
     kind = arguments.dtype("empty_like", "other", other.dtype)
     return _allocate("empty_like", other.shape, kind, stream)
 
 
 def zeros_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate a contiguous array of another one's shape and dtype, and set all its bytes to zero."""
+    """Allocate a contiguous array with the shape and dtype of another, and set all its bytes to zero."""
     arguments.instance("zeros_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
     kind = arguments.dtype("zeros_like", "other", other.dtype)
     return _zeros("zeros_like", other.shape, kind, stream)
@@ -77,13 +77,13 @@ def to_device(
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
 ) -> DeviceArray:
-    """Allocate an array of the current device, like `empty`, and copy a host array into it.
+    """Allocate an array on the current device, like `empty`, and copy a host array into it.
 
-    The host converts the elements to `dtype` first, by NumPy's rules. The copy has C order whatever the source's.
-    Returns when the source may be changed again, except when given both a `stream` and a pinned source.
+    The host first converts the elements to `dtype`, by NumPy's rules. The copy is in C order, whatever the order of the
+    source. Returns when the source may be changed again, unless both a `stream` and a pinned source are given.
     """
     if isinstance(host, DeviceArray):
-        raise arguments.wrong_type("to_device", "host", "an array of the host; use DeviceArray.copy", host)
+        raise arguments.wrong_type("to_device", "host", "a host array (use DeviceArray.copy for a device array)", host)
     source = arguments.host_array("to_device", "host", host)
     if dtype is not None:
         source = _converted(source, arguments.dtype("to_device", "dtype", dtype))
@@ -95,11 +95,13 @@ def _converted(source: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     try:
         return source.astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"to_device: argument 'host' has {source.dtype}, which NumPy cannot make {dtype}") from error
+        raise TypeError(
+            f"to_device: argument 'host' has dtype {source.dtype}, which NumPy cannot convert to {dtype}"
+        ) from error
 
 
 def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
-    """Allocate a 2-D array (rows, columns) whose rows start at the pitch the device prefers (cuMemAllocPitch).
+    """Allocate a 2-D array (rows, columns) with the pitch that the device prefers (cuMemAllocPitch).
 
     The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
     """

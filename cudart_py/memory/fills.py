@@ -117,9 +117,9 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
     device = dst.device if stream._device is None else stream._device
     if device is not dst.device and not device.peer_enabled(dst.device):
         raise ValueError(
-            f"the array is on device {dst.device.ordinal}, and the stream belongs to device {device.ordinal}, which "
-            f"has no access: call Device({device.ordinal}).enable_peer(Device({dst.device.ordinal})), or fill it in a "
-            "stream of its own device"
+            f"the array is on device {dst.device.ordinal}, but the stream belongs to device {device.ordinal}, which "
+            f"has no access: call Device({device.ordinal}).enable_peer(Device({dst.device.ordinal})), or use a stream "
+            "of the array's device"
         )
     # The quick way of the commonest fill: of a whole array, the stream open, the device current, outside of captures.
     if dst.is_contiguous and nbytes and native is not None and this_thread.device is device and not captures:

@@ -1,4 +1,4 @@
-"""Host memory that the device can reach: page-locked, and mapped into its address space."""
+"""Host memory that the device can access: page-locked memory, which can be mapped into the device's address space."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NAMED_KINDS = "biufcmM"
 
 
 class HostMemory(Handle):
-    """Bytes that the host and the device can both reach; the base object of the NumPy arrays over them.
+    """Memory that both the host and the device can access; the base object of the NumPy arrays over it.
 
-    `mapped`: whether kernels may touch them.
+    `mapped`: whether kernels can access it.
     """
 
     __slots__ = ("_device", "_layout", "mapped", "nbytes")
@@ -65,8 +65,8 @@ def _drop_bytes(address: int) -> None:
 class PinnedMemory(HostMemory):
     """Page-locked host memory (cuMemHostAlloc).
 
-    Several arrays may share it; it is freed when the last one is gone, or by `close()`, after which
-    none of them may be touched.
+    Several arrays may share it. It is freed with the last of them, or by `close()`, after which none of them may be
+    used.
     """
 
     __slots__ = ("write_combined",)
@@ -94,7 +94,7 @@ class PinnedMemory(HostMemory):
 
 
 class RegisteredMemory(HostMemory):
-    """The memory of an existing NumPy array, page-locked until this is closed (cuMemHostRegister)."""
+    """The memory of an existing NumPy array, page-locked until this object is closed (cuMemHostRegister)."""
 
     __slots__ = {"array": "The array whose memory it is."}
 
@@ -164,12 +164,12 @@ _registered = _Registered()
 def register_host(array: NDArray[Any]) -> RegisteredMemory:
     """Page-lock the memory of an existing NumPy array until the result is closed (cuMemHostRegister).
 
-    Use it as `with register_host(array):` or keep it and `close()` it when no copy or kernel uses the array any
-    more. Meanwhile copies of the array run at full speed and beside the host's work, and kernels take it as an
-    argument. Locking takes a long time, so it pays off for memory that is used again and again.
+    Use `with register_host(array):`, or keep the result and call `close()` once no copy or kernel uses the array any
+    longer. Until then, copies of the array run at full speed and concurrently with the host, and kernels accept the
+    array as an argument. Page-locking takes a long time, so it pays off only for memory that is used repeatedly.
 
     Raises TypeError for anything that is not an array, ValueError for an array that is empty, read-only or not
-    contiguous, and for one that is page-locked already (InvalidValueError).
+    contiguous, and InvalidValueError for an array that is already page-locked.
     """
     _check_lockable("register_host", array)
     return RegisteredMemory(array)
@@ -179,24 +179,27 @@ def _check_lockable(call: str, array: Any) -> None:
     """Raise TypeError or ValueError for a call's argument `array` whose memory cannot be page-locked."""
     arguments.instance(call, "array", array, np.ndarray, "a NumPy array")
     if array.dtype.hasobject:
-        wanted = "one without Python objects, which a device can't use,"
+        wanted = "one without Python objects, which a device cannot use,"
         raise arguments.wrong_dtype(call, "array", wanted, array.dtype)
     if not array.size:
         raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise arguments.unusable(call, "array", "be contiguous", f"of shape {array.shape} with strides {array.strides}")
     if not array.flags.writeable:
-        raise arguments.unusable(call, "array", "be writeable, since the device could write it", "read-only")
+        raise arguments.unusable(call, "array", "be writeable, since the device could write to it", "read-only")
 
 
 def pinned_empty(
     shape: Shape, dtype: DTypeLike = np.float64, *, mapped: bool = False, write_combined: bool = False
 ) -> NDArray[Any]:
-    """Allocate page-locked host memory as a NumPy array, uninitialised (cuMemHostAlloc).
+    """Allocate page-locked (pinned) host memory as an uninitialised NumPy array (cuMemHostAlloc).
 
-    Copies from and to it run at full speed and beside the host's work. `mapped`: kernels may read and
-    write it, as an argument or by `device_pointer`. `write_combined`: faster for the device to read,
-    very slow for the host to read. The memory is freed when the last array over it is gone.
+    Copies to and from it run at full speed and concurrently with the host.
+
+    - `mapped`: kernels can read and write the array, as an argument or through `device_pointer`.
+    - `write_combined`: faster for the device to read, but very slow for the host to read.
+
+    The memory is freed with the last array over it.
     """
     call = "pinned_empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
@@ -234,9 +237,9 @@ def is_pinned(array: NDArray[Any]) -> bool:
 
 
 def device_pointer(array: NDArray[Any]) -> Pointer:
-    """Return the address at which kernels find a mapped, registered or managed array (cuMemHostGetDevicePointer).
+    """Return the address at which kernels access a mapped, registered or managed array (cuMemHostGetDevicePointer).
 
-    Raises TypeError for anything that is not a NumPy array and ValueError for one that kernels cannot reach.
+    Raises TypeError for anything that is not a NumPy array, and ValueError for an array that kernels cannot access.
     """
     arguments.instance("device_pointer", "array", array, np.ndarray, "a NumPy array")
     owner = pinned_owner(array)

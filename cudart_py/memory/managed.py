@@ -1,4 +1,4 @@
-"""Managed memory: one address for the host and all devices; the driver moves the pages."""
+"""Managed memory, which has one address for the host and all devices; the driver migrates the pages."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _HOST, _NOWHERE = -1, -2
 
 @dataclass(frozen=True)
 class ManagedAttributes:
-    """The advice that the driver was given for all pages of a managed array; a location is a Device or "host".
+    """The advice that applies to all pages of a managed array. A location is a Device or "host".
 
-    `read_mostly` and `preferred_location` are what `advise` set, and `accessed_by` lists the locations that were given
-    mappings. `last_prefetch_location` is where the last `prefetch` that has been carried out sent the pages; they may
-    have moved since. A location is None where there is none, or where it isn't the same for all pages.
+    `read_mostly` and `preferred_location` were set by `advise`, and `accessed_by` lists the locations with mappings.
+    `last_prefetch_location` is the destination of the last completed `prefetch`; the pages may have moved since. A
+    location is None if there is none, or if it differs between pages.
     """
 
     read_mostly: bool
@@ -50,7 +50,7 @@ class ManagedAttributes:
 
 
 class ManagedMemory(HostMemory):
-    """Managed memory (cuMemAllocManaged). Freed with the last array over it, or by `close()`."""
+    """Managed memory (cuMemAllocManaged). It is freed with the last array over it, or by `close()`."""
 
     __slots__ = ()
 
@@ -78,10 +78,10 @@ class ManagedMemory(HostMemory):
 
 
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Allocate managed memory as a NumPy array, uninitialised (cuMemAllocManaged).
+    """Allocate managed memory as an uninitialised NumPy array (cuMemAllocManaged).
 
-    The host uses it like any array and kernels take it as an argument; synchronise before the host touches what a
-    kernel wrote. The memory is freed when the last array over it is gone. Raises OutOfMemoryError with the size.
+    The host uses it like any other array, and kernels accept it as an argument. Synchronise before the host accesses
+    the results of a kernel. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
     """
     sizes, kind, nbytes = arguments.layout("managed_empty", shape, dtype)
     if 0 in sizes:
@@ -92,9 +92,9 @@ def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
     """Tell the driver how a managed array will be used (cuMemAdvise).
 
-    `advice` is "set_read_mostly", "set_preferred_location", "set_accessed_by", or one of these with "unset_" in
-    front. The last two take a `location`: a Device, by default the current one, or "host". The driver works in whole
-    pages. Raises ValueError for an array that is not managed and for other advice.
+    `advice` is "set_read_mostly", "set_preferred_location" or "set_accessed_by", or one of these with "unset_" instead
+    of "set_". Preferred locations and accesses need a `location`: a Device, by default the current one, or "host". The
+    advice applies to whole pages. Raises ValueError for an array that is not managed and for other advice.
     """
     arguments.choice("advise", "advice", advice, get_args(Advice))
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
@@ -105,10 +105,10 @@ def advise(array: NDArray[Any], advice: Advice, location: Location | None = None
 
 
 def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: Stream | None = None) -> None:
-    """Move a managed array's pages in the order of a stream to where they are needed next (cuMemPrefetchAsync).
+    """Migrate the pages of a managed array to a location in stream order, before they are used (cuMemPrefetchAsync).
 
-    `location` is a Device, by default the stream's, or "host". Returns at once. Raises ValueError for an array that
-    is not managed.
+    `location` is a Device, by default the stream's, or "host". Returns at once. Raises ValueError for an array that is
+    not managed.
     """
     queue = stream_of("prefetch", stream)
     address, nbytes = _managed_range("prefetch", array)
@@ -118,11 +118,11 @@ def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: S
 
 
 def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
-    """Return the advice on a managed array and where it was prefetched to last (cuMemRangeGetAttribute).
+    """Return the advice for a managed array and its last prefetch location (cuMemRangeGetAttribute).
 
-    The driver keeps advice for whole pages, which arrays of less than 2 MiB may share with others, and reports only
-    what is the same for all pages of an array. Doesn't wait for prefetches that are still queued. Raises ValueError
-    for an array that is not managed.
+    The driver stores advice per page, and arrays of less than 2 MiB may share a page. It reports only values that are
+    the same for all pages of an array. Does not wait for queued prefetches. Raises ValueError for an array that is not
+    managed.
     """
     address, nbytes = _managed_range("managed_attributes", array)
     # As many as can be named: every device, and the host.

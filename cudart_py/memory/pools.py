@@ -1,4 +1,4 @@
-"""Memory pools: where stream-ordered allocations come from, what they hold and how much they may.
+"""Memory pools, from which stream-ordered allocations come: their contents and limits.
 
 NVIDIA's driver (seen with 580.159.04 on an H200) crashes the process, at once or in a later copy, after it was asked to
 destroy a pool while allocations or queued frees of its memory were outstanding, although the manual allows that. So a
@@ -79,14 +79,15 @@ class _EndingPool:
 
 @hinted
 class MemoryPool(Handle):
-    """A pool of a device's memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
+    """A pool of device memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
 
-    `device` is by default the current one. `max_size` is the most bytes it may hold, rounded up by the driver; 0 for
-    no limit of its own. `release_threshold` is how many unused bytes it keeps at a synchronization.
-    Devices with peer access to `device` may use its memory.
+    - `device`: the current device by default.
+    - `max_size`: the maximum size in bytes, which the driver rounds up; 0 for no limit.
+    - `release_threshold`: the number of unused bytes that the pool keeps at a synchronisation.
 
-    Closing it leaves the arrays from it as they are. It is destroyed at a synchronization after the last of them was
-    closed (cuMemPoolDestroy), or at once where no free is in flight; closing waits for nothing.
+    Devices with peer access to `device` can access the memory. Arrays from the pool remain valid when the pool is
+    closed. Closing does not wait: the pool is destroyed at once if no free is in flight, and otherwise at a
+    synchronisation after its last array has been closed (cuMemPoolDestroy).
     """
 
     __slots__ = ("_device", "_max_size", "_memory")
@@ -122,7 +123,7 @@ class MemoryPool(Handle):
 
     @classmethod
     def borrow(cls, handle: int, device: Device) -> MemoryPool:
-        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int), such as the device's own; never destroyed."""
+        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int); it is never destroyed here."""
         value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
         arguments.instance("MemoryPool.borrow", "device", device, Device)
         pool = cls.__new__(cls)
@@ -135,9 +136,9 @@ class MemoryPool(Handle):
 
     @classmethod
     def current(cls, device: Device | None = None) -> MemoryPool:
-        """Return the pool that arrays are allocated from unless they name another (cuDeviceGetMemPool).
+        """Return the pool that arrays are allocated from by default (cuDeviceGetMemPool).
 
-        `device` is by default the current one.
+        `device` is the current device by default.
         """
         owner = _device_of("MemoryPool.current", device)
         handle, chosen = int(api.cuDeviceGetMemPool(owner._device)), owner._pool
@@ -145,14 +146,14 @@ class MemoryPool(Handle):
 
     @classmethod
     def default(cls, device: Device | None = None) -> MemoryPool:
-        """Return the pool that a device, by default the current one, has from the start (cuDeviceGetDefaultMemPool)."""
+        """Return the default pool of a device, by default the current device (cuDeviceGetDefaultMemPool)."""
         owner = _device_of("MemoryPool.default", device)
         return cls.borrow(int(api.cuDeviceGetDefaultMemPool(owner._device)), owner)
 
     def make_current(self) -> None:
-        """Let later arrays of the device come from this pool, unless they name another (cuDeviceSetMemPool).
+        """Allocate later arrays of the device from this pool by default (cuDeviceSetMemPool).
 
-        Closing it makes the device's default pool the current one again, unless it is borrowed.
+        Closing the pool makes the device's default pool current again, unless this pool is borrowed.
         """
         handle, device = self.handle, self._device._device
         default = api.cuDeviceGetDefaultMemPool(device)
@@ -166,12 +167,12 @@ class MemoryPool(Handle):
 
     @property
     def device(self) -> Device:
-        """The device whose memory it is."""
+        """The device that the memory belongs to."""
         return self._device
 
     @property
     def max_size(self) -> int:
-        """The most bytes it may hold, as requested; 0 for no limit of its own."""
+        """The maximum size in bytes, as requested; 0 for no limit."""
         return self._max_size
 
     @property
@@ -181,27 +182,27 @@ class MemoryPool(Handle):
 
     @property
     def used_high(self) -> int:
-        """The most bytes ever in use, since `reset_high()`."""
+        """The maximum of `used` since `reset_high()`."""
         return self._get("USED_MEM_HIGH")
 
     @property
     def reserved(self) -> int:
-        """Bytes taken from the device, in use or kept for the next array."""
+        """Bytes of device memory that the pool holds, whether in use or kept for later arrays."""
         return self._get("RESERVED_MEM_CURRENT")
 
     @property
     def reserved_high(self) -> int:
-        """The most bytes ever taken from the device, since `reset_high()`."""
+        """The maximum of `reserved` since `reset_high()`."""
         return self._get("RESERVED_MEM_HIGH")
 
     def reset_high(self) -> None:
-        """Let `used_high` and `reserved_high` start again from the present values."""
+        """Reset `used_high` and `reserved_high` to the current values."""
         self._set("USED_MEM_HIGH", 0)
         self._set("RESERVED_MEM_HIGH", 0)
 
     @property
     def release_threshold(self) -> int:
-        """Bytes kept, rather than given back to the device, when a synchronization finds them unused."""
+        """The number of unused bytes that the pool keeps at a synchronisation instead of returning them."""
         return self._get("RELEASE_THRESHOLD")
 
     @release_threshold.setter
@@ -210,7 +211,7 @@ class MemoryPool(Handle):
         self._set("RELEASE_THRESHOLD", arguments.integer("MemoryPool", "release_threshold", nbytes, 0, most))
 
     def trim(self, keep: int = 0) -> None:
-        """Give unused memory back to the device until at least `keep` bytes are left (cuMemPoolTrimTo)."""
+        """Return unused memory to the device, as long as at least `keep` bytes remain reserved (cuMemPoolTrimTo)."""
         size = arguments.integer("MemoryPool.trim", "keep", keep, 0, KEEP_EVERYTHING)
         with activated(self._device):
             api.cuMemPoolTrimTo(self.handle, size)

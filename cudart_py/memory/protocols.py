@@ -38,7 +38,7 @@ class UnreadByNumPy:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         kind = type(self).__name__
-        raise TypeError(f"NumPy cannot read a {kind}, whose elements are in device memory: use array.to_host()")
+        raise TypeError(f"NumPy cannot read a {kind}, since its elements are in device memory: use array.to_host()")
 
     def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
         """Refuse a function of NumPy, some of which would take the TypeError of `__array__` for an answer."""
@@ -54,11 +54,11 @@ class UnreadByNumPy:
 
 
 class ArrayProtocols(UnreadByNumPy, Handle):
-    """The part of a device array that others call: CUDA's array interface, DLPack, and what is refused.
+    """The part of a device array that other libraries call: CUDA's array interface, DLPack, and operations that raise.
 
-    The host cannot read the elements, so that NumPy's functions and operators would see one Python object, or one for
-    each element. They raise TypeError instead and say how the elements reach the host. The interfaces of other GPU
-    libraries are absent where those could not follow the addresses (the capability `interop`).
+    The host cannot read the elements, so NumPy's functions and operators would see one Python object, or one per
+    element. They raise a TypeError instead, which explains how to copy the elements to the host. The interfaces for
+    other GPU libraries are absent if the driver lacks the capability `interop`.
     """
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         raise NotImplementedError
 
     def copy(self, *, stream: Stream | None = None) -> Self:
-        """Return a copy in memory of its own."""
+        """Return a copy with its own memory."""
         raise NotImplementedError
 
     def to_host(self) -> np.ndarray[Any, Any]:
@@ -85,9 +85,9 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         raise NotImplementedError
 
     def item(self) -> Any:
-        """Return the only element as a Python object, as NumPy's `item`; waits for the copy to the host.
+        """Return the only element as a Python object, like NumPy's `item`; waits for the copy to the host.
 
-        Raises ValueError for an array of any other size.
+        Raises ValueError unless the array has exactly one element.
         """
         return self._only("item").item()
 
@@ -95,7 +95,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         size = math.prod(self._region.shape)  # ValueError for a closed array
         if size != 1:
             raise ValueError(
-                f"DeviceArray.{call}: only an array of one element has a value on the host, and this one has {size}; "
+                f"DeviceArray.{call}: only an array with one element can be converted, and this one has {size}; "
                 "copy the elements with array.to_host()"
             )
         return self.to_host()
@@ -114,7 +114,9 @@ class ArrayProtocols(UnreadByNumPy, Handle):
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise TypeError(f"a DeviceArray has no format {spec!r}: write float(x) for the value of one element")
+            raise TypeError(
+                f"a DeviceArray does not support the format {spec!r}: write float(x) for the value of a single element"
+            )
         return str(self)
 
     def __eq__(self, other: object) -> bool:
@@ -123,16 +125,16 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         if other is None:
             return False
         raise TypeError(
-            "a DeviceArray cannot be compared with ==, since the host does not see its elements: compare "
-            "array.to_host(), or ask `a is b` for the same array"
+            "a DeviceArray cannot be compared with ==, since the host cannot read its elements: compare "
+            "array.to_host(), or use `a is b` to test for the same array"
         )
 
     def __contains__(self, item: object) -> NoReturn:
-        raise TypeError("a DeviceArray cannot be searched by the host: use `item in array.to_host()`")
+        raise TypeError("the host cannot search a DeviceArray: use `item in array.to_host()`")
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """CUDA's array interface, version 3; names the array's stream."""
+        """CUDA's array interface, version 3; includes the array's stream."""
         require_interop(self, "__cuda_array_interface__")
         region = self._region
         interface: dict[str, Any] = {
@@ -153,7 +155,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
 
     @property
     def __dlpack__(self) -> Callable[..., Any]:
-        """DLPack's capsule, as the array API has it."""
+        """Return a DLPack capsule, as the array API standard defines it."""
         require_interop(self, "__dlpack__")
         return self._dlpack
 
@@ -217,14 +219,17 @@ def _pair(call: str, name: str, value: Any) -> tuple[int, int]:
 def _check_capsule(array: StridedRegion, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
     """Raise BufferError for arrays that DLPack has no words for, another device and what is not a stream."""
     if dl_device is not None and dl_device != _dlpack_device(device):
-        raise BufferError(f"the array is on device {device.ordinal} and cannot be given as {dl_device}")
+        raise BufferError(
+            f"the array is on device {device.ordinal} and cannot be exported to the DLPack device {dl_device}"
+        )
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < -1):
-        raise BufferError(f"stream is the handle of a stream or -1, not {stream!r}")
+        raise BufferError(f"stream must be the handle of a stream or -1, not {stream!r}")
     if array.dtype.kind not in "biufc":
         raise BufferError(f"DLPack has no type for {array.dtype}")
     if any(step % array.dtype.itemsize for step in array.strides):
         raise BufferError(
-            f"DLPack counts strides in elements, and {array.strides} bytes are not multiples of a {array.dtype}"
+            f"DLPack counts strides in elements, but {array.strides} bytes are not multiples of the size of "
+            f"{array.dtype}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Large pageable copies, staged: a few threads move the bytes to and from page-locked memory.
+"""Staging of large pageable copies: a few threads move the bytes to and from page-locked memory.
 
 The driver stages a pageable copy as well, in one thread. Here several threads share the host's part, the slow one. The
 caller alone queues work in the stream, so the order there is the caller's. A copy that finds the page-locked memory
@@ -141,9 +141,9 @@ def download(destination: int, source: int, nbytes: int, stream: int) -> bool:
 
 
 def release_staging() -> None:
-    """Release the page-locked memory and the threads of staged copies, on every device.
+    """Release the page-locked memory and the threads that stage copies, on every device.
 
-    Waits for the copies in progress. The next large pageable copy makes new ones.
+    Waits for the copies in progress. The next large pageable copy allocates new memory and threads.
     """
     with _making:
         rings, devices = list(_rings.values()), list(_rings)

@@ -88,7 +88,7 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
         raise arguments.wrong_value(call, name, "contiguous", value) from error
     nbytes = math.prod(shape) * dtype.itemsize
     if flat.size != nbytes:
-        raise arguments.unusable(call, name, f"have {nbytes} bytes, as the array has", flat.size)
+        raise arguments.unusable(call, name, f"have {nbytes} bytes, like the array", flat.size)
     return flat.view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)
 
 
@@ -105,7 +105,7 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
     """Raise TypeError for regions of different dtypes, ValueError for those of which one cannot be the other's copy."""
     if dst.dtype != src.dtype:
-        remedy = "a copy converts nothing: use .view(dtype) to copy bytes"
+        remedy = "copies do not convert elements: use .view(dtype) to copy the bytes"
         raise arguments.wrong_dtype(call, "dst", f"{src.dtype} like 'src'", dst.dtype, remedy)
     if dst.shape == src.shape:
         return
@@ -152,8 +152,8 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
             owner = pinned_owner(array)
             if owner is None:
                 raise errors.CaptureError(
-                    "a copy of pageable host memory cannot be captured, since it would run when the memory may have "
-                    "changed; copy from and to arrays of pinned_empty"
+                    "a copy of pageable host memory cannot be captured, since the memory may have changed by the "
+                    "time it runs; use arrays from pinned_empty"
                 )
             owners.append(owner)
     return tuple(owners)
@@ -193,7 +193,7 @@ def _copy_rows(dst: StridedRegion, src: StridedRegion, width: int, rows: _Axis, 
     for pitch, name in ((rows.dst_step, "dst"), (rows.src_step, "src")):
         if pitch < width:
             raise errors.InvalidValueError(
-                f"the rows of {name} overlap: they begin {pitch} bytes apart, and each has {width}"
+                f"the rows of {name} overlap: they begin {pitch} bytes apart, but each has {width} bytes"
             )
     copy = enums.CUDA_MEMCPY2D()
     set_regions(copy, dst, src, enums.CUmemorytype)

@@ -1,4 +1,4 @@
-"""CUDA arrays, textures and surfaces, `cuda.textures`: memory that kernels read by coordinates."""
+"""CUDA arrays, textures and surfaces, `cuda.textures`: memory that kernels access by coordinates."""
 
 from .cuda_array import CudaArray
 from .surface import Surface

@@ -91,12 +91,14 @@ def copy_array(
 def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd) -> ArrayEnd | _Rows:
     """Return one end of a copy, after checking that it has the elements of a CUDA array."""
     if one.dtype != end.dtype:
-        raise arguments.wrong_dtype(call, name, f"{end.dtype} like the CudaArray", one.dtype, "a copy converts nothing")
+        raise arguments.wrong_dtype(
+            call, name, f"{end.dtype} like the CudaArray", one.dtype, "copies do not convert elements"
+        )
     if isinstance(one, ArrayEnd):
         if one.shape != end.shape:
             raise arguments.unusable(call, name, f"have shape {end.shape} like the other CudaArray", one.shape)
         if one.extents != end.extents:
-            raise arguments.unusable(call, name, "be layered where the other CudaArray is, and only there")
+            raise arguments.unusable(call, name, "be layered if and only if the other CudaArray is")
         return one
     strides = one.strides
     if one.shape != end.shape:

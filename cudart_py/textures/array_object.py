@@ -20,12 +20,12 @@ class ArrayObject(WaitingHandle):
 
     @property
     def device(self) -> Device:
-        """The device that it can be used on."""
+        """The device that the object can be used on."""
         return self._array.device
 
     @property
     def closed(self) -> bool:
-        """Whether it or its array was closed."""
+        """Whether the object or its array has been closed."""
         return self._value is None or self._array.closed
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""CUDA arrays: memory in a layout of the driver's own, which textures and surfaces read by coordinates."""
+"""CUDA arrays: memory in a layout that only the driver knows, which textures and surfaces access by coordinates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .formats import check_channels, check_format, format_of
 
 
 class CudaArray(UnreadByNumPy, WaitingHandle):
-    """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).
+    """An uninitialised array on the current device in a layout optimised for textures (cuArray3DCreate).
 
         volume = cuda.textures.CudaArray(host.shape, np.float32).copy_from(host)
         result = cuda.textures.CudaArray(host.shape, np.float32, surface=True)
@@ -33,17 +33,17 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
             smooth[grid, block](texture, surface)  # by tex3D<float> and surf3Dwrite
         out = result.to_host()
 
-    `shape` counts elements: (width,), (height, width) or (depth, height, width); with `layered`, (layers, width) or
-    (layers, height, width), of which every layer is a texture of its own. An element has 1, 2 or 4 `channels` of
-    `dtype`: integers of 8, 16 or 32 bits, float16 or float32. A host or device array that is copied into it has the
-    same shape, with the channels as an additional last axis if there is more than one. With `surface`, kernels may
-    also write it, through a `Surface`.
+    `shape` is in elements: (width,), (height, width) or (depth, height, width). With `layered`, it is (layers, width)
+    or (layers, height, width), and each layer is a separate texture. An element has 1, 2 or 4 `channels` of `dtype`:
+    integers of 8, 16 or 32 bits, float16 or float32. Host and device arrays that are copied to or from it have the same
+    shape, with the channels as an additional last axis if there are several. With `surface`, kernels can also write the
+    array, through a `Surface`.
 
-    It has no address and no strides: besides textures and surfaces only copies reach it, by its own methods and by
-    `memcpy`. Destroying it, by `close` or with its last reference, waits for all work on the device.
+    A CudaArray has no address and no strides. Besides textures and surfaces, only copies can access it: its own methods
+    and `memcpy`. Destroying it, by `close` or with the last reference, waits for all work on the device.
 
-    Raises TypeError for other dtypes, ValueError for sizes that the device does not support and for other channels,
-    OutOfMemoryError where the memory does not suffice.
+    Raises TypeError for other dtypes, ValueError for sizes that the device does not support and for other numbers of
+    channels, and OutOfMemoryError if there is not enough memory.
     """
 
     __slots__ = ("_channels", "_device", "_dtype", "_layered", "_shape", "_surface")
@@ -97,14 +97,14 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
         for name, size, most in zip(names, self._shape, limits, strict=True):
             if not 1 <= size <= most:
                 raise ValueError(
-                    f"CudaArray: argument 'shape' is {self._shape}: the {name} {size} is outside 1 to {most}"
+                    f"CudaArray: argument 'shape' is {self._shape}: the {name} must be from 1 to {most}, not {size}"
                 )
 
     # -- what it is ----------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The elements along each axis, without the channels."""
+        """The number of elements along each axis, without the channels."""
         return self._shape
 
     @property
@@ -114,27 +114,27 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
 
     @property
     def channels(self) -> int:
-        """The numbers in one element: 1, 2 or 4."""
+        """The number of channels per element: 1, 2 or 4."""
         return self._channels
 
     @property
     def layered(self) -> bool:
-        """Whether the first axis counts layers."""
+        """Whether the first axis is the layers."""
         return self._layered
 
     @property
     def surface(self) -> bool:
-        """Whether surfaces can be made of it."""
+        """Whether surfaces can access the array."""
         return self._surface
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements; the driver may take more memory."""
+        """The size of all elements in bytes; the driver may allocate more memory."""
         return math.prod(self._shape) * self._channels * self._dtype.itemsize
 
     @property
     def device(self) -> Device:
-        """The device whose memory it is."""
+        """The device that the memory belongs to."""
         return self._device
 
     def __repr__(self) -> str:
@@ -145,13 +145,15 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
     # -- data ----------------------------------------------------------------------------------
 
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
-        """Copy a host array, or what NumPy converts to one, a DeviceArray or another CudaArray here, and return this.
+        """Copy into this array, and return it (cuMemcpy2DAsync, cuMemcpy3DAsync).
 
-        `source` has this array's dtype and shape, or is contiguous and has as many elements; for bytes, a bytearray, a
-        memoryview or a ctypes object the bytes themselves are copied. Returns when a host source may be changed again,
-        except when given both a `stream` and a pinned source: then it must stay as it is until that stream is
-        synchronised. A copy from a device is queued, by default in the legacy default stream (cuMemcpy2DAsync,
-        cuMemcpy3DAsync).
+        `source` is a host array, an object that NumPy converts to one, a DeviceArray or another CudaArray. It has this
+        array's dtype and shape, or is contiguous and has the same number of elements. From bytes, a bytearray, a
+        memoryview or a ctypes object, the bytes themselves are copied.
+
+        Returns when a host source may be changed again, unless both a `stream` and a pinned source are given: the
+        source must then not change until that stream is synchronised. A copy from a device is queued, by default in the
+        legacy default stream.
         """
         call = "CudaArray.copy_from"
         queue, pinned = stream_of(call, stream), False
@@ -168,9 +170,9 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
         return self
 
     def to_host(self, out: NDArray[Any] | None = None, *, stream: Stream | None = None) -> NDArray[Any]:
-        """Copy to the host and return the NumPy array: `out`, or a new one (cuMemcpy2DAsync, cuMemcpy3DAsync).
+        """Copy to the host and return the NumPy array: `out`, or a new array (cuMemcpy2DAsync, cuMemcpy3DAsync).
 
-        Waits for the copy, except when given both a `stream` and a pinned `out`: then the data are there once that
+        Waits for the copy, unless both a `stream` and a pinned `out` are given: the data are then complete once that
         stream is synchronised.
         """
         call = "CudaArray.to_host"

@@ -1,4 +1,4 @@
-"""Surfaces: CUDA arrays that kernels write, and read without filters."""
+"""Surfaces, through which kernels write CUDA arrays, and read them without filtering."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from .cuda_array import CudaArray
 class Surface(ArrayObject):
     """A surface object over a CUDA array that was made with `surface=True` (cuSurfObjectCreate).
 
-    Kernels take it as a `cudaSurfaceObject_t`, which C++ sees as an unsigned long long, and read and write elements of
-    type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and so on for two and three dimensions and for layers. There x is
-    in bytes, and a multiple of T's size; y, z and the layer count from 0. An access outside ends the launch with an
-    error, unless the kernel names another boundary mode: with `cudaBoundaryModeClamp` it goes to the nearest element,
-    with `cudaBoundaryModeZero` reads return zeros and writes are dropped.
+    Kernels take it as a `cudaSurfaceObject_t`, which is an unsigned long long in C++. They read and write elements of
+    type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and with similar functions for two and three dimensions and for
+    layers. There, x is in bytes and must be a multiple of the size of T; y, z and the layer are indices. An access
+    outside the array ends the launch with an error, unless the kernel names another boundary mode: with
+    `cudaBoundaryModeClamp`, the nearest element is accessed; with `cudaBoundaryModeZero`, reads return zeros and writes
+    are ignored.
 
     `array` is kept alive. Later kernels see a kernel's writes through textures of the array. Closing a surface, by
-    `close` or with its last reference, waits for all work of the device, because kernels may still use it.
+    `close` or with the last reference, waits for all work on the device, because kernels may still use it.
 
-    Raises TypeError for anything that is not a CudaArray, ValueError for one without `surface=True`.
+    Raises TypeError for anything that is not a CudaArray, and ValueError for a CudaArray made without `surface=True`.
     """
 
     __slots__ = ()
@@ -37,14 +38,14 @@ class Surface(ArrayObject):
         self._array = arguments.opened("Surface", "array", array, CudaArray)
         if not array.surface:
             raise ValueError(
-                "Surface: argument 'array' must be a CudaArray made with surface=True; this one was made without it"
+                "Surface: argument 'array' must be a CudaArray made with surface=True, not one made without it"
             )
         with activated(array.device), relaxed():  # no captured work depends on it
             self._value = int(api.cuSurfObjectCreate(array._resource))
 
     @property
     def array(self) -> CudaArray:
-        """The array that it reads and writes."""
+        """The array that the surface reads and writes."""
         return self._array
 
     def _destroy(self, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Textures: arrays of up to three dimensions that kernels read by coordinates, through the texture units."""
+"""Textures: arrays of up to three dimensions that kernels read by coordinates through the texture units."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ _FOR_EACH_AXIS = {1: "", 2: ", or one for x and one for y", 3: ", or one for eac
 
 @dataclass(frozen=True)
 class TextureOptions:
-    """The way in which a texture's coordinates and elements are read.
+    """The options that determine how kernels read a texture.
 
-    `address`: what lies outside, for all axes or for each of (x, y) or (x, y, z): "clamp" repeats the edge, "border"
-    is `border`; "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to
-    the width, height and depth. `filter`: "point" takes the nearest element, "linear" interpolates between the nearest
-    two, four or eight, for floats only, with weights of 8 bits. `read`: "element" gives elements as they are,
-    "normalized_float" gives integers of 8 and 16 bits as floats from 0 or -1 to 1.
+    - `address`: the address mode for coordinates outside the texture, either one for all axes or one for each of (x, y)
+      or (x, y, z). "clamp" repeats the edge, and "border" returns `border`. "wrap" and "mirror" repeat the texture and
+      require `normalized`.
+    - `normalized`: coordinates run from 0 to 1 instead of to the width, height and depth.
+    - `filter`: "point" reads the nearest element. "linear" interpolates between the nearest two, four or eight with
+      8-bit weights, for floats only.
+    - `read`: "element" returns elements unchanged. "normalized_float" returns integers of 8 and 16 bits as floats from
+      0 to 1, or from -1 to 1 if signed.
     """
 
     address: AddressMode | tuple[AddressMode, ...]
@@ -45,7 +48,7 @@ class TextureOptions:
 
     @property
     def addresses(self) -> tuple[str, str, str]:
-        """The address modes of x, y and z; an axis for which none is given has that of the axis before it."""
+        """The address modes of x, y and z; an axis without its own mode has the mode of the previous axis."""
         modes = (self.address,) if isinstance(self.address, str) else tuple(self.address)
         x, y, z = (*modes, modes[-1], modes[-1])[:3]
         return x, y, z
@@ -69,10 +72,10 @@ class TextureOptions:
                 raise arguments.wrong_value(call, "normalized", f"True with address={mode!r}", self.normalized)
         floats = self.read == "normalized_float" or dtype.kind == "f"
         if self.read == "normalized_float" and (dtype.kind == "f" or dtype.itemsize > 2):
-            rule = "be 'element' for arrays of other elements than integers of 8 or 16 bits"
+            rule = "be 'element' unless the elements are integers of 8 or 16 bits"
             raise arguments.unusable(call, "read", rule, f"'normalized_float' for {dtype}")
         if self.filter == "linear" and not floats:
-            rule = "be 'point' where the texture gives no floats"
+            rule = "be 'point' unless the texture returns floats"
             raise arguments.unusable(call, "filter", rule, f"'linear' for {dtype}")
         if not isinstance(self.border, tuple | list):
             raise arguments.wrong_type(call, "border", "four numbers, one for each channel", self.border)
@@ -85,24 +88,24 @@ class TextureOptions:
 class Texture(ArrayObject):
     """A texture object over a CUDA array or over the memory of a device array (cuTexObjectCreate).
 
-    Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` is kept alive. The
-    other arguments are those of `TextureOptions`.
+    Kernels take it as a `cudaTextureObject_t`, which is an unsigned long long in C++. `array` is kept alive. The other
+    arguments are those of `TextureOptions`.
 
     From a `CudaArray`, kernels read elements of type T with `tex1D<T>`, `tex2D<T>` or `tex3D<T>`, or with
-    `tex1DLayered<T>` or `tex2DLayered<T>` where it has layers; layers are numbered, and nothing is interpolated
-    between them.
+    `tex1DLayered<T>` or `tex2DLayered<T>` if the array has layers. Layers are selected by index, and there is no
+    interpolation between them.
 
-    A `DeviceArray` has the shape (height, width), or (height, width, channels) with 1, 2 or 4 channels, is read with
-    `tex2D<T>`, and is best made by `empty_pitched`, whose rows begin where the texture units want them. With
-    `dimensions=1`, the default for an array of one dimension, it must be contiguous and have the shape (width,) or
-    (width, channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and
-    of the options only `read` applies: the others must be left out.
+    A `DeviceArray` must have the shape (height, width), or (height, width, channels) with 1, 2 or 4 channels. Kernels
+    read it with `tex2D<T>`. Allocate it with `empty_pitched`, so that its rows have the alignment that texture units
+    need. With `dimensions=1`, the default for a one-dimensional array, it must be contiguous and have the shape
+    (width,) or (width, channels). Kernels then read it by index, with `tex1Dfetch<T>(texture, i)`. Reads outside the
+    array return zeros. Only the option `read` applies; the others must be left out.
 
-    A kernel reads the array as it was when the kernel began. Destroying a texture, by `close` or with its last
-    reference, waits for all work on the device, since kernels may still use it.
+    A kernel reads the contents that the array had when the kernel began. Destroying a texture, by `close` or with the
+    last reference, waits for all work on the device, since kernels may still use it.
 
-    Raises TypeError for anything that is not a device's array and for dtypes that no texture has, ValueError for
-    shapes and strides that it cannot have.
+    Raises TypeError for anything that is not a DeviceArray or CudaArray and for dtypes that textures do not support,
+    and ValueError for shapes and strides that they do not support.
     """
 
     __slots__ = ("_options",)
@@ -128,7 +131,7 @@ class Texture(ArrayObject):
         with activated(array.device), relaxed():  # no captured work depends on it
             if isinstance(array, CudaArray):
                 if dimensions is not None:
-                    wanted = "left out for a CudaArray, which has its own"
+                    wanted = "left out for a CudaArray, which has its own dimensions"
                     raise arguments.wrong_value("Texture", "dimensions", wanted, dimensions)
                 self._options.check(array.dtype, len(array.shape) - array.layered)
                 resource = array._resource
@@ -150,12 +153,12 @@ class Texture(ArrayObject):
 
     @property
     def array(self) -> CudaArray | DeviceArray:
-        """The array that it reads."""
+        """The array that the texture reads."""
         return self._array
 
     @property
     def options(self) -> TextureOptions:
-        """The way in which coordinates and elements are read."""
+        """The options that determine how kernels read the texture."""
         return self._options
 
     def _destroy(self, value: Any) -> None:
@@ -233,7 +236,7 @@ def _pitched_resource(array: DeviceArray) -> Any:
     if pitch % alignment or pitch > limit("PITCH"):
         rule = f"have rows that begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}"
         raise arguments.unusable(call, name, rule, pitch, "make the array with empty_pitched")
-    _check_start(array, "a whole array of empty_pitched")
+    _check_start(array, "a whole array from empty_pitched")
     resource = enums.CUDA_RESOURCE_DESC()
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
     plane = resource.res.pitch2D

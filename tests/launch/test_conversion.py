@@ -101,7 +101,7 @@ def test_an_array_of_another_library_is_checked_as_a_wrapped_one(kernels):
     del theirs.__cuda_array_interface__["data"]
     with pytest.raises(ValueError, match=r"add: argument 'arguments\[0\]' must have a __cuda_array_.* 'data'"):
         launch(theirs, out)
-    with pytest.raises(ValueError, match=r"add: argument 'arguments\[1\]' must not be written; declare the parameter"):
+    with pytest.raises(ValueError, match=r"add: argument 'arguments\[1\]' is read-only; declare the parameter"):
         launch(x, foreign(out, read_only=True))
 
 

@@ -69,7 +69,7 @@ def test_reshape_and_view(device):
         array.reshape(5)
     with pytest.raises(ValueError, match="contiguous"):
         array[::2].reshape(2, 3)
-    with pytest.raises(ValueError, match="argument 'dtype' .* rows of 12 bytes divide, not elements of 8"):
+    with pytest.raises(ValueError, match="argument 'dtype' .* size divides the 12 bytes of a row, not elements of 8"):
         array[:3].view(np.float64)
 
 
@@ -176,7 +176,7 @@ def test_borrowed_memory_is_never_freed(device):
 
 @pytest.mark.parametrize("make", [cuda.empty, cuda.empty_pitched, cuda.pinned_empty, cuda.managed_empty])
 def test_more_bytes_than_the_driver_can_be_asked_for_are_too_much_memory(device, make):
-    with pytest.raises(cuda.OutOfMemoryError, match=f"{2**67:,} bytes of .* memory were asked for") as caught:
+    with pytest.raises(cuda.OutOfMemoryError, match=f"{2**67:,} bytes of .* memory were requested") as caught:
         make((2**62, 4), np.float64)
     assert caught.value.requested == 2**67
 
@@ -196,5 +196,5 @@ def test_an_array_of_one_element_has_its_value_on_the_host(device, value, shape)
 @pytest.mark.parametrize("shape", [(0,), (2,), (3, 1)])
 @pytest.mark.parametrize("call", [bool, int, float, complex, cuda.DeviceArray.item])
 def test_an_array_of_another_size_has_no_value(device, call, shape):
-    with pytest.raises(ValueError, match=rf"only an array of one element .* has {np.prod(shape)}; .*to_host"):
+    with pytest.raises(ValueError, match=rf"only an array with one element .* has {np.prod(shape)}; .*to_host"):
         call(cuda.zeros(shape))

@@ -115,7 +115,7 @@ def test_zeros_like_has_the_shape_and_dtype_of_another_and_to_device_converts_fi
     made = cuda.to_device([1, 2, 3], np.float32)
     assert made.dtype == np.float32
     np.testing.assert_array_equal(made.to_host(), [1, 2, 3])
-    with pytest.raises(TypeError, match="argument 'host' has <U1, which NumPy cannot make float32"):
+    with pytest.raises(TypeError, match="argument 'host' has dtype <U1, which NumPy cannot convert to float32"):
         cuda.to_device(["a"], dtype=np.float32)
 
 

@@ -123,7 +123,10 @@ def test_the_host_waits_for_its_windows_alone_and_only_without_a_stream(device, 
 DTYPES = [("i4", "f8"), ("f8", "i4"), ("i2", "u2"), ("f4", "i4"), ("u4", "i4")]
 SIZES = [(3, 5), (5, 3), ((2, 2), 5), (5, (2, 2))]
 UNLIKE = [
-    *[((64 // int(to[1]), to), (64 // int(source[1]), source), "a copy converts nothing") for to, source in DTYPES],
+    *[
+        ((64 // int(to[1]), to), (64 // int(source[1]), source), "copies do not convert elements")
+        for to, source in DTYPES
+    ],
     *[((to, "i4"), (source, "i4"), "memcpy: argument 'dst' must have shape .* like 'src'") for to, source in SIZES],
 ]
 
@@ -202,7 +205,7 @@ def test_a_stream_is_a_keyword(stream):
 
 
 APART = "argument '{}' must have rows of adjacent elements, 4 bytes each, not 8 bytes apart; use memcpy"
-OVERLAP = "the rows of {} overlap: they begin 8 bytes apart, and each has 16"
+OVERLAP = "the rows of {} overlap: they begin 8 bytes apart, but each has 16"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_memory_of_graphs_is_made_in_captures_alone_and_closed_by_a_block_that_r
             made.append(cuda.graphs.empty(1 << 20, np.float32, stream=stream))
             cuda.empty(3, stream=stream)
 
-    with pytest.raises(cuda.errors.CaptureError, match="allocate before the capture begins, or by graphs.empty"):
+    with pytest.raises(cuda.errors.CaptureError, match="allocate before the capture begins, or use graphs.empty"):
         leave()
     assert made[0].closed
 

@@ -78,9 +78,9 @@ def test_the_array_interface_of_views_structures_and_empty_arrays(device, shared
 @pytest.mark.parametrize(
     ("make", "named", "words"),
     [
-        (lambda: cuda.zeros(3), {"dl_device": (1, 0)}, r"cannot be given as \(1, 0\)"),
-        (lambda: cuda.zeros(3), {"stream": "x"}, "stream is the handle"),
-        (lambda: cuda.zeros(3), {"stream": -2}, "stream is the handle"),
+        (lambda: cuda.zeros(3), {"dl_device": (1, 0)}, r"cannot be exported to the DLPack device \(1, 0\)"),
+        (lambda: cuda.zeros(3), {"stream": "x"}, "stream must be the handle"),
+        (lambda: cuda.zeros(3), {"stream": -2}, "stream must be the handle"),
         (lambda: cuda.zeros(3, np.dtype([("a", "f4")])), {}, "no type"),
         (lambda: cuda.zeros((4, 12), np.uint8)[:, :8].view(np.int64), {}, "not multiples"),
     ],
@@ -312,7 +312,7 @@ class Producer:
 @pytest.mark.parametrize(
     ("place", "error", "words"),
     [
-        ((14, 0), ValueError, "kernels cannot reach the memory of argument 'x', of DLPack's device type 14"),
+        ((14, 0), ValueError, "kernels cannot access the memory of argument 'x', which has DLPack device type 14"),
         (("gpu", 0), TypeError, r"__dlpack_device__\(\)\[0\]' must be an int, not the str 'gpu'"),
         ((2, None), TypeError, r"__dlpack_device__\(\)\[1\]' must be an int, not None"),
         ((2, 64), ValueError, r"__dlpack_device__\(\)\[1\]' must be an int from 0 to"),
@@ -325,7 +325,7 @@ def test_a_producers_device_that_kernels_cannot_use_is_named(device, place, erro
 
 def test_a_producer_that_returns_no_capsule_is_named_and_its_own_assertion_left_as_it_is(device):
     for returned in (None, 5, "capsule", object()):
-        with pytest.raises(TypeError, match=r"type Producer, .* no DLPack capsule"):
+        with pytest.raises(TypeError, match=r"type Producer, .* not return a DLPack capsule"):
             cuda.from_dlpack(Producer(returned))
     with pytest.raises(AssertionError, match="the buffer is locked"):
         cuda.from_dlpack(Producer(AssertionError("the buffer is locked")))

@@ -177,7 +177,7 @@ def test_only_what_was_made_for_it_is_shared(calls, sent):
 def test_more_bytes_than_there_are_is_an_error_with_the_size(calls):
     with pytest.raises(cuda.OutOfMemoryError, match="1,152,921,504,606,846,976 bytes"):
         cuda.ipc.empty(2**60, np.int8)
-    with pytest.raises(cuda.OutOfMemoryError, match="bytes of device memory were asked for"):
+    with pytest.raises(cuda.OutOfMemoryError, match="bytes of device memory were requested"):
         cuda.ipc.empty(2**62, np.float64)
 
 

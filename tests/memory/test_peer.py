@@ -101,7 +101,7 @@ for call in (
     lambda: rows.fill(1, stream=stream),
     lambda: wide.fill(0, stream=stream),
 ):
-    assert "call Device(1).enable_peer(Device(0)), or fill" in said(call)
+    assert "call Device(1).enable_peer(Device(0)), or use" in said(call)
 if second.can_access_peer(first):
     with second:
         second.enable_peer(first)

@@ -225,7 +225,7 @@ def test_what_is_closed_is_refused_by_launches_and_bound_launches(device, kernel
         bound()
     with pytest.raises(ValueError, match="argument 'array' must be open"):
         cuda.textures.Texture(over_closed.array)
-    with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) takes no texture"):
+    with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) does not take a texture"):
         kernels["take_int"][1, 1](texture_of(host, geometry))
     for wrong in (None, out, host):
         with pytest.raises(TypeError, match=r"argument 0 of read_2d \(unsigned long long\) takes a .*Texture .*, not "):
@@ -307,7 +307,7 @@ BAD = [
     (lambda: rows(dtype=np.float64), {}, TypeError, "'array' must have dtype one of .* not float64"),
     (lambda: line(4, 8, 3), {}, ValueError, "1, 2 or 4 channels, not 3"),
     (lambda: line(4, 5), {}, ValueError, "not 20; make the array with empty_pitched"),
-    (lambda: rows((4, 64))[:, 8:], {}, ValueError, "use a whole array of empty_pitched"),
+    (lambda: rows((4, 64))[:, 8:], {}, ValueError, "use a whole array from empty_pitched"),
     (lambda: rows((4, 64))[:, ::2], {}, ValueError, "'array' must have rows of adjacent elements"),
     (lambda: line(0, 8), {}, ValueError, "have a height from 1 to .*, not 0"),
     (lambda: cuda.zeros((1, 1 << 18), np.uint8), {}, ValueError, "have a width from 1 to .*, not 262144"),
