@@ -1,4 +1,4 @@
-"""Launches with attributes: cooperative ones, clusters of blocks, launches that begin early, and preferences."""
+"""Launches with attributes: cooperative launches, clusters, programmatic dependent launches, and preferences."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def make_config(function: Function, shape: LaunchShape, stream: int, options: La
 
 
 def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
-    """Return the attributes that change nothing in what a kernel computes."""
+    """Return the attributes that do not change the results of a kernel."""
     name, found = function.name, []
     if arguments.flag(name, "programmatic", options.programmatic):
         _require_hopper(function, "programmatic dependent launches")
@@ -85,7 +85,7 @@ def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
         found.append(_attribute("CLUSTER_SCHEDULING_POLICY_PREFERENCE", clusterSchedulingPolicyPreference=policy))
     if options.memory_domain is not None:
         word = arguments.choice(name, "memory_domain", options.memory_domain, _DOMAINS)
-        _require_hopper(function, "domains of memory")
+        _require_hopper(function, "memory domains")
         domain = getattr(enums.CUlaunchMemSyncDomain, f"CU_LAUNCH_MEM_SYNC_DOMAIN_{word.upper()}")
         found.append(_attribute("MEM_SYNC_DOMAIN", memSyncDomain=domain))
     return found
@@ -123,7 +123,7 @@ def _require_hopper(function: Function, what: str) -> None:
     if capability < _HOPPER:
         has = ".".join(map(str, capability))
         raise errors.NotSupportedError(
-            f"{function.name}: {what} need compute capability 9.0, and this device has {has}"
+            f"{function.name}: {what} need compute capability 9.0 or later, and this device has {has}"
         )
 
 
@@ -143,7 +143,7 @@ def _checked_cluster(function: Function, grid: tuple[int, int, int] | None, clus
     else:
         blocks = dimensions(name, "cluster", cluster, device.properties.max_grid_dim)
         if compiled is not None and blocks != compiled:
-            rule = f"be {compiled}, for which the kernel was compiled"
+            rule = f"be {compiled}, as the kernel was compiled"
             raise arguments.unusable(name, "cluster", rule, blocks)
     for axis, count, part in zip("xyz", grid or blocks, blocks, strict=True):
         if count % part:
@@ -156,7 +156,7 @@ def _check_large_cluster(function: Function, blocks: tuple[int, int, int], confi
     function._allow_large_clusters()
     most = int(api.cuOccupancyMaxPotentialClusterSize(function.handle, config))
     if math.prod(blocks) > most:
-        rule = f"have at most {most} blocks here"
+        rule = f"have at most {most} blocks on this device"
         raise arguments.unusable(function.name, "cluster", rule, f"{math.prod(blocks)} in {blocks}")
 
 
@@ -172,8 +172,9 @@ def _check_resident(function: Function, shape: LaunchShape, blocks: tuple[int, i
         how = f"{each} on each of {function.device.sm_count} multiprocessors"
     if wanted > most:
         raise errors.LaunchError(
-            f"{function.name}: a cooperative grid of {shape.grid} has {wanted} blocks, and {most} blocks of {threads} "
-            f"threads and {shape.shared_bytes} bytes of dynamic shared memory can be resident at once ({how})",
+            f"{function.name}: a cooperative grid of {shape.grid} has {wanted} blocks, but only {most} blocks of "
+            f"{threads} threads and {shape.shared_bytes} bytes of dynamic shared memory can be resident at once "
+            f"({how})",
             status=enums.CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
             call="cuLaunchKernelEx",
         )

@@ -71,11 +71,9 @@ def convert_all(
     """
     parameters = signature.parameters
     if len(arguments) == 1 and isinstance(arguments[0], tuple):
-        raise TypeError(
-            f"{signature} takes its arguments one after another, not in a tuple: write {name}[grid, block](*arguments)"
-        )
+        raise TypeError(f"{signature} takes separate arguments, not a tuple: write {name}[grid, block](*arguments)")
     if len(arguments) != len(parameters):
-        raise TypeError(f"{signature} takes {len(parameters)} arguments, and {len(arguments)} were given")
+        raise TypeError(f"{signature} takes {len(parameters)} arguments, but {len(arguments)} were given")
     places = (_Place(name, device, stream, position, parameter) for position, parameter in enumerate(parameters))
     return tuple(_convert(place, argument) for place, argument in zip(places, arguments, strict=True))
 
@@ -150,21 +148,27 @@ def _object(place: _Place, thing: Texture | Surface) -> Any:
     parameter, device, kind = place.parameter, place.device, type(thing).__name__
     noun = kind.lower()
     if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
-        raise TypeError(f"{place} takes no {noun}; that would be a cuda{kind}Object_t (unsigned long long)")
+        raise TypeError(
+            f"{place} does not take a {noun}; declare the parameter as cuda{kind}Object_t (unsigned long long)"
+        )
     if thing.closed:
         raise ValueError(f"{place}: the {noun} or its array is closed")
     if thing.device is not device:
-        raise ValueError(f"{place}: the {noun} is on device {thing.device.ordinal}, and the kernel on {device.ordinal}")
+        raise ValueError(
+            f"{place}: the {noun} is on device {thing.device.ordinal}, but the kernel is on {device.ordinal}"
+        )
     return thing.handle if parameter.dtype == "uint64" else thing.handle.to_bytes(8, "little")
 
 
 def _condition(place: _Place, condition: Condition) -> Any:
     parameter, device = place.parameter, place.device
     if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
-        raise TypeError(f"{place} takes no Condition; that would be a cudaGraphConditionalHandle (unsigned long long)")
+        raise TypeError(
+            f"{place} does not take a Condition; declare it as cudaGraphConditionalHandle (unsigned long long)"
+        )
     if condition.device is not device:
         raise ValueError(
-            f"{place}: the Condition is on device {condition.device.ordinal}, and the kernel on {device.ordinal}"
+            f"{place}: the Condition is on device {condition.device.ordinal}, but the kernel is on {device.ordinal}"
         )
     return condition.handle if parameter.dtype == "uint64" else condition.handle.to_bytes(8, "little")
 
@@ -207,11 +211,11 @@ def _by_value(place: _Place, argument: Any) -> bytes:
         raw = bytes(argument)
     else:
         raise TypeError(
-            f"{place} is passed by value: give a NumPy scalar or array (of a structured dtype for a structure) or a "
-            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}{_remedy(argument)}"
+            f"{place} is passed by value: pass a NumPy scalar or array (of a structured dtype for a structure) or a "
+            f"ctypes structure of {place.parameter.size} bytes, not {_what(argument)}{_remedy(argument)}"
         )
     if len(raw) != place.parameter.size:
-        raise ValueError(f"{place} has {place.parameter.size} bytes, and {_what(argument)} has {len(raw)}")
+        raise ValueError(f"{place} has {place.parameter.size} bytes, but {_what(argument)} has {len(raw)}")
     return raw
 
 
@@ -272,7 +276,7 @@ def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], is_co
         copied = "" if place.parameter.constant else " and copy that back"
         raise ValueError(
             f"{place} takes an array in C order, not a view of shape {array.shape} with strides of {array.strides} "
-            f"bytes, which a pointer does not tell; pass a copy of it{copied}, or its address: "
+            f"bytes, since a pointer has no strides; pass a copy of it{copied}, or its address: "
             "cudart_py.Pointer(view.pointer, owner=view)"
         )
 

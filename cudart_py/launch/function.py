@@ -1,4 +1,4 @@
-"""Functions: what the driver knows of a kernel, which a launch of it must respect."""
+"""Functions: the driver's information about kernels, including the limits of their launches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_PARAMETER_BYTES = 32764
 
 
 class Function:
-    """A `__global__` function of a loaded module (CUfunction), without the ways to launch it.
+    """A `__global__` function of a loaded module (CUfunction), without the methods that launch it.
 
     `signature` has its C++ types; `pack` checks the arguments of a launch against them and packs them. `compiled` is
     the assembler's report, None where there is none.
@@ -52,7 +52,7 @@ class Function:
     ) -> None:
         if signature.size > _MAX_PARAMETER_BYTES:
             raise ValueError(
-                f"{name} takes {signature.size} bytes of parameters, and {_MAX_PARAMETER_BYTES} is the limit"
+                f"{name} takes {signature.size} bytes of parameters, but the limit is {_MAX_PARAMETER_BYTES}"
             )
         self.module = module
         self.name = name
@@ -67,7 +67,7 @@ class Function:
 
     @property
     def handle(self) -> int:
-        """The driver's CUfunction as an int; ValueError when the module is closed."""
+        """The driver's CUfunction as an int; raises ValueError when the module is closed."""
         self.module.handle  # noqa: B018  # raises when closed
         return self._handle
 
@@ -78,7 +78,7 @@ class Function:
 
     @property
     def attributes(self) -> KernelAttributes:
-        """Registers, bytes of memory and of spills, and the most threads that a block may have."""
+        """The kernel's registers, memory, spills and maximum number of threads per block."""
         if self._attributes is None:
             with activated(self._device):
                 self._attributes = KernelAttributes(
@@ -109,10 +109,10 @@ class Function:
 
     @property
     def carveout(self) -> int | None:
-        """The percentage of a multiprocessor's storage for shared memory and L1 cache that is to be shared memory.
+        """The preferred share of shared memory, in percent, in a multiprocessor's combined shared memory and L1 cache.
 
-        From 0 to 100, or None for the driver's own choice (cuFuncSetAttribute). It is a hint: a launch gets the
-        shared memory that its blocks need in any case. `occupancy` does not take it into account.
+        From 0 to 100, or None for the driver's choice (cuFuncSetAttribute). It is a hint: a launch always gets the
+        shared memory that its blocks need. `occupancy` does not take it into account.
         """
         with activated(self._device):
             share = self._ask("PREFERRED_SHARED_MEMORY_CARVEOUT")

@@ -1,4 +1,4 @@
-"""Kernels: functions of a module that can be launched."""
+"""Kernels: functions in a module that can be launched."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _is_plain(size: Any) -> bool:
 class Kernel(Function):
     """A `__global__` function of a loaded module.
 
-    `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, in the order of CUDA's
-    chevrons; `launch` does so in one call, and `configure` is the long form of the brackets, which also takes options.
-    The arguments are checked against `signature` before the driver sees them.
+    `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, with the same order of
+    arguments as CUDA's `<<<...>>>`. `configure` is the long form of the brackets, with more options, and `launch` takes
+    the shape and the arguments in one call. The arguments are checked against `signature` before the driver gets them.
     """
 
     # An assignment to an attribute that a kernel does not have, as of cupy.RawKernel, would do nothing.
@@ -60,7 +60,7 @@ class Kernel(Function):
         return self.configure(*key)
 
     def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise TypeError, which says that a launch has its shape in brackets: `kernel[grid, block](...)`."""
+        """Raise TypeError, since a launch needs its shape in brackets: `kernel[grid, block](...)`."""
         raise self._without_shape()
 
     def _without_shape(self) -> TypeError:
@@ -86,7 +86,7 @@ class Kernel(Function):
     ) -> None:
         """Launch this kernel with its arguments: `configure(grid, block, shared_bytes, stream, **options)(*arguments)`.
 
-        Returns at once, and raises what `configure` and the launch raise (cuLaunchKernel, cuLaunchKernelEx).
+        Returns at once. Raises the errors of `configure` and of the launch (cuLaunchKernel, cuLaunchKernelEx).
         """
         if not NAMES.issuperset(options):
             raise self._without_option([name for name in options if name not in NAMES])
@@ -107,25 +107,28 @@ class Kernel(Function):
         cluster_scheduling: str | None = None,
         memory_domain: str | None = None,
     ) -> Launch:
-        """Return the launch of this kernel with a shape, to be called with the arguments; nothing is launched yet.
+        """Return a launch of this kernel with a shape; calling the result with arguments launches the kernel.
 
-        `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared memory of a block;
-        above 48 KiB this call opts in. `cooperative`: all blocks are resident at once and may synchronise as a grid.
-        `cluster`, given like `grid`: the blocks of a cluster, into which the grid is divided.
+        - `grid`, `block`: an int, or one to three ints.
+        - `shared_bytes`: the dynamic shared memory per block. Above 48 KiB, this call opts in.
+        - `cooperative`: all blocks are resident at once, and can synchronise as a grid.
+        - `cluster`: the shape of a cluster in blocks, like `grid`; it must divide the grid.
+        - `programmatic`: a programmatic dependent launch, which may begin before the previous kernel in the stream has
+          finished. The kernel must call `cudaGridDependencySynchronize()` before it uses the results of the previous
+          kernel, which may call `cudaTriggerProgrammaticLaunchCompletion()` to let this kernel begin early. The header
+          `cuda_device_runtime_api.h` declares both functions. The simulator always runs the kernels one after another.
 
-        `programmatic`: a programmatic dependent launch, which may begin before the stream's previous kernel has
-        ended. The kernel must call `cudaGridDependencySynchronize()` before it uses what that kernel wrote, and that
-        kernel may call `cudaTriggerProgrammaticLaunchCompletion()` to let it begin early; both functions are in the
-        header `cuda_device_runtime_api.h`. The simulator runs the launch after the other all the same.
+        The other options affect only performance:
 
-        These affect only speed: `priority`, in place of the stream's; `carveout`, the percentage of the
-        multiprocessor's storage that is to be shared memory and not L1 cache, in place of `Kernel.carveout`;
-        `cluster_scheduling`, "default", "spread" or "load_balancing", how clusters are put on multiprocessors;
-        `memory_domain`, "default" or "remote", so that fences do not wait for writes of kernels in the other domain.
-        A `programmatic` launch, clusters and domains need compute capability 9.0, else NotSupportedError.
+        - `priority`: overrides the stream's priority.
+        - `carveout`: overrides `Kernel.carveout`.
+        - `cluster_scheduling`: "default", "spread" or "load_balancing", how clusters are distributed over
+          multiprocessors.
+        - `memory_domain`: "default" or "remote". Fences do not wait for the writes of kernels in the other domain.
 
-        Raises TypeError and ValueError, naming the kernel and the limit, for a shape that the device cannot
-        launch (cuLaunchKernel, cuLaunchKernelEx).
+        Programmatic launches, clusters and memory domains need compute capability 9.0 and otherwise raise
+        NotSupportedError. For a shape that the device cannot launch, raises TypeError or ValueError with the kernel and
+        the limit (cuLaunchKernel, cuLaunchKernelEx).
         """
         if stream is None:
             stream = legacy_default
@@ -174,10 +177,10 @@ class Kernel(Function):
         return Prepared(self, shape, stream, config)
 
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
-        """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.
+        """Return how many blocks of this shape fit on one multiprocessor of the kernel's device at once.
 
-        `block` and the dynamic `shared_bytes` are those of a launch, with its errors. Equals
-        cuOccupancyMaxActiveBlocksPerMultiprocessor and says what limits it.
+        `block` and the dynamic `shared_bytes` are as for a launch, with the same errors. The result agrees with
+        cuOccupancyMaxActiveBlocksPerMultiprocessor, and also names the limiting resource.
         """
         shape = LaunchShape.checked(self, 1, block, shared_bytes)
         x, y, z = shape.block
@@ -190,10 +193,10 @@ class Kernel(Function):
         )
 
     def max_active_clusters(self, block: Any, cluster: Any = None, shared_bytes: int = 0) -> int:
-        """Return how many clusters of this shape the kernel's device holds at once (cuOccupancyMaxActiveClusters).
+        """Return how many clusters of this shape fit on the kernel's device at once (cuOccupancyMaxActiveClusters).
 
-        `block`, `cluster` and the dynamic `shared_bytes` are those of a launch, with its errors; without `cluster` it
-        is the one that the kernel was compiled for, or one block. Raises NotSupportedError before compute
+        `block`, `cluster` and the dynamic `shared_bytes` are as for a launch, with the same errors. The default
+        `cluster` is the one that the kernel was compiled for, or one block. Raises NotSupportedError below compute
         capability 9.0.
         """
         shape = LaunchShape.checked(self, 1, block, shared_bytes)
@@ -201,20 +204,20 @@ class Kernel(Function):
         return active_clusters(self, shape, cluster)
 
     def max_cluster_size(self, block: Any, shared_bytes: int = 0) -> int:
-        """Return the most blocks that a cluster of the kernel can have (cuOccupancyMaxPotentialClusterSize).
+        """Return the maximum number of blocks per cluster for this kernel (cuOccupancyMaxPotentialClusterSize).
 
-        `block` and the dynamic `shared_bytes` are those of a launch, with its errors. Raises NotSupportedError
-        before compute capability 9.0.
+        `block` and the dynamic `shared_bytes` are as for a launch, with the same errors. Raises NotSupportedError below
+        compute capability 9.0.
         """
         shape = LaunchShape.checked(self, 1, block, shared_bytes)
         self._allow_dynamic_shared(shape.shared_bytes)
         return largest_cluster(self, shape)
 
     def suggested_block(self, *, shared_bytes: int | Callable[[int], int] = 0, limit: int = 0) -> int:
-        """Return the number of threads per block that fills a multiprocessor best (cuOccupancyMaxPotentialBlockSize).
+        """Return the number of threads per block with the highest occupancy (cuOccupancyMaxPotentialBlockSize).
 
-        `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns
-        it. `limit` is the most threads wanted, 0 for the kernel's own limit.
+        `shared_bytes` is the dynamic shared memory per block, or a function that returns it for a number of threads per
+        block. `limit` is the maximum number of threads per block, 0 for the kernel's own limit.
         """
         call = "Kernel.suggested_block"
         limit = arguments.integer(call, "limit", limit, 0, _MAX_INT)

@@ -128,9 +128,9 @@ class Prepared:
 class Launch:
     """A kernel with its launch shape and stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
 
-    Returns at once; the kernel runs in the order of the stream. A wrong argument raises a TypeError or ValueError that
-    names the kernel, the position, the C++ type and what was passed. On a stream under capture the launch becomes part
-    of the graph, which keeps the arguments alive.
+    The call returns at once; the kernel runs in stream order. A wrong argument raises a TypeError or ValueError that
+    names the kernel, the argument's position, its C++ type and the value. If the stream is being captured, the launch
+    becomes part of the graph, which keeps the arguments alive.
     """
 
     __slots__ = ("_mark", "_prepared", "_stream")
@@ -143,7 +143,7 @@ class Launch:
         self._mark = prepared.mark
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        """Launch the kernel with these arguments, which are positional and as many as its signature has."""
+        """Launch the kernel with these positional arguments, as many as its signature has."""
         prepared = self._prepared
         if named:
             raise self._by_keyword(named, "launch(grid, block, ..., {})")
@@ -172,8 +172,10 @@ class Launch:
         options = ", ".join(f"{option}=..." for option in named if option in NAMES)
         remedy = f"write {name}.{call.format(options)}" if options else ""
         if not NAMES.issuperset(named):
-            remedy = f"pass the arguments in the order of its parameters{remedy and f', and {remedy}'}"
-        return TypeError(f"{name}: a launch takes no keyword, and {', '.join(map(repr, named))} came; {remedy}")
+            remedy = f"pass the arguments in the order of the kernel's parameters{remedy and f', and {remedy}'}"
+        return TypeError(
+            f"{name}: a launch takes no keyword arguments, but got {', '.join(map(repr, named))}; {remedy}"
+        )
 
     @property
     def kernel(self) -> Kernel:
@@ -191,10 +193,7 @@ class Launch:
         return self._stream
 
     def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
-        """Check and pack the arguments once; the result is called with none and keeps them alive.
-
-        The arguments are positional.
-        """
+        """Check and pack positional arguments once; the result keeps them alive and is called without arguments."""
         if named:
             raise self._by_keyword(named, "configure(grid, block, {}).bind(...)")
         return BoundLaunch(self, arguments)
@@ -203,13 +202,13 @@ class Launch:
         return f"<Launch {self._prepared.record}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        refuse_copy(self, "take it from the kernel again, by kernel[grid, block]")
+        refuse_copy(self, "make it again with kernel[grid, block]")
 
 
 class BoundLaunch(NodeWork):
-    """A launch whose arguments are packed already; calling it launches the kernel again.
+    """A launch with packed arguments; each call launches the kernel with them.
 
-    The arguments stay alive with it. If one of its arrays was closed explicitly, a launch raises a ValueError.
+    It keeps the arguments alive. If one of the arrays was closed explicitly, a launch raises a ValueError.
     """
 
     __slots__ = ("_arguments", "_call", "_device", "_launch", "_mark", "_parameters", "_prepared", "_record", "_start")
@@ -251,7 +250,7 @@ class BoundLaunch(NodeWork):
         name = self._prepared.kernel.name
         if self._device is not device:
             raise ValueError(
-                f"{call}: argument 'work' launches {name}, which is loaded on device {self._device.ordinal}, and the "
+                f"{call}: argument 'work' launches {name}, which is loaded on device {self._device.ordinal}, but the "
                 f"graph belongs to device {device.ordinal}"
             )
         if self._prepared.has_attributes:
@@ -274,7 +273,7 @@ class BoundLaunch(NodeWork):
         return RetainedObjects(self._prepared.kernel.name, self._prepared.used(self._arguments), node)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        refuse_copy(self, "bind the arguments again, by kernel[grid, block].bind(...)")
+        refuse_copy(self, "bind the arguments again with kernel[grid, block].bind(...)")
 
     def _check(self) -> None:
         """Check that nothing that the launch uses was closed."""

@@ -1,4 +1,4 @@
-"""Lazy modules: code that every device has, each from its first use on."""
+"""Lazy modules: code that is loaded on each device at its first use there."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class LazyModule:
         kernels = cuda.LazyModule(Path("saxpy.cu"))  # no driver is chosen, nothing is compiled
         kernels["saxpy"][grid, block](2.0, x, y, n)  # on the current device
 
-    So kernels can be named where a program is imported, and with several devices each has its own copy of the code and
-    of its variables. The arguments are those of `compile`, without `arch`: the code is always for the device. They are
-    checked at once; a file is read when it is compiled, and paths are relative to the folder that is current at that
+    A program can thus define its kernels at import. With several devices, each has its own copy of the code and its
+    variables. The arguments are those of `compile` without `arch`, since the code is always compiled for the device.
+    They are checked at once. A file is read when it is compiled, and relative paths refer to the working folder at that
     time.
 
-    Raises TypeError and ValueError for bad arguments. The first use on a device raises what `compile` would.
+    Raises TypeError and ValueError for invalid arguments. The first use on a device raises the errors of `compile`.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class LazyModule:
     if not TYPE_CHECKING:  # as of a Module
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, which says how a kernel is found.
+            """Raise AttributeError, which explains how to get a kernel.
 
-            To ask for an attribute compiles nothing, so that before the first use no kernel's name is known.
+            Attribute access does not compile anything, so before the first use the names of the kernels are not known.
             """
             if not name.startswith("_"):
                 loaded = self._loaded()
@@ -121,7 +121,7 @@ class LazyModule:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices on which the code is loaded by now, in the order of their numbers."""
+        """The devices on which the code is loaded, in the order of their ordinals."""
         loaded = [device for device, module in self._modules.copy().items() if not module.closed]
         return tuple(sorted(loaded, key=lambda device: device.ordinal))
 
@@ -147,7 +147,7 @@ class LazyModule:
         self.close()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        arguments.refuse_copy(self, "make another one of the same source, which the cache loads")
+        arguments.refuse_copy(self, "make another one from the same source; its code comes from the cache")
 
     def __repr__(self) -> str:
         devices = ", ".join(str(device.ordinal) for device in self.devices)

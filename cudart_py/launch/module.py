@@ -31,10 +31,10 @@ from .kernel import Kernel
 class Module(Handle):
     """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
 
-    A kernel is found by its C++ name, by the name expression that `compile(names=...)` was given, or by
-    its name in the image. Unloaded when it is closed or the last of its kernels is gone.
+    A kernel can be named by its C++ name, by the name expression in `compile(names=...)`, or by its name in the image.
+    The module is unloaded when it is closed, or when neither it nor any of its kernels is referenced any longer.
 
-    `image` is a cubin, PTX or a fatbin as bytes; `compiled` is what the toolkit knows of its source.
+    `image` is a cubin, PTX or a fatbin as bytes; `compiled` is the result of compiling its source.
     """
 
     __slots__ = ("_compiled", "_device", "_entries", "_foreign_names", "_kernels", "_symbols")
@@ -71,38 +71,38 @@ class Module(Handle):
 
     @property
     def device(self) -> Device:
-        """The device that the module is loaded on."""
+        """The device on which the module is loaded."""
         return self._device
 
     @property
     def image(self) -> CompiledImage:
-        """The result of compiling or linking: its code, signatures, variables and names.
+        """The result of compiling or linking: the code, signatures, variables and names.
 
-        Raises ValueError for a module that was loaded from an image, which is not kept.
+        Raises ValueError for a module that was loaded from an image, since the image is not kept.
         """
         return self._made("image")
 
     @property
     def ptx(self) -> bytes:
-        """The PTX that was compiled or linked, as text; empty where the linker made machine code only.
+        """The PTX that was compiled or linked, as text; empty if the linker produced only machine code.
 
-        Raises ValueError for a module that was loaded from an image, which is not kept.
+        Raises ValueError for a module that was loaded from an image, since the image is not kept.
         """
         return self._made("ptx").ptx
 
     @property
     def cubin(self) -> bytes:
-        """The machine code that was compiled or linked; ValueError for a module that was loaded from an image."""
+        """The machine code that was compiled or linked; raises ValueError for a module loaded from an image."""
         return self._made("cubin").cubin
 
     def _made(self, what: str) -> CompiledImage:
         if self._compiled is None:
-            raise ValueError(f"Module.{what}: this module was loaded from an image, of which it keeps nothing")
+            raise ValueError(f"Module.{what}: this module was loaded from an image, which is not kept")
         return self._compiled
 
     @property
     def log(self) -> str:
-        """The messages of the compiler: warnings, empty where there were none."""
+        """The warnings of the compiler; empty if there were none."""
         return self._compiled.log if self._compiled is not None else ""
 
     @property
@@ -124,7 +124,7 @@ class Module(Handle):
     if not TYPE_CHECKING:  # a type checker would take any attribute for one of the module's
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, which says how a kernel is found where one has this name, or one like it."""
+            """Raise AttributeError, which explains how to get a kernel of this or a similar name."""
             self._refuse_kernel(name)
             return self.__getattribute__(name)
 
@@ -180,15 +180,15 @@ class Module(Handle):
             listing = ", ".join(f"{declaration} is {entry!r}" for declaration, entry in spelled)
             return f"the kernel name {name!r} is ambiguous: {listing}"
         if self._compiled is not None and self._compiled.symbols(name):
-            return f"{name!r} is a variable and not a kernel: write module.symbol({name!r})"
+            return f"{name!r} is a variable, not a kernel: write module.symbol({name!r})"
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
         return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}"
 
     def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
         """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
 
-        `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.
-        Raises NotFoundError for a name that the module does not have, ValueError for a different size.
+        `dtype` and `shape` default to those of the declaration, or to bytes if the declaration is not known. Raises
+        NotFoundError if the module has no variable of this name, and ValueError if the size differs.
         """
         handle = self.handle
         arguments.text("Module.symbol", "name", name)
@@ -210,7 +210,7 @@ class Module(Handle):
             given = known.shape if known is not None and given is None else given
         sizes = (nbytes // kind.itemsize,) if given is None else given
         if math.prod(sizes) * kind.itemsize != nbytes:
-            rule = f"have {nbytes} bytes with 'dtype', as {name} has"
+            rule = f"have {nbytes} bytes with 'dtype', like {name}"
             raise arguments.unusable("Module.symbol", "shape", rule, f"{sizes} of {kind}")
         array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
         self._symbols.add(array)
@@ -225,7 +225,7 @@ class Module(Handle):
         hint = _suggestion(name, known)
         return (
             f"no variable is named {name!r}{hint} Variables of this module: {', '.join(known) or 'none'}. The compiler "
-            "leaves out variables that no kernel uses"
+            "omits variables that no kernel uses"
         )
 
     def _release(self, value: Any) -> None:
@@ -233,7 +233,7 @@ class Module(Handle):
             api.cuModuleUnload(value)
 
     def close(self) -> None:
-        """Unload the code; its kernels and variables may not be used after. A second call does nothing."""
+        """Unload the code; its kernels and variables can no longer be used. A second call does nothing."""
         self._kernels.clear()
         for array in tuple(self._symbols):
             array.close()

@@ -27,23 +27,23 @@ class LaunchShape(NamedTuple):
         threads = math.prod(block3)
         if threads > properties.max_threads_per_block:
             raise ValueError(
-                f"{name}: a block of {block3} has {threads} threads, and "
-                f"{properties.max_threads_per_block} is the device's limit"
+                f"{name}: a block of {block3} has {threads} threads, but "
+                f"the device's limit is {properties.max_threads_per_block}"
             )
         if threads > _most_threads(function):
             raise ValueError(
-                f"{name}: a block of {block3} has {threads} threads, and "
-                f"{_most_threads(function)} is this kernel's limit ({_limits(function)})"
+                f"{name}: a block of {block3} has {threads} threads, but "
+                f"this kernel's limit is {_most_threads(function)} ({_limits(function)})"
             )
         if isinstance(shared_bytes, Stream):
-            remedy = f"the stream comes fourth: {name}[grid, block, 0, stream]"
+            remedy = f"pass the stream as the fourth item: {name}[grid, block, 0, stream]"
             raise wrong_type(name, "shared_bytes", "an int", shared_bytes, remedy)
         dynamic = integer(name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
         if dynamic > limit:
             raise ValueError(
-                f"{name}: shared_bytes = {dynamic} bytes of dynamic shared memory are outside 0 to {limit} "
-                f"({properties.shared_memory_per_block_optin} a block, less {attributes.shared_bytes} static)"
+                f"{name}: argument 'shared_bytes' must be at most {limit}, not {dynamic} "
+                f"({properties.shared_memory_per_block_optin} bytes per block, less {attributes.shared_bytes} static)"
             )
         return cls(grid3, block3, dynamic)
 
@@ -58,7 +58,7 @@ def _limits(function: Function) -> str:
     bounds, attributes = "its __launch_bounds__", function.attributes
     one_more = _most_threads(function) + 1
     fitting = compute(multiprocessor_of(function.device.properties), one_more, attributes.registers, 0).limits
-    return bounds if fitting["registers"] else f"{attributes.registers} registers a thread, or {bounds}"
+    return bounds if fitting["registers"] else f"{attributes.registers} registers per thread, or {bounds}"
 
 
 def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -76,5 +76,5 @@ def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -
 def _size(call: str, name: str, size: Any, limit: int) -> int:
     """Return a size along one axis; the error for the quotient of a grid says how it is rounded up."""
     if isinstance(size, float) and name.startswith("grid."):
-        raise wrong_type(call, name, "an int", size, "write -(-n // block), which rounds up")
+        raise wrong_type(call, name, "an int", size, "write -(-n // block) to round up")
     return integer(call, name, size, 1, limit)

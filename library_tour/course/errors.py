@@ -48,8 +48,8 @@ On the simulator, which checks and does not time:
     cuLaunchKernel returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
     InvalidValueError.
     failed allocation: OutOfMemoryError: cuMemAllocAsync: 1,125,899,906,842,624
-    bytes of device memory were asked for and 17,179,867,648 of 17,179,869,184 are
-    free (CUDA_ERROR_OUT_OF_MEMORY)
+    bytes of device memory were requested; 17,179,867,648 of 17,179,869,184 are free
+    (CUDA_ERROR_OUT_OF_MEMORY)
     cuMemAlloc returns CUDA_ERROR_OUT_OF_MEMORY; cuda.check raises OutOfMemoryError.
     double free: ValueError: this DeviceArray is closed
     The second cuMemFree returns CUDA_ERROR_INVALID_VALUE; cuda.check raises

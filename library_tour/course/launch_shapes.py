@@ -42,8 +42,8 @@ On the simulator, which checks and counts but does not time:
     <<<0, 256>>>              refused
     <<<10, 2048>>>: nothing: argument 'block.x' must be an int from 1 to 1024, not
     the int 2048
-    <<<10, (20, 100)>>>: nothing: a block of (20, 100, 1) has 2000 threads, and 1024
-    is the device's limit
+    <<<10, (20, 100)>>>: nothing: a block of (20, 100, 1) has 2000 threads, but the
+    device's limit is 1024
     <<<10, (1, 1, 65)>>>: nothing: argument 'block.z' must be an int from 1 to 64,
     not the int 65
     <<<(1, 65536), 256>>>: nothing: argument 'grid.y' must be an int from 1 to

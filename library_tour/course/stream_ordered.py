@@ -41,8 +41,8 @@ On the simulator, which checks and does not time:
     all freed, trimmed           0            256             0  right
     more than max_size                                           right
     more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
-    were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
-    67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
+    were requested; 17,109,613,056 of 17,179,869,184 are free; the pool holds at
+    most 67,108,864 (CUDA_ERROR_OUT_OF_MEMORY)
     Each of 8 steps allocates an array, uses it in two kernels and frees it. The
     synchronous calls work like cudaMalloc and cudaFree: to free the memory, the
     host waits until the device has finished. Arrays from a pool are allocated and

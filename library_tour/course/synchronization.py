@@ -15,8 +15,8 @@ On the simulator, which checks and counts but does not time:
     block barrier for a grid                                caught
     grid.sync(), plain launch                               caught
     more blocks than fit: smooth_steps<Grid>: a cooperative grid of (1048576, 1, 1)
-    has 1048576 blocks, and 1056 blocks of 256 threads and 0 bytes of dynamic shared
-    memory can be resident at once (8 on each of 132 multiprocessors)
+    has 1048576 blocks, but only 1056 blocks of 256 threads and 0 bytes of dynamic
+    shared memory can be resident at once (8 on each of 132 multiprocessors)
     no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:42: race:
     it reads 4 bytes of shared memory at 0x7fc (1020 bytes into
     reverse_hasty::elements), which block (0, 0, 0), thread (255, 0, 0) wrote at

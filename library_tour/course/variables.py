@@ -40,8 +40,8 @@ On the simulator, which checks and counts but does not time:
     dynamic, 227 KiB                 1  right
     dynamic, 227 KiB + 4 bytes          right
     static, 64 KiB                      right
-    dynamic, 227 KiB + 4 bytes: steps_dynamic: shared_bytes = 232452 bytes of
-    dynamic shared memory are outside 0 to 232448 (232448 a block, less 0 static)
+    dynamic, 227 KiB + 4 bytes: steps_dynamic: argument 'shared_bytes' must
+    be at most 232448, not 232452 (232448 bytes per block, less 0 static)
     static, 64 KiB: kernels/variables.cu does not compile
 
     kernels/variables.cu(56): error: Entry function 'void

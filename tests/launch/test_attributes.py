@@ -233,5 +233,5 @@ def test_registers_are_named_only_where_they_can_be_the_limit(device, module):
     }"""
     wide = cuda.compile(source)["wide"]
     assert wide.attributes.max_threads_per_block < 1024
-    with pytest.raises(ValueError, match=rf"\({wide.attributes.registers} registers a thread, or its __launch_bounds"):
+    with pytest.raises(ValueError, match=rf"\({wide.attributes.registers} registers per thread, or its __launch_bounds"):
         wide[1, 1024]

@@ -131,7 +131,7 @@ def test_a_closed_module_is_refused(device):
     bound = launch.bind()
     launch()
     bound()
-    with pytest.raises(TypeError, match=r"void nothing\(\) takes 0 arguments, and 1 were given"):
+    with pytest.raises(TypeError, match=r"void nothing\(\) takes 0 arguments, but 1 were given"):
         launch(1)
     module.close()
     module.close()

@@ -310,7 +310,7 @@ def test_conditions_belong_to_captures(kernels, stream, x):
 def test_a_kernel_takes_a_condition_as_a_handle_alone(kernels, stream, x):
     with stream.capture() as graph:
         condition = stream.condition()
-        with pytest.raises(TypeError, match=r"takes no Condition; that would be a cudaGraphConditionalHandle"):
+        with pytest.raises(TypeError, match=r"does not take a Condition; declare it as cudaGraphConditionalHandle"):
             kernels["add"][1, 1, 0, stream](x, condition)
         kernels["set"][1, 1, 0, stream](condition.handle, 1)
         with stream.if_then(condition) as then:
