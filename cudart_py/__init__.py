@@ -7,9 +7,9 @@
     module["saxpy"][grid, block](2.0, x, y, n)
     result = y.to_host()
 
-Importing this package initialises nothing; the driver is chosen at first use. Names that fewer programs use are in the
-submodules `errors`, `graphs`, `images`, `ipc`, `profiling` and `textures`, and, imported by name, `libraries` and
-`benchmark`.
+Importing this package does not initialise CUDA; the driver is chosen on first use. Less common names are in the
+submodules `errors`, `graphs`, `images`, `ipc`, `profiling` and `textures`. The submodules `libraries` and `benchmark`
+must be imported explicitly.
 """
 
 from __future__ import annotations

@@ -1,30 +1,18 @@
 """The exceptions of this package, as one tree.
 
-    CudaError
-    ├── NoDeviceError                           no driver, or no device
-    ├── InvalidValueError       (ValueError)    an argument that the driver refuses
-    ├── InvalidHandleError      (ValueError)    a handle that is not one, or no longer
-    ├── InvalidContextError                     no context, a destroyed one, another's
-    ├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
-    ├── NotSupportedError       (NotImplementedError)
-    ├── NotFoundError           (LookupError)   a kernel, variable or file that does not exist
-    ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
-    ├── NotReadyError                           unfinished work was asked for its result
-    ├── EventNotRecordedError   (ValueError)    a time was asked of an event that nothing recorded
-    ├── EventTimingError        (ValueError)    a time was asked of an event made without timing
-    ├── CaptureError                            not allowed while a stream is captured
-    ├── PeerAccessError                         peer access missing, or enabled twice
-    ├── LaunchError                             a launch that was refused
-    ├── KernelFaultError                        a kernel that failed; the context is lost
-    │   ├── IllegalAddressError
-    │   ├── MisalignedAddressError
-    │   ├── KernelAssertError                   a device-side assert
-    │   └── KernelTimeoutError
-    ├── NvrtcError                              the run-time compiler
-    │   └── CompileError                        with the log and the source lines
-    └── LinkError                               nvJitLink, with its log
+    CudaError ├── NoDeviceError no driver, or no device ├── InvalidValueError (ValueError) an argument that the driver
+    refuses ├── InvalidHandleError (ValueError) a handle that is not, or no longer, valid ├── InvalidContextError no
+    context, or the wrong one ├── OutOfMemoryError (MemoryError) device, pinned or managed memory ├── NotSupportedError
+    (NotImplementedError) ├── NotFoundError (LookupError) a kernel, variable or file that does not exist ├── ImageError
+    a cubin, PTX or fatbin that cannot be loaded ├── NotReadyError work that has not finished yet ├──
+    EventNotRecordedError (ValueError) an event that was never recorded ├── EventTimingError (ValueError) a time of an
+    event made without timing ├── CaptureError not allowed while a stream is being captured ├── PeerAccessError peer
+    access missing, or enabled twice ├── LaunchError a launch that the driver rejected ├── KernelFaultError a kernel
+    that failed; the context is lost │ ├── IllegalAddressError │ ├── MisalignedAddressError │ ├── KernelAssertError a
+    device-side assert │ └── KernelTimeoutError ├── NvrtcError the run-time compiler │ └── CompileError with the log and
+    the source lines └── LinkError nvJitLink, with its log
 
-The exception in brackets is one of Python's, which an `except` may name instead.
+The exception in parentheses is a built-in one that the class also inherits from.
 """
 
 from __future__ import annotations
@@ -63,8 +51,8 @@ __dir__ = __all__.copy  # without private names and imports
 class CudaError(Exception):
     """A CUDA call that failed.
 
-    `status` is the enum that the call returned (CUresult, cudaError_t, nvrtcResult, ...), `call` the
-    name of the function, empty where it is not known.
+    `status` is the enum that the call returned (CUresult, cudaError_t, nvrtcResult, ...), and `call` is the name of the
+    function, empty if it is not known.
     """
 
     def __init__(self, message: str, *, status: Any = None, call: str = "") -> None:
@@ -74,23 +62,23 @@ class CudaError(Exception):
 
 
 class NoDeviceError(CudaError):
-    """No usable driver or no device: CUDA_ERROR_NO_DEVICE and what keeps cuInit from succeeding."""
+    """No usable driver or no device: CUDA_ERROR_NO_DEVICE and other failures of cuInit."""
 
 
 class InvalidValueError(CudaError, ValueError):
-    """An argument that the driver refuses: CUDA_ERROR_INVALID_VALUE and related statuses."""
+    """An argument that the driver rejects: CUDA_ERROR_INVALID_VALUE and related statuses."""
 
 
 class InvalidHandleError(CudaError, ValueError):
-    """A handle that is not valid, or no longer: CUDA_ERROR_INVALID_HANDLE."""
+    """A handle that is not, or no longer, valid: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class InvalidContextError(CudaError):
-    """No current context, a destroyed one, or one of another device."""
+    """No current context, or one that was destroyed or belongs to another device."""
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """An allocation that failed because memory ran out; `requested`, `free` and `total` are bytes, None if unknown."""
+    """An allocation that failed for lack of memory; `requested`, `free` and `total` are in bytes, None if unknown."""
 
     def __init__(
         self,
@@ -109,7 +97,7 @@ class OutOfMemoryError(CudaError, MemoryError):
 
 
 class NotSupportedError(CudaError, NotImplementedError):
-    """Something that this driver or device cannot do: CUDA_ERROR_NOT_SUPPORTED."""
+    """An operation that this driver or device does not support: CUDA_ERROR_NOT_SUPPORTED."""
 
 
 class NotFoundError(CudaError, LookupError):
@@ -125,19 +113,19 @@ class ImageError(CudaError):
 
 
 class NotReadyError(CudaError):
-    """Unfinished work was asked for its result: CUDA_ERROR_NOT_READY."""
+    """The result of work that has not finished yet: CUDA_ERROR_NOT_READY."""
 
 
 class EventNotRecordedError(CudaError, ValueError):
-    """A time was asked of an event that was never recorded: the driver's CUDA_ERROR_INVALID_HANDLE."""
+    """A wait for, or a time of, an event that was never recorded: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class EventTimingError(CudaError, ValueError):
-    """A time was asked of an event made with timing=False: the driver's CUDA_ERROR_INVALID_HANDLE."""
+    """A time of an event made with timing=False: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class CaptureError(CudaError):
-    """Something that a stream under capture does not allow: CUDA_ERROR_STREAM_CAPTURE_*."""
+    """An operation that is not allowed while a stream is being captured: CUDA_ERROR_STREAM_CAPTURE_*."""
 
 
 class PeerAccessError(CudaError):
@@ -145,14 +133,14 @@ class PeerAccessError(CudaError):
 
 
 class LaunchError(CudaError):
-    """A launch that the driver refused; nothing has run and the context is sound."""
+    """A launch that the driver rejected; nothing has run, and the context is still valid."""
 
 
 class KernelFaultError(CudaError):
     """A kernel that failed while it ran.
 
-    The error is sticky: every later call in this context fails with it, and on a real device only a
-    new process recovers. On the simulator `cuda.reset()` starts afresh in the same one.
+    The error is sticky: every later call in this context fails with it. On a GPU, only a new process can recover; on
+    the simulator, `cuda.reset()` recovers in the same process.
     """
 
 
@@ -161,7 +149,7 @@ class IllegalAddressError(KernelFaultError):
 
 
 class MisalignedAddressError(KernelFaultError):
-    """An address that is not a multiple of its access's width: CUDA_ERROR_MISALIGNED_ADDRESS."""
+    """An address that is not a multiple of the size of the access: CUDA_ERROR_MISALIGNED_ADDRESS."""
 
 
 class KernelAssertError(KernelFaultError):
@@ -177,7 +165,7 @@ class NvrtcError(CudaError):
 
 
 class CompileError(NvrtcError):
-    """CUDA C++ that does not compile; `log` is the compiler's own text."""
+    """CUDA C++ that does not compile; `log` is the compiler's log."""
 
     def __init__(self, message: str, *, status: Any = None, call: str = "", log: str = "") -> None:
         super().__init__(message, status=status, call=call)
@@ -185,7 +173,7 @@ class CompileError(NvrtcError):
 
 
 class LinkError(CudaError):
-    """Images that do not link; `log` is the linker's own text."""
+    """Images that do not link; `log` is the linker's log."""
 
     def __init__(self, message: str, *, status: Any = None, call: str = "", log: str = "") -> None:
         super().__init__(message, status=status, call=call)

@@ -1,4 +1,4 @@
-"""Compiled images, `cuda.images`: what the compiler makes before a device loads it, and where that is kept."""
+"""Compiled images, `cuda.images`: the results of the compiler before a device loads them, and their cache."""
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Variable

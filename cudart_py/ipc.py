@@ -1,6 +1,6 @@
-"""Memory and events that several processes share, `cuda.ipc`: made in one, opened by handles in others.
+"""Memory and events that processes share, `cuda.ipc`: made in one process, and opened in others by their handles.
 
-Memory of pools cannot be shared in this way, so what is shared is allocated for it.
+Memory from pools cannot be shared in this way, so shared arrays have separate allocations.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ _STILL_OPEN = "The {0} must be open in the process that made it, which must be a
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """Names an array for other processes, which `open` it. Made by `ipc.handle`, and sent there pickled.
+    """A handle by which other processes `open` an array. Made by `ipc.handle`, and sent to them by pickling.
 
-    `shape` is in elements, `strides` in bytes, and `device_uuid` says whose memory it is.
+    `shape` is in elements, `strides` in bytes, and `device_uuid` identifies the device of the memory.
     """
 
     shape: tuple[int, ...]
@@ -104,12 +104,12 @@ class ArrayHandle:
     def open(self) -> DeviceArray:
         """Return the array in this process, over the same memory (cuIpcOpenMemHandle).
 
-        Closing it, or the end of a `with` block, waits for the device and gives up the memory in this process only
-        (cuIpcCloseMemHandle). The process that made the array must keep it open until then, and signal by an event
-        when its contents are there: the stream order of one process means nothing to another.
+        Closing it, explicitly or at the end of a `with` block, waits for the device and releases the memory in this
+        process only (cuIpcCloseMemHandle). The process that made the array must keep it open until then. It must also
+        signal with an event when the contents are ready, since stream order does not extend across processes.
 
-        Raises ValueError in the process that made the array and where its device is not visible, CudaError where the
-        array is no longer open there, and NotSupportedError without the capability `ipc`.
+        Raises ValueError in the process that made the array, and if its device is not visible here. Raises CudaError if
+        the array has been closed, and NotSupportedError without the capability `ipc`.
         """
         device = _device_here("ArrayHandle.open", self.device_uuid, self._process)
         if 0 in self.shape:
@@ -123,17 +123,17 @@ class ArrayHandle:
 
 @dataclass(frozen=True)
 class EventHandle:
-    """Names an event for other processes, which `open` it. Made by `ipc.handle`, and sent there pickled."""
+    """A handle by which other processes `open` an event. Made by `ipc.handle`, and sent to them by pickling."""
 
     device_uuid: uuid.UUID
     _data: bytes = field(repr=False)
     _process: str = field(repr=False)
 
     def open(self) -> Event:
-        """Return the event in this process, where it is recorded and waited for like any other (cuIpcOpenEventHandle).
+        """Return the event in this process, which can record it and wait for it like any other (cuIpcOpenEventHandle).
 
-        A wait is for the latest record, of whatever process, that was made before the call. The process that made the
-        event must keep it open until it is closed here. Raises what `ArrayHandle.open` does.
+        A wait applies to the latest record before the call, in any process. The process that made the event must keep
+        it open until it is closed here. Raises the same errors as `ArrayHandle.open`.
         """
         device = _device_here("EventHandle.open", self.device_uuid, self._process)
         shared = _filled(enums.CUipcEventHandle(), self._data)
@@ -145,14 +145,14 @@ class EventHandle:
 
 
 def empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
-    """Allocate an array of the current device that other processes can open, uninitialised (cuMemAlloc).
+    """Allocate an uninitialised array on the current device that other processes can open (cuMemAlloc).
 
         x = cuda.ipc.empty(n, np.float32)
         process = multiprocessing.get_context("spawn").Process(target=work, args=(cuda.ipc.handle(x),))
 
-    `shape` is an int or a tuple. The memory is a multiple of 2 MiB, because other processes see whole pieces of that
-    size, and is freed when the last array over it is gone; the free waits for the device. Raises OutOfMemoryError with
-    the sizes, and NotSupportedError where the driver lacks the capability `ipc`.
+    `shape` is an int or a tuple. The size of the allocation is a multiple of 2 MiB, because the driver shares memory in
+    units of that size. It is freed with the last array over it, which waits for the device. Raises OutOfMemoryError
+    with the sizes, and NotSupportedError if the driver lacks the capability `ipc`.
     """
     call = "ipc.empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
@@ -170,15 +170,15 @@ def handle(thing: Event) -> EventHandle: ...
 def handle(thing: DeviceArray | Event) -> ArrayHandle | EventHandle:
     """Return a handle to an array or an event for other processes (cuIpcGetMemHandle, cuIpcGetEventHandle).
 
-    `thing` is an array of `ipc.empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle can
-    be pickled, so that it goes through multiprocessing's arguments, queues and pipes, and its `open()` returns the
-    array or the event in the other process. Making it keeps nothing alive: `thing` must stay open, in this process,
-    until all others have closed what they opened.
+    `thing` is an array from `ipc.empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle
+    can be pickled, so it can be sent as an argument or through the queues and pipes of multiprocessing. Its `open()`
+    returns the array or event in the other process. The handle does not keep `thing` alive: it must stay open in this
+    process until all other processes have closed it.
 
-    Raises TypeError for other objects, and ValueError for one that is closed or was not made for other processes.
+    Raises TypeError for other objects, and ValueError for an object that is closed or was not made for sharing.
     """
     call = "ipc.handle"
-    arguments.instance(call, "thing", thing, (DeviceArray, Event), "an array of ipc.empty or an Event")
+    arguments.instance(call, "thing", thing, (DeviceArray, Event), "an array from ipc.empty or an Event")
     if thing.closed:
         raise arguments.wrong_value(call, "thing", "open", thing)
     require_ipc(call)

@@ -1,4 +1,4 @@
-"""A device address as a kernel's argument."""
+"""Device addresses as kernel arguments."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from . import arguments
 
 
 class Pointer:
-    """A device address (CUdeviceptr) for whose memory the caller is responsible.
+    """A device address (CUdeviceptr); the caller is responsible for its memory.
 
-    A bare int is refused where a kernel takes a pointer, because a size in the wrong place looks the
-    same; `Pointer(value)` says that an address is meant. `owner` is kept alive with it.
+    A kernel's pointer parameter does not accept a plain int, which may be a size in the wrong position;
+    `Pointer(value)` makes clear that an address is meant. `owner` is kept alive with it.
     """
 
     __slots__ = {
-        "owner": "What is kept alive with the address.",
+        "owner": "An object that is kept alive with the address.",
         "value": "The address.",
     }
 

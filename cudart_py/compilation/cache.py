@@ -50,13 +50,13 @@ T = TypeVar("T")
 
 
 class CacheWarning(RuntimeWarning):
-    """The compile cache cannot be used; compilation goes on without it."""
+    """The compile cache cannot be used; compilation continues without it."""
 
 
 class CacheInfo(NamedTuple):
-    """The compile cache: its folder, entries and bytes there, and this process's hits and misses.
+    """The compile cache: its folder, the number and size of its entries, and this process's hits and misses.
 
-    The folder is "" where no variable names one and the user's home folder is unknown.
+    The folder is "" if no variable names one and the user's home folder is unknown.
     """
 
     folder: str
@@ -310,14 +310,14 @@ def _files(*suffixes: str) -> list[str]:
 
 
 def cache_info() -> CacheInfo:
-    """Return the number and size of the cached images, and how often this process found the one that it looked for."""
+    """Return the folder, number and size of the cached images, and the hits and misses of this process."""
     found = [status for status in map(witness, _files(_SUFFIX)) if status]
     with _lock:
         return CacheInfo(folder(), len(found), sum(size for _, size, _ in found), _hits, _misses)
 
 
 def clear_cache() -> int:
-    """Delete every entry of the compile cache and return how many there were."""
+    """Delete all entries of the compile cache, and return their number."""
     for path in _files(_TEMPORARY):
         _remove(path)
     return sum(_remove(path) for path in _files(_SUFFIX))

@@ -53,11 +53,14 @@ def compile_image(
 ) -> CompiledImage:
     """Compile CUDA C++ for one architecture, or take the result from the cache.
 
-    A path is read, a str is source. `names` are name expressions of templates to instantiate, `arch` an
-    architecture ("sm_90", 90, (9, 0), "compute_90"; the oldest that CUDA 13 knows unless given), `std` the
-    language standard ("c++17"), `include` folders to search, `define` macros with their values (None
-    for a bare one), `options` further NVRTC options, passed as they are. `name` is what messages and line information
-    call the source, by default its path, or "kernel.cu" for text.
+    - `source`: a path to a file, or a str with the source itself.
+    - `names`: name expressions of templates to instantiate.
+    - `arch`: the architecture ("sm_90", 90, (9, 0), "compute_90"), by default the oldest that CUDA 13 supports.
+    - `std`: the language standard ("c++17").
+    - `include`: folders to search.
+    - `define`: macros with their values, None for a macro without a value.
+    - `options`: further NVRTC options, passed unchanged.
+    - `name`: the name of the source in messages and line information, by default its path, or "kernel.cu" for text.
 
     Raises TypeError and ValueError that name the `call` and the argument, and CompileError with the compiler's log.
     """

@@ -85,7 +85,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
         if number is None:
             continue
         if number // 1_000_000 < _CORE_MAJOR:
-            rejected.append(f"{root} has CCCL {number // 1_000_000}, and CUDA 13 needs CCCL {_CORE_MAJOR} or later")
+            rejected.append(f"{root} has CCCL {number // 1_000_000}, but CUDA 13 needs CCCL {_CORE_MAJOR} or later")
             continue
         # Before the others: a toolkit keeps forwarding copies of a few of its files beside the runtime's.
         folders.insert(0, root)
@@ -142,8 +142,8 @@ def _runtime_mismatch(root: str, version: tuple[int, int]) -> str | None:
     if found == version:
         return None
     return (
-        f"the headers in {root} are of CUDA {found[0]}.{found[1]} and were passed over, "
-        f"because NVRTC is of CUDA {version[0]}.{version[1]}"
+        f"the headers in {root} belong to CUDA {found[0]}.{found[1]} and were ignored, "
+        f"because NVRTC belongs to CUDA {version[0]}.{version[1]}"
     )
 
 

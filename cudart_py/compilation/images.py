@@ -1,4 +1,4 @@
-"""The result of one compile, as users and the cache see it."""
+"""The result of a compilation, for programs and for the cache."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .signatures import Parameter, Signature
 class KernelAttributes:
     """The resources and limits of one kernel. Sizes are in bytes.
 
-    A compiled image has the assembler's report: registers, shared and local memory, and spills. Values that are known
-    only on a device are None there. A loaded kernel has the driver's values (cuFuncGetAttribute), and the report's
-    spills; these are None for one that was loaded from an image.
+    For a compiled image, the values come from the assembler's report: registers, shared and local memory, and spills.
+    Values that are known only on a device are then None. For a loaded kernel, the values come from the driver
+    (cuFuncGetAttribute), and the spills from the report; these are None for a kernel that was loaded from an image.
 
-    `local_bytes` counts a thread's arrays in local memory and its spilled registers. `spill_store_bytes` and
-    `spill_load_bytes` are the bytes of the instructions that store and load those, each counted once, however often it
-    is executed.
+    `local_bytes` is the local memory per thread, for arrays and spilled registers. `spill_store_bytes` and
+    `spill_load_bytes` are the bytes of the instructions that store and load spilled registers. Each instruction counts
+    once, however often it is executed.
     """
 
     registers: int
@@ -37,9 +37,9 @@ class KernelAttributes:
 class Variable(NamedTuple):
     """A `__device__`, `__constant__` or `__managed__` variable.
 
-    `symbol` is its name in the image, `name` the C++ one, `space` "global", "const" or "managed". `type`, `dtype` (a
-    NumPy dtype's name) and `shape` are those of the declaration where the compiler reported them; otherwise `type` is
-    empty, `dtype` is None and `shape` counts bytes.
+    `symbol` is the name in the image, `name` is the C++ name, and `space` is "global", "const" or "managed". `type`,
+    `dtype` (the name of a NumPy dtype) and `shape` are those of the declaration if the compiler reported them.
+    Otherwise `type` is empty, `dtype` is None and `shape` counts bytes.
     """
 
     symbol: str
@@ -59,17 +59,18 @@ def normalised(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledImage:
-    """The code of one source for one architecture, its signatures and its names.
+    """The code of one source for one architecture, with its signatures and names.
 
-    `ptx` is text without a closing NUL, and `cubin` machine code for `arch` ("sm_90"). An image for a virtual
-    architecture ("compute_90") has only PTX. One that was compiled with `-dlto` has only link-time code, `ltoir`, and
-    no signatures. Parts that an image does not have are empty.
+    `ptx` is text without a terminating NUL, and `cubin` is machine code for `arch` ("sm_90"). An image for a virtual
+    architecture ("compute_90") has only PTX. An image that was compiled with `-dlto` has only link-time code (`ltoir`)
+    and no signatures. Missing parts are empty.
 
-    `signatures` and `attributes` are by entry, `variables` by symbol. `names` maps what a caller may write, including
-    each name expression, to the entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the
-    warnings that concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
+    `signatures` and `attributes` are dictionaries by entry, `variables` by symbol. `names` maps every name that a
+    program may use, including name expressions, to the entries and symbols that it can mean; `entries` and `symbols`
+    look it up. `log` has the warnings about the program's own files. `source` is the text that was compiled, empty for
+    a linked image.
 
-    `cudart_py.load` loads an image, and `cudart_py.link` links several. Pickling keeps all of it.
+    `cudart_py.load` loads an image, and `cudart_py.link` links several images. A pickled image keeps all its parts.
     """
 
     name: str

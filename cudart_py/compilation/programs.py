@@ -34,14 +34,14 @@ def _library() -> Any:
         status, major, minor = nvrtc.nvrtcVersion()
     except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError, which older ones lack
         raise errors.NvrtcError(
-            "the NVRTC library was not found: install the wheel nvidia-cuda-nvrtc of CUDA 13 or a CUDA 13 toolkit",
+            "the NVRTC library was not found: install the wheel nvidia-cuda-nvrtc for CUDA 13, or a CUDA 13 toolkit",
             call="nvrtcVersion",
         ) from error
     if status:
         raise nvrtc_failure(status, "nvrtcVersion")
     if major != _MAJOR:
         raise errors.NvrtcError(
-            f"this NVRTC is of CUDA {major}.{minor}, and cudart_py needs CUDA {_MAJOR}", call="nvrtcVersion"
+            f"this NVRTC belongs to CUDA {major}.{minor}, but cudart_py needs CUDA {_MAJOR}", call="nvrtcVersion"
         )
     return nvrtc
 

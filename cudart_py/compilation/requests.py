@@ -34,10 +34,10 @@ _TAKEN = {
     "-std": "std",
 }
 _REFUSED = {
-    "--fdevice-syntax-only": "makes no code: leave it out, the errors are the same",
-    "-fdevice-syntax-only": "makes no code: leave it out, the errors are the same",
-    "--optix-ir": "makes code for OptiX alone: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
-    "-optix-ir": "makes code for OptiX alone: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
+    "--fdevice-syntax-only": "generates no code: leave it out, the errors are the same",
+    "-fdevice-syntax-only": "generates no code: leave it out, the errors are the same",
+    "--optix-ir": "generates code only for OptiX: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
+    "-optix-ir": "generates code only for OptiX: call NVRTC's functions in cuda.bindings.nvrtc, with cuda.check",
 }
 _FOLDER_OPTIONS = ("--include-path", "-I")
 _FIRST_OPTIONS = ("--pre-include", "-include")
@@ -134,7 +134,7 @@ def _read(call: str, source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
         except ValueError as error:
             raise ValueError(f"{call}: argument 'source' cannot be read: {error}") from None
         if b"\0" in text:
-            raise ValueError(f"{call}: argument 'source' is {path!r}, which has a NUL character")
+            raise ValueError(f"{call}: argument 'source' is {path!r}, which contains a NUL character")
         return text, path, os.path.dirname(path)
     if not isinstance(source, str):
         raise arguments.wrong_type(call, "source", "CUDA C++ text (str) or a path", source)
@@ -290,7 +290,7 @@ def _check_options(call: str, options: tuple[str, ...], std: str | int | None) -
         spelling = re.split(r"[=\s]", option.strip(), maxsplit=1)[0]
         argument = _TAKEN.get(spelling)
         if argument == "arch" or (argument == "std" and std is not None):
-            raise ValueError(f"{call}: argument 'options' has {option!r}, which the argument {argument!r} decides")
+            raise ValueError(f"{call}: argument 'options' has {option!r}, which the argument {argument!r} sets")
         if spelling in _REFUSED:
             raise ValueError(f"{call}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
 

@@ -66,7 +66,7 @@ class Parameter:
 
     @property
     def signed(self) -> bool:
-        """Whether it is a signed integer."""
+        """Whether the parameter is a signed integer."""
         return self.dtype is not None and self.dtype.startswith("int")
 
 
@@ -80,12 +80,12 @@ class Signature:
 
     @property
     def size(self) -> int:
-        """The bytes from the first parameter's start to the last one's end."""
+        """The size of all parameters in bytes, from the start of the first to the end of the last."""
         return self.parameters[-1].offset + self.parameters[-1].size if self.parameters else 0
 
     @property
     def typed(self) -> bool:
-        """Whether any C++ type is known, and not only sizes."""
+        """Whether any C++ type is known, rather than only sizes."""
         return not self.parameters or any(parameter.type for parameter in self.parameters)
 
     def __str__(self) -> str:

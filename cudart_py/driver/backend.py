@@ -202,9 +202,9 @@ _is_forked = False
 
 
 def select(name: str) -> None:
-    """Choose the driver by name, "cuda" or "simulator", before anything has used one.
+    """Choose the driver by name, "cuda" or "simulator", before any CUDA call.
 
-    Raises ValueError for another name and RuntimeError when the other driver is already in use.
+    Raises ValueError for another name, and RuntimeError if the other driver is already in use.
     """
     global _selected
     if name not in _NAMES:
@@ -222,7 +222,7 @@ def chosen() -> Backend:
     global _selected, _used
     if _is_forked:
         raise errors.InvalidContextError(
-            "CUDA was initialised before this process was forked and cannot be used in the child; "
+            "CUDA was initialised before this process was forked, so the child cannot use it; "
             "start children with multiprocessing's 'spawn' or 'forkserver' method"
         )
     if _used is not None:  # without the lock, since one that has it may wait for a call of the driver
@@ -284,7 +284,7 @@ def _cuda(*, required: bool) -> Backend:
     if version // 1000 < _MAJOR:
         raise errors.NoDeviceError(
             f"this driver supports CUDA {version // 1000}.{version % 1000 // 10}, and cudart_py needs CUDA "
-            f"{_MAJOR}: update to driver R580 or later"
+            f"{_MAJOR}: update it to R580 or later"
         )
     return CudaBackend(driver)
 
@@ -302,7 +302,7 @@ def _simulator() -> Backend:
     (status,) = backend.functions.cuInit(0)
     if status:  # no driver is chosen yet, which would be asked for the text
         raise errors.NoDeviceError(
-            f"cuInit: the simulator was given no device by CUDART_PY_SIMULATOR_DEVICES ({status.name})",
+            f"cuInit: CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device ({status.name})",
             status=status,
             call="cuInit",
         )

@@ -1,4 +1,4 @@
-"""The sanitizer: what the simulator looks for in kernels that hardware doesn't notice."""
+"""The sanitizer: the simulator's checks for mistakes in kernels that hardware does not notice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Choice:
     def __enter__(self) -> None:
         with _lock:
             if self._block is not None:
-                raise ValueError("sanitizer: this block is open already; call sanitizer again for one inside")
+                raise ValueError("sanitizer: this block is already open; call sanitizer again for a nested block")
             self._outside.take_out(self)
             self._block = _Modes(self._mode)
             _blocks.append(self._block)
@@ -87,17 +87,19 @@ class _Choice:
 
 
 def sanitizer(mode: Literal["off", "warn", "error"]) -> _Choice:
-    """Choose what to do about the mistakes that the simulator finds in launches: `cuda.sanitizer("error")`.
+    """Choose how the simulator reports mistakes that it finds in kernels: `cuda.sanitizer("error")`.
 
-    "warn" makes each a SimulatorWarning, which is the default, "error" raises it from the call that ran the kernel,
-    "off" looks for none. The mode is that of the whole process, or, inside a block
-    (`with cuda.sanitizer("error"):`), until the block's end. After a block the previous mode applies again. If several
-    blocks are open, in any threads, the latest one decides. Initially the environment variable CUDART_PY_SANITIZER
-    does.
+    - "warn", the default: each mistake is a SimulatorWarning.
+    - "error": the call that ran the kernel raises the warning as an exception.
+    - "off": the simulator does not check for mistakes.
 
-    Launches run when something waits for them, so synchronise inside. The traceback of what a block raises ends at the
-    program's line, since what the call did inside explains nothing. On a GPU this changes nothing, and
-    compute-sanitizer, a program of CUDA's toolkit, finds such mistakes. Raises ValueError for another mode.
+    The mode applies to the whole process, or inside a block (`with cuda.sanitizer("error"):`) until its end. After a
+    block the previous mode applies again. If several blocks are open, in any threads, the latest applies. The
+    environment variable CUDART_PY_SANITIZER sets the initial mode.
+
+    Launches run when something waits for them, so synchronise inside the block. The traceback of an exception ends at
+    the program's line and leaves out this package's frames. On a GPU the mode has no effect; use compute-sanitizer from
+    the CUDA toolkit there. Raises ValueError for another mode.
     """
     arguments.choice("sanitizer", "mode", mode, ("off", "warn", "error"))
     return _Choice(mode)

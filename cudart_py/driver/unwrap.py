@@ -100,19 +100,19 @@ _BY_STATUS: dict[str, type[errors.CudaError]] = {
 # Remedies for failed captures, for which the driver's text is the name alone, and for PTX that is too new.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
-        "The PTX is of a newer compiler than the driver: load machine code, which compile makes by default, or update "
-        "the driver"
+        "The PTX comes from a compiler that is newer than the driver: load machine code, which compile makes by "
+        "default, or update the driver"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": (
-        "A stream that is being captured only records its work, so that nothing can wait for it and some calls cannot "
-        "be made: make this call before or after the capture"
+        "A stream that is being captured only records its work, so nothing can wait for it and some calls are not "
+        "allowed: make this call before or after the capture"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": (
-        "An earlier call that a capture does not allow has invalidated it: its own error says which"
+        "An earlier call that is not allowed during a capture has invalidated it: the error of that call names it"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_MERGE": (
-        "The two streams record into two graphs, which one event cannot join: capture one of them, and let the other "
-        "wait for one of its events"
+        "The two streams record into different graphs, which an event cannot join: capture one of them, and let the "
+        "other wait for one of its events"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED": "This stream did not begin the capture: end it in the stream that did",
     "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": (
@@ -120,17 +120,17 @@ _REMEDIES = {
         "its work: call stream.wait(other) before the capture ends"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_ISOLATION": (
-        "The captured stream would depend on work outside of the capture: wait for that work before the capture begins"
+        "The captured stream would depend on work outside the capture: wait for that work before the capture begins"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT": (
-        "Work in the legacy default stream would wait for a blocking stream that is being captured: give the work a "
-        "stream of its own, or capture a Stream(non_blocking=True)"
+        "Work in the legacy default stream would wait for a blocking stream that is being captured: put the work "
+        "into another stream, or capture a Stream(non_blocking=True)"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD": (
         "Another thread began this capture: end it there, or begin it with mode='relaxed'"
     ),
     "CUDA_ERROR_CAPTURED_EVENT": (
-        "The event was recorded in a capture, where it stands for a place in the graph and never happens: record it "
+        "The event was recorded during a capture, where it only marks a position in the graph: record it "
         "after the capture, or in the stream that launches the graph"
     ),
 }
@@ -139,8 +139,8 @@ _REMEDIES = {
 def check(result: tuple[Any, ...]) -> Any:
     """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
 
-    Return nothing, the value, or a tuple of the values after the status; raise the exception that belongs to a status
-    other than success, as the tree in `errors` shows. Raise TypeError for anything but a result tuple.
+    Return nothing, the value, or a tuple of the values after the status. For a status other than success, raise the
+    corresponding exception from `errors`. Raise TypeError for anything but a result tuple.
     """
     if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):
         raise arguments.wrong_type("check", "result", "the tuple that a call of cuda.bindings returned", result)

@@ -178,7 +178,7 @@ def test_bad_arguments_are_named(arguments, error, named):
 @pytest.mark.parametrize(
     ("option", "remedy"),
     [
-        ("-arch=sm_80", "'arch' decides"),
+        ("-arch=sm_80", "'arch' sets"),
         ("--optix-ir", "cuda.bindings.nvrtc"),
         ("-fdevice-syntax-only", "leave it out"),
     ],

@@ -70,7 +70,7 @@ def test_missing_library_header_names_the_extra(bare, header):
 def test_missing_library_header_says_why_a_root_was_rejected(bare, tmp_path):
     make_root(tmp_path / "include", CUDART_VERSION=12080)
     bare.setenv("CUDA_HOME", str(tmp_path))
-    with pytest.raises(CompileError, match=r"are of CUDA 12\.8 and were passed over, because NVRTC is of"):
+    with pytest.raises(CompileError, match=r"belong to CUDA 12\.8 and were ignored, because NVRTC belongs to"):
         compile_image("#include <curand_kernel.h>\n", cache=False)
 
 

@@ -432,7 +432,7 @@ def test_a_launch_takes_the_largest_cluster(device, kernels):
 
 def test_clusters_that_cannot_be_are_refused_before_the_driver_is_asked(device, kernels):
     kernel = kernels["rotate"]
-    with pytest.raises(ValueError, match="argument 'cluster' must have at most .* blocks here, not 64"):
+    with pytest.raises(ValueError, match="argument 'cluster' must have at most .* blocks on this device, not 64"):
         kernel.max_active_clusters(64, 64)
     with pytest.raises(TypeError, match="'cluster.x' must be an int"):
         kernel.max_active_clusters(64, "2")

@@ -116,7 +116,7 @@ def closed_array(*, view=False):
 
 
 BAD_ARGUMENTS = [
-    (lambda: arguments()[:3], TypeError, r"saxpy\(float, float const\*, .*, unsigned int\) takes 4 arguments, and 3"),
+    (lambda: arguments()[:3], TypeError, r"saxpy\(float, float const\*, .*, unsigned int\) takes 4 arguments, but 3"),
     (lambda: [*arguments(), 1], TypeError, "takes 4 arguments, but 5 were given"),
     (
         lambda: arguments(x=cuda.zeros(4)),
@@ -169,12 +169,12 @@ BAD_SHAPES = [
     ((1, (1, 1, 65)), ValueError, "'block.z' must be an int from 1 to 64, not the int 65"),
     (((1, 65536), 1), ValueError, "'grid.y' must be an int from 1 to 65535, not the int 65536"),
     ((2**31, 1), ValueError, "'grid.x' must be an int from 1 to .* not the int 2147483648"),
-    ((3.125, 32), TypeError, r"must be an int, not the float 3.125; write -\(-n // block\), which rounds up$"),
+    ((3.125, 32), TypeError, r"must be an int, not the float 3.125; write -\(-n // block\) to round up$"),
     ((1, 3.125), TypeError, "'block.x' must be an int, not the float 3.125$"),
     ((True, 32), TypeError, "'grid.x' must be an int, not the bool True"),
     (((1, 1, 1, 1), 32), ValueError, "one to three dimensions, not 4"),
     ((1, 32, 2**64), ValueError, "'shared_bytes' must be an int from 0 to 18446744073709551615"),
-    ((1, 32, 2**64 - 1), ValueError, "shared memory"),
+    ((1, 32, 2**64 - 1), ValueError, "argument 'shared_bytes' must be at most"),
     ((1, 32, 2**30), ValueError, "'shared_bytes' must be at most .*, not 1073741824"),
     (
         (1, 32, cuda.legacy_default),

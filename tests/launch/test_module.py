@@ -46,7 +46,7 @@ def test_an_image_loads_with_typed_scalars_only(device):
         assert out.to_host()[0] == 7
         with pytest.raises(TypeError, match=r"argument 1 of add \(4 bytes\) is passed by value"):
             module["add"][1, 1](out, 3, np.float64(4.0))
-        with pytest.raises(ValueError, match="has 4 bytes, and .* has 8"):
+        with pytest.raises(ValueError, match="has 4 bytes, but .* has 8"):
             module["add"][1, 1](out, np.int64(3), np.float64(4.0))
 
 

@@ -53,7 +53,7 @@ def link_images(
     user_options = texts("link", "options", options)
     for option in user_options:
         if option.startswith(_TAKEN):
-            raise ValueError(f"link: argument 'options' has {option!r}, which is decided here")
+            raise ValueError(f"link: argument 'options' must not contain {option!r}, which cudart_py sets itself")
     codes = [code for _, code in inputs]
     has_link_time_code = any(code.startswith(LINK_TIME_CODE) for code in codes)
     _refuse_repeated(inputs, target)
@@ -91,7 +91,9 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
             if name.endswith(_SOURCES):
                 rule = f"be an image, and {name} is CUDA C++"
                 raise arguments.unusable("link", f"images[{position}]", rule, remedy=f"pass {_RELOCATABLE}")
-            raise ValueError(f"link: argument 'images[{position}]' is no cubin, PTX, link-time code, fatbin or library")
+            raise ValueError(
+                f"link: argument 'images[{position}]' is not a cubin, PTX, link-time code, a fatbin or a library"
+            )
         inputs.append((name, code))
     if not inputs:
         raise ValueError("link: argument 'images' is empty")
@@ -114,7 +116,7 @@ def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -
         return spell_architecture("link", arch)
     known = sorted({image.arch for image in images if isinstance(image, CompiledImage)})
     if len(known) != 1:
-        found = f"the images are for {' and '.join(known)}" if known else "the images do not tell it"
+        found = f"the images are for {' and '.join(known)}" if known else "the images do not specify it"
         raise ValueError(f"link: argument 'arch' is needed: {found}")
     return known[0]
 
@@ -199,7 +201,7 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[st
         ) from None
     except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError
         raise errors.LinkError(
-            "the nvJitLink library was not found: install the wheel nvidia-nvjitlink of CUDA 13 or a CUDA 13 toolkit",
+            "the nvJitLink library was not found: install the wheel nvidia-nvjitlink for CUDA 13, or a CUDA 13 toolkit",
             call="nvJitLinkCreate",
         ) from error
     try:
