@@ -1,16 +1,28 @@
 """The exceptions of this package, as one tree.
 
-    CudaError ├── NoDeviceError no driver, or no device ├── InvalidValueError (ValueError) an argument that the driver
-    refuses ├── InvalidHandleError (ValueError) a handle that is not, or no longer, valid ├── InvalidContextError no
-    context, or the wrong one ├── OutOfMemoryError (MemoryError) device, pinned or managed memory ├── NotSupportedError
-    (NotImplementedError) ├── NotFoundError (LookupError) a kernel, variable or file that does not exist ├── ImageError
-    a cubin, PTX or fatbin that cannot be loaded ├── NotReadyError work that has not finished yet ├──
-    EventNotRecordedError (ValueError) an event that was never recorded ├── EventTimingError (ValueError) a time of an
-    event made without timing ├── CaptureError not allowed while a stream is being captured ├── PeerAccessError peer
-    access missing, or enabled twice ├── LaunchError a launch that the driver rejected ├── KernelFaultError a kernel
-    that failed; the context is lost │ ├── IllegalAddressError │ ├── MisalignedAddressError │ ├── KernelAssertError a
-    device-side assert │ └── KernelTimeoutError ├── NvrtcError the run-time compiler │ └── CompileError with the log and
-    the source lines └── LinkError nvJitLink, with its log
+    CudaError
+    ├── NoDeviceError                           no driver, or no device
+    ├── InvalidValueError       (ValueError)    an argument that the driver rejects
+    ├── InvalidHandleError      (ValueError)    a handle that is not, or no longer, valid
+    ├── InvalidContextError                     no context, or the wrong one
+    ├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
+    ├── NotSupportedError       (NotImplementedError)
+    ├── NotFoundError           (LookupError)   a kernel, variable or file that does not exist
+    ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
+    ├── NotReadyError                           work that has not finished yet
+    ├── EventNotRecordedError   (ValueError)    an event that was never recorded
+    ├── EventTimingError        (ValueError)    a time of an event made without timing
+    ├── CaptureError                            not allowed while a stream is being captured
+    ├── PeerAccessError                         peer access missing, or enabled twice
+    ├── LaunchError                             a launch that the driver rejected
+    ├── KernelFaultError                        a kernel that failed; the context is lost
+    │   ├── IllegalAddressError
+    │   ├── MisalignedAddressError
+    │   ├── KernelAssertError                   a device-side assert
+    │   └── KernelTimeoutError
+    ├── NvrtcError                              the run-time compiler
+    │   └── CompileError                        with the log and the source lines
+    └── LinkError                               nvJitLink, with its log
 
 The exception in parentheses is a built-in one that the class also inherits from.
 """

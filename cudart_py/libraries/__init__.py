@@ -1,4 +1,4 @@
-"""CUDA's libraries on DeviceArrays: cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND, through nvmath-python's bindings.
+"""CUDA's libraries for DeviceArrays: cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND, through nvmath-python's bindings.
 
     from cudart_py import libraries
 

@@ -1,4 +1,4 @@
-"""Dtypes as CUDA's libraries name and round them, and those that NumPy does not have: bfloat16, complex32."""
+"""The dtypes of CUDA's libraries, including those that NumPy lacks: bfloat16 and complex32."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .. import arguments
 
 # A structure of one field, since two bytes of an integer would be mistaken for numbers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
-"""The dtype of bfloat16 numbers, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""
+"""The dtype of bfloat16, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""
 
 # NumPy has no complex number of two halves.
 complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
-"""The dtype of complex numbers of two float16."""
+"""The dtype of complex numbers with two float16 components."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
-    """Round numbers to the nearest bfloat16, on a tie to the even one; NaNs stay NaNs."""
+    """Round numbers to the nearest bfloat16, ties to even; NaNs stay NaNs."""
     given = arguments.host_array("to_bfloat16", "x", x)
     if given.dtype.kind not in "biuf":
         raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)
@@ -89,7 +89,7 @@ def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
 
 
 def from_bfloat16(x: NDArray[Any]) -> NDArray[np.float32]:
-    """Return bfloat16 numbers as single precision, which holds all of them."""
+    """Convert bfloat16 numbers to single precision, which represents them exactly."""
     arguments.instance("from_bfloat16", "x", x, np.ndarray, "a NumPy array of bfloat16")
     if kind_of(x.dtype) is not KINDS[bfloat16] and x.dtype != np.uint16:
         raise arguments.wrong_type("from_bfloat16", "x", "a NumPy array of bfloat16", x)

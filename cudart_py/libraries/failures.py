@@ -1,4 +1,4 @@
-"""Failures: the errors of the libraries as those of cudart_py."""
+"""Failures: the errors of the libraries as exceptions of cudart_py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import (
 
 
 class SingularMatrixError(CudaError, np.linalg.LinAlgError):
-    """A matrix that cannot be inverted; `pivot` is the row, counted from 0, where elimination found a zero."""
+    """A matrix that cannot be inverted; `pivot` is the row, from 0, where elimination found a zero."""
 
     def __init__(self, message: str, *, pivot: int, call: str = "") -> None:
         super().__init__(message, call=call)

@@ -102,8 +102,8 @@ def workspace_size(device: Device) -> int:
 def _refuse_first_use(stream: int, what: str) -> None:
     if captures and find(stream) is not None:
         raise CaptureError(
-            f"{what} needs memory at its first call in a stream, and none can be allocated in a capture: call it once "
-            "in this stream before the capture begins"
+            f"{what} allocates memory at its first call in a stream, which is not allowed during a capture: call it "
+            "once in this stream before the capture begins"
         )
 
 
@@ -185,7 +185,7 @@ def keep(stream: Stream, what: str, *objects: Any) -> None:
 
 
 def release() -> None:
-    """Release the calling thread's handles, plans, generators and memory; the next call makes new ones."""
+    """Release the calling thread's handles, plans, generators and memory; the next call creates new ones."""
     for cache in _thread.caches.values():
         cache.clear()
     _thread.scratch.clear()

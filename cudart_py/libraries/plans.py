@@ -1,4 +1,4 @@
-"""Plans: calls of the libraries that are checked once and queued again and again, as nvmath's plan and execute."""
+"""Plans: library calls that are checked once and queued repeatedly, like nvmath's plan and execute."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MOST_GRAPHS = 4
 
 
 class Plan(Generic[Result]):
-    """A call of a library that is ready to be queued: `plan()` does so, and returns what the function would return.
+    """A prepared library call: `plan()` queues it, and returns the result of the function.
 
-    The operands were checked when the plan was made, and the library's work recorded as a graph, whose launch costs
-    the host a fraction of what the library's call does. The plan keeps its arrays and its stream alive; each call uses
-    their present contents. A call works with the access policy that its stream has at that time, and becomes part of
-    the graph that its stream is being captured to. Calls may come from any thread.
+    The operands are checked when the plan is made, and the library's work is recorded as a graph. Launching the graph
+    takes the host a fraction of the time of the library call. The plan keeps its arrays and its stream alive, and each
+    call uses their current contents. A call uses the access policy that the stream has at that time, and becomes part
+    of a graph if the stream is being captured. Any thread can call the plan.
 
-    Raises ValueError where an operand was closed meanwhile, or the plan itself. `close()` releases the graph, and so
-    does the end of a `with` block.
+    Raises ValueError if the plan or one of its operands has been closed. `close()` and the end of a `with` block
+    release the graph.
     """
 
     def __init__(self, name: str, stream: Stream, device: Device, result: Result) -> None:
@@ -58,12 +58,12 @@ class Plan(Generic[Result]):
 
     @property
     def result(self) -> Result:
-        """The output array, which a call returns."""
+        """The output array, which each call returns."""
         return self._result
 
     @property
     def closed(self) -> bool:
-        """Whether the plan was closed."""
+        """Whether the plan has been closed."""
         return self._closed
 
     def close(self) -> None:

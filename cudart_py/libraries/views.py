@@ -65,7 +65,7 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
             raise arguments.unusable(
                 call,
                 name,
-                f"be in memory that device {device.ordinal} can reach, where the work is done",
+                f"be in memory that device {device.ordinal}, which does the work, can access",
                 f"on device {home.ordinal}",
                 f"copy it, or call Device({device.ordinal}).enable_peer(Device({home.ordinal}))",
             )
@@ -163,4 +163,4 @@ def check_product(call: str, b: tuple[str, int], a: tuple[str, int]) -> None:
     """
     (name, rows), (before, columns) = b, a
     if rows != columns:
-        raise arguments.unusable(call, name, f"have {columns} rows, as {before!r} has {columns} columns", rows)
+        raise arguments.unusable(call, name, f"have {columns} rows, since {before!r} has {columns} columns", rows)

@@ -112,7 +112,7 @@ def test_a_first_call_within_a_capture_is_refused_with_the_remedy(device, record
     if has_handle:
         gemm(a, a, out)
     made = record("cublas", "create")
-    words = f"{'cuBLAS' if has_handle else 'cublas'} needs memory .*call it once in this stream before the capture"
+    words = f"{'cuBLAS' if has_handle else 'cublas'} allocates memory .*call it once in this stream before the capture"
     with pytest.raises(cuda.errors.CaptureError, match=words), cuda.Stream() as stream, stream.capture():
         gemm(a, a, out, stream=stream)
     assert made == []

@@ -64,7 +64,7 @@ def test_a_matrix_that_has_no_solution_is_named_with_the_place(device, numbers):
         lib.solve_triangular(cuda.to_device(np.diag([1.0, 0.0, 2.0])), cuda.zeros(3))
     a = numbers((9, 4))
     a[:, 2] = a[:, 0] + a[:, 1]
-    with pytest.raises(lib.SingularMatrixError, match="a has not full rank: column 2") as error:
+    with pytest.raises(lib.SingularMatrixError, match="a does not have full rank: column 2") as error:
         lib.lstsq(cuda.to_device(a), cuda.zeros(9))
     assert error.value.pivot == 2
     with pytest.raises(lib.NotPositiveDefiniteError, match="its leading minor of order 3 is not positive") as error:

@@ -1,4 +1,4 @@
-"""Dense products and vectors, by cuBLAS and cuBLASLt."""
+"""Products of dense matrices and vectors, with cuBLAS and cuBLASLt."""
 
 from __future__ import annotations
 

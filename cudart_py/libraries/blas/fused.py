@@ -125,9 +125,9 @@ def gemm_epilogue(
 ) -> DeviceArray:
     """Queue out = activation(a b + bias) in one pass and return `out`, allocated unless given (cublasLtMatmul).
 
-    `bias` has one number for each column. `activation` is None, "relu" or "gelu", the latter with the hyperbolic
-    tangent. All are float16, bfloat16 or float32; sums are in single precision. Raises TypeError and ValueError
-    naming the operand; nothing is queued then.
+    `bias` has one element per column. `activation` is None, "relu" or "gelu" (the approximation with the hyperbolic
+    tangent). All arrays are float16, bfloat16 or float32; sums are computed in single precision. Raises TypeError and
+    ValueError that name the operand; nothing is then queued.
     """
     call = "gemm_epilogue"
     where, device = views.device_of(call, stream)

@@ -113,17 +113,17 @@ def gemm(
 ) -> DeviceArray:
     """Queue out = alpha op(a) op(b) + beta out and return `out`, a new array unless given (cublasGemmEx).
 
-    Matrices have rows of adjacent elements, which may begin further apart than they are long (a window of a
-    larger matrix). With three dimensions the first counts a batch; a matrix of two dimensions beside it is used
-    for all (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate
-    transposed). All have one dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or
-    complex128; halves are multiplied and added up in single precision and may go to a float32 `out`.
-    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores.
+    The rows of a matrix have adjacent elements, but may be padded, as in a window of a larger matrix. With three
+    dimensions, the first is the batch; a two-dimensional matrix is then used for the whole batch
+    (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate transposed). All
+    matrices have the same dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or complex128.
+    Products of float16 and bfloat16 are accumulated in single precision, and `out` may be float32. `compute="tf32"`
+    rounds single-precision inputs to TF32, for tensor cores.
 
-    `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. Captured products
-    use a workspace of their stream, in which their graph must then be launched: see `docs/libraries.md`.
+    `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. Captured products use
+    a workspace of their stream, in which their graph must then be launched: see `docs/libraries.md`.
 
-    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "gemm"
     where, device = views.device_of(call, stream)
@@ -243,13 +243,13 @@ def _describe(
     (m, k), (k_b, n) = _turned(view_a, op_a), _turned(view_b, op_b)
     if k != k_b:
         raise arguments.unusable(
-            call, "b", f"have {k} rows with op_b={op_b!r}, as 'a' has {k} columns with op_a={op_a!r}", k_b
+            call, "b", f"have {k} rows with op_b={op_b!r}, since 'a' has {k} columns with op_a={op_a!r}", k_b
         )
     shape: tuple[int, ...] = (m, n)
     if a.ndim == 3 or b.ndim == 3:
         batch = a.shape[0] if a.ndim == 3 else b.shape[0]
         if a.ndim == b.ndim == 3 and b.shape[0] != batch:
-            raise arguments.unusable(call, "b", f"have {batch} matrices, as many as 'a'", b.shape[0])
+            raise arguments.unusable(call, "b", f"have {batch} matrices, like 'a'", b.shape[0])
         shape = (batch, m, n)
     if out is None:
         kind_out, view = kind, views.contiguous_matrix(shape, a.itemsize)
@@ -287,6 +287,6 @@ def _describe_out(
     arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
     if view.batch > 1 and view.stride < (view.rows - 1) * view.leading + view.columns:
         raise arguments.unusable(
-            call, "out", "have matrices that do not overlap", f"matrices that begin {view.stride} elements apart"
+            call, "out", "have matrices that do not overlap", f"matrices {view.stride} elements apart"
         )
     return views.kind(call, "out", out, TYPES), view

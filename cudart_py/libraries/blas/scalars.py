@@ -54,11 +54,11 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
     """Return the `factor` of an argument; TypeError or ValueError where it cannot be one."""
     check_number(call, name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
-        raise arguments.wrong_type(call, name, f"a real number, as the arrays are of {kind.name}", value)
+        raise arguments.wrong_type(call, name, f"a real number, since the arrays have dtype {kind.name}", value)
     try:
         return factor(value, kind)
     except OverflowError:
-        raise arguments.wrong_value(call, name, f"a number that {kind.scalar} holds", value) from None
+        raise arguments.wrong_value(call, name, f"a number that {kind.scalar} can represent", value) from None
 
 
 def check_number(call: str, name: str, value: Any) -> None:
@@ -79,7 +79,7 @@ def check_unread(call: str, beta: Any) -> None:
     """Check the factor of an output that is not given, of which nothing can be read."""
     check_number(call, "beta", beta)
     if beta != 0:
-        raise arguments.wrong_value(call, "beta", "0 without 'out', to which it would add", beta, "pass out")
+        raise arguments.wrong_value(call, "beta", "0 without 'out'", beta, "pass out")
 
 
 def compute_type(call: str, kind: Kind, compute: str | None) -> int:
@@ -88,7 +88,7 @@ def compute_type(call: str, kind: Kind, compute: str | None) -> int:
     if compute is None:
         return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)
     if kind.name not in ("float32", "complex64"):
-        wanted = f"None for arrays of {kind.name}"
+        wanted = f"None for arrays of dtype {kind.name}"
         wrong = arguments.wrong_value if isinstance(compute, str) else arguments.wrong_type
         raise wrong(call, "compute", wanted, compute)
     arguments.choice(call, "compute", compute, (None, "tf32"))

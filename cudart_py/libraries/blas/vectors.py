@@ -1,4 +1,4 @@
-"""Vectors: products of a matrix and a vector, sums and inner products, which move about as much as they compute."""
+"""Matrix-vector products, vector sums and inner products."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def gemv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out and return `out`, a new vector unless given (cublasSgemv and others).
 
-    `a` has rows of adjacent elements, `x` and `out` may have gaps of equal length. `op` is "N", "T" or "C"; "C"
-    of complex numbers is done by `gemm`, for which the vectors must have no gaps. Raises TypeError and
-    ValueError naming the operand; nothing is queued then.
+    The rows of `a` have adjacent elements; `x` and `out` may have a constant stride. `op` is "N", "T" or "C". For
+    complex numbers, "C" is computed by `gemm`, which needs contiguous vectors. Raises TypeError and ValueError that
+    name the operand; nothing is then queued.
     """
     call = "gemv"
     where, device = views.device_of(call, stream)
@@ -80,9 +80,9 @@ def gemv(
 
 
 def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); vectors of any of the dtypes of `gemm`.
+    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); the vectors have any dtype that `gemm` accepts.
 
-    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "axpy"
     where, device = views.device_of(call, stream)
@@ -109,9 +109,9 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 
 
 def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue x = alpha x, in place, and return `x` (cublasScalEx); a vector of any of the dtypes of `gemm`.
+    """Queue x = alpha x, in place, and return `x` (cublasScalEx); the vector has any dtype that `gemm` accepts.
 
-    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "scal"
     where, device = views.device_of(call, stream)
@@ -140,10 +140,10 @@ def dot(
     *,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue the sum of x[i] y[i], which conjugates nothing, into `out`, an array of one element (cublasDotEx).
+    """Queue the sum of x[i] y[i], without conjugation, into `out`, an array with one element (cublasDotEx).
 
-    The result stays on the device, where later work can use it and a graph can capture the call. Raises
-    TypeError and ValueError naming the operand; nothing is queued then.
+    The result stays on the device, so later work can use it and a graph can capture the call. Raises TypeError and
+    ValueError that name the operand; nothing is then queued.
     """
     call = "dot"
     where, device = views.device_of(call, stream)

@@ -1,4 +1,4 @@
-"""Fourier transforms, by cuFFT."""
+"""Fourier transforms with cuFFT."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def make_plan(
     target = layout.describe(call, "out", out.shape, out.strides, out.dtype.itemsize, along)
     lengths = tuple(real[axis] for axis in along)
     if transform.codes and any(length & (length - 1) for length in lengths):
-        rule = "have transforms whose lengths are powers of two, as its elements are halves"
+        rule = "have transform lengths that are powers of two, since its elements are in half precision"
         raise arguments.unusable(call, "x", rule, lengths)
     try:
         plan = CufftPlan(device, transform, lengths, source, target)

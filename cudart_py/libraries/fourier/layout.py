@@ -49,12 +49,12 @@ def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int]) -
     outside = [axis for axis in chosen if not -ndim <= axis < ndim]
     if outside:
         raise arguments.unusable(
-            call, "axes", f"name dimensions of 'x', which has {ndim}", arguments.describe(outside[0])
+            call, "axes", f"be dimensions of 'x', which has {ndim}", arguments.describe(outside[0])
         )
     result = tuple(sorted(axis % ndim for axis in chosen))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise arguments.unusable(
-            call, "axes", "name 1, 2 or 3 dimensions that follow one another", f"{axes} of 'x', which has {ndim}"
+            call, "axes", "be 1, 2 or 3 consecutive dimensions", f"{axes} of 'x', which has {ndim}"
         )
     return result
 
@@ -100,13 +100,13 @@ def _batch(call: str, name: str, shape: Sequence[int], steps: Sequence[int], axe
         return 1, 0
     if others[0] < axes[0] and others[-1] > axes[-1]:
         raise arguments.unusable(
-            call, "axes", f"be the first or the last ones of {name!r}, so that transforms lie one distance apart",
+            call, "axes", f"be the first or the last axes of {name!r}, so that transforms are evenly spaced",
             f"{axes} of the shape {tuple(shape)}",
         )  # fmt: skip  # grouped by meaning
     for outer, inner in itertools.pairwise(others):
         if steps[outer] != steps[inner] * shape[inner]:
             elements = steps[inner] * shape[inner]
-            rule = f"have transforms one distance apart, with {elements} elements per step of axis {outer}"
+            rule = f"have evenly spaced transforms, with {elements} elements per step of axis {outer}"
             raise arguments.unusable(call, name, rule, steps[outer])
     return math.prod(shape[axis] for axis in others), steps[others[-1]]
 

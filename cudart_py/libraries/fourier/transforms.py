@@ -1,4 +1,4 @@
-"""Fourier transforms: cuFFT on DeviceArrays, of 1 to 3 axes, in batches, in place or out of place."""
+"""Fourier transforms of DeviceArrays with cuFFT: along 1 to 3 axes, in batches, in place or out of place."""
 
 from __future__ import annotations
 
@@ -216,12 +216,12 @@ def fft(
 ) -> DeviceArray:
     """Queue the discrete Fourier transform of `x` and return it in `out`, a new array unless given.
 
-    `axes` are 1 to 3 axes that follow one another, by default the last, None for all; the other axes count
-    transforms (cufftPlanMany). Complex numbers: complex64, complex128, or pairs of halves (`complex32`, for
-    lengths that are powers of two). `out` may be `x` itself. Nothing is scaled.
+    `axes` are 1 to 3 consecutive axes, by default the last, or None for all; the other axes form a batch
+    (cufftPlanMany). The dtype is complex64, complex128 or `complex32` (half precision, for lengths that are powers of
+    two). `out` may be `x` itself. The result is not scaled.
 
     `fft.plan(...)` takes the same arguments and returns a `Plan` for a transform that is repeated, as do the other
-    three functions. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    three functions. Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     return _transform("fft", x, out, axes, stream)
 
@@ -237,9 +237,9 @@ def _plan_ifft(
 def ifft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the inverse transform, like `fft`. It is not divided by the number of elements, which cuFFT leaves to you.
+    """Queue the inverse transform, like `fft`. The result is not divided by the number of elements.
 
-    `scal(1 / n, y)` divides a vector of n elements.
+    To scale a vector of n elements, call `scal(1 / n, y)`.
     """
     return _transform("ifft", x, out, axes, stream)
 
@@ -255,9 +255,9 @@ def _plan_rfft(
 def rfft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the transform of real numbers, like `fft`: for n along the last of `axes`, the first n // 2 + 1 results.
+    """Queue the transform of n real numbers along the last of `axes`, like `fft`: the first n // 2 + 1 results.
 
-    In place, each row must have room for its result: `x = padded[..., :n]`, `out = padded.view(np.complex64)`.
+    In place, each row must be padded for its result: `x = padded[..., :n]`, `out = padded.view(np.complex64)`.
     """
     return _transform("rfft", x, out, axes, stream)
 
@@ -294,8 +294,8 @@ def irfft(
 ) -> DeviceArray:
     """Queue the inverse of `rfft`, unscaled: `length` real numbers along the last of `axes`, by default an even number.
 
-    With several axes cuFFT overwrites `x`; it is copied first unless `overwrite` allows that. Raises ValueError where
-    `length` is not that of `out`.
+    With several axes, cuFFT overwrites `x`, so it is copied first unless `overwrite` is True. Raises ValueError if
+    `length` does not match `out`.
     """
     length, overwrite = _inverse_options("irfft", length, overwrite)
     return _transform("irfft", x, out, axes, stream, length, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Random and quasi-random numbers, by cuRAND."""
+"""Random and quasi-random numbers with cuRAND."""
 
 from __future__ import annotations
 

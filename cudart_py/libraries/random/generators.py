@@ -80,21 +80,23 @@ def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
 def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
     """Raise ValueError for an odd number of normal numbers."""
     if count % 2:
-        rule = "have an even number of elements, as cuRAND makes normal numbers in pairs"
+        rule = "have an even number of elements, since cuRAND generates normal numbers in pairs"
         raise arguments.unusable(call, name, rule, count, remedy)
 
 
 class Generator(Handle):
-    """A generator of cuRAND on the current device, or on the host (`host=True`), where it fills NumPy arrays.
+    """A cuRAND generator on the current device, or on the host (`host=True`), where it fills NumPy arrays.
 
-    `kind` is a name in `KINDS`. The pseudorandom kinds take a `seed`. The quasirandom kinds make points of `dimensions`
-    coordinates: an array gets the first coordinates of all points, then the second coordinates, and so on. `offset`
-    skips that many numbers of the sequence, or points; "mt19937" and "mtgp32" have no offsets. `ordering` names a
-    curandOrdering, the order in which an array gets the numbers: "default", "best", "seeded", "dynamic", or "legacy",
-    which is the same in every release of cuRAND.
+    - `kind`: a name in `KINDS`.
+    - `seed`: the seed, for the pseudorandom kinds.
+    - `dimensions`: the number of coordinates per point, for the quasirandom kinds. An array gets the first coordinates
+      of all points, then the second coordinates, and so on.
+    - `offset`: the number of random numbers or points to skip; "mt19937" and "mtgp32" have no offsets.
+    - `ordering`: the order in which an array gets the numbers, a curandOrdering: "default", "best", "seeded",
+      "dynamic", or "legacy", which is the same in every release of cuRAND.
 
-    Each call continues the sequence of the previous one. Raises TypeError or ValueError, which name the argument, and a
-    CudaError for what cuRAND refuses.
+    Each call continues the sequence of the previous call. Raises TypeError or ValueError that name the argument, and a
+    CudaError for arguments that cuRAND rejects.
     """
 
     __slots__ = ("_bound", "_functions", "_kind", "_name", "device", "dimensions", "host")
@@ -160,20 +162,20 @@ class Generator(Handle):
     # -- what it draws -------------------------------------------------------------------------
 
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, of uint32 (uint64 for the kinds whose names end in 64), with random bits (curandGenerate)."""
+        """Fill `out`, a uint32 array (uint64 for kinds whose names end in 64), with random bits (curandGenerate)."""
         wide = self._kind.bits == 64
         where = self._check("Generator.bits", out, (np.dtype(np.uint64 if wide else np.uint32),), stream)
         call = self._functions.generate_long_long if wide else self._functions.generate
         return self._fill("curandGenerate", call, out, where)
 
     def uniform(self, out: Filled, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, of float32 or float64, with uniform numbers in (0, 1] (curandGenerateUniform)."""
+        """Fill `out`, a float32 or float64 array, with uniform numbers in (0, 1] (curandGenerateUniform)."""
         return self._draw_uniform("Generator.uniform", out, stream)
 
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, of float32 or float64, with normally distributed numbers (curandGenerateNormal).
+        """Fill `out`, a float32 or float64 array, with normally distributed numbers (curandGenerateNormal).
 
-        The pseudorandom kinds make them in pairs, so `out` must have an even number of elements.
+        The pseudorandom kinds generate them in pairs, so `out` must have an even number of elements.
         """
         return self._draw_normal("Generator.normal", out, mean, deviation, stream)
 
@@ -184,7 +186,7 @@ class Generator(Handle):
         return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, of uint32, with counts of events at a rate of at most 400,000 (curandGeneratePoisson)."""
+        """Fill `out` (uint32) with Poisson-distributed counts; `rate` is at most 400,000 (curandGeneratePoisson)."""
         return self._draw_poisson("Generator.poisson", out, rate, stream)
 
     # -- the same, in the name of a call, which errors begin with ------------------------------
@@ -229,7 +231,7 @@ class Generator(Handle):
             raise arguments.wrong_type(call, "out", "the array to fill", out, remedy)
         where = self._stream_for(call, stream)
         if self.device is None:
-            arguments.instance(call, "out", out, np.ndarray, "a NumPy array, as this generator is the host's")
+            arguments.instance(call, "out", out, np.ndarray, "a NumPy array, since this is a host generator")
             if not out.flags.c_contiguous:
                 rule, strides = "be contiguous", f"of shape {out.shape} with strides {out.strides}"
                 raise arguments.unusable(call, "out", rule, strides)
@@ -241,7 +243,7 @@ class Generator(Handle):
         if out.dtype not in dtypes:
             raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
         if out.size % self.dimensions:
-            rule = f"have a multiple of {self.dimensions} elements, the dimensions of the generator"
+            rule = f"have a multiple of {self.dimensions} elements, the generator's number of dimensions"
             raise arguments.unusable(call, "out", rule, out.size)
         return where
 
@@ -314,13 +316,13 @@ def _array(
         return generator, out
     if shape is None:
         remedy = "pass the shape of a new array, or an array to fill"
-        raise arguments.wrong_type(call, "shape", "given where 'out' is not", shape, remedy)
+        raise arguments.wrong_type(call, "shape", "given unless 'out' is", shape, remedy)
     sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
     if kind not in dtypes:
         raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, dtypes)), kind)
     count = math.prod(sizes)
     if pairs:
-        remedy = f"ask for {count + 1} and take a slice, {call}({count + 1})[:{count}]"
+        remedy = f"generate {count + 1} and take a slice, {call}({count + 1})[:{count}]"
         _check_pairs(call, "shape", count, remedy)
     return generator, empty(sizes, kind, stream=generator._stream_for(call, stream))
 
@@ -332,7 +334,7 @@ def uniform(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of numbers in (0, 1], all equally likely, from the thread's own Philox generator."""
+    """Return an array of uniform random numbers in (0, 1], from the thread's own Philox generator."""
     generator, array = _array("uniform", shape, dtype, REAL, out, stream)
     return generator._draw_uniform("uniform", array, stream)
 
@@ -346,7 +348,7 @@ def normal(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an even number of normally distributed numbers, from the thread's own Philox generator."""
+    """Return an even number of normally distributed random numbers, from the thread's own Philox generator."""
     mean, deviation = _check_bell("normal", mean, deviation)
     generator, array = _array("normal", shape, dtype, REAL, out, stream, pairs=True)
     return generator._draw_normal("normal", array, mean, deviation, stream)
@@ -370,7 +372,7 @@ def log_normal(
 def poisson(
     shape: Shape | None = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
 ) -> DeviceArray:
-    """Return an array of uint32, counts of events that come at a rate of at most 400,000."""
+    """Return a uint32 array of Poisson-distributed counts at a rate of at most 400,000."""
     rate = _check_rate("poisson", rate)
     generator, array = _array("poisson", shape, np.uint32, COUNTS, out, stream)
     return generator._draw_poisson("poisson", array, rate, stream)

@@ -1,4 +1,4 @@
-"""Linear systems and factorizations, by cuSOLVER."""
+"""Linear systems and factorizations with cuSOLVER."""
 
 from __future__ import annotations
 

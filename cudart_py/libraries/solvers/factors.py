@@ -1,4 +1,4 @@
-"""Orthogonal factorizations of dense matrices, and what follows from them: cuSOLVER on DeviceArrays.
+"""Orthogonal factorizations of dense matrices, least squares and eigenvalues, with cuSOLVER.
 
 Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
 """
@@ -25,9 +25,9 @@ from .linear import TYPES, Work, check_right_hand_side, check_square, columns_of
 
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
-    """Return Q, of orthonormal columns, and the upper triangular R with Q R = a (cusolverDnXgeqrf, Xorgqr).
+    """Return Q, with orthonormal columns, and the upper triangular R with Q R = a (cusolverDnXgeqrf, Xorgqr).
 
-    `a` has at least as many rows as columns. Raises TypeError and ValueError naming the operand.
+    `a` must have at least as many rows as columns. Raises TypeError and ValueError that name the operand.
     """
     call = "qr"
     where, device = views.device_of(call, stream)
@@ -43,11 +43,10 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
 
 
 def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, by QR.
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, with QR.
 
-    `a` has at least as many rows as columns, and full rank: a diagonal element of R that is lost in rounding
-    (below n eps times the largest) raises SingularMatrixError with its column. Raises TypeError and ValueError
-    naming the operand.
+    `a` must have at least as many rows as columns, and full rank. If a diagonal element of R is below n eps times the
+    largest, raises SingularMatrixError with its column. Raises TypeError and ValueError that name the operand.
     """
     call = "lstsq"
     where, device = views.device_of(call, stream)
@@ -86,9 +85,9 @@ def svd(
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Return U, the singular values in descending order, and V^H: U diag(s) V^H = a, with no more columns than needed.
 
-    `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values
-    below eps times the largest less accurately. Raises CudaError where the iteration does not converge; TypeError and
-    ValueError naming the operand.
+    `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
+    eps times the largest less accurately. Raises CudaError if the iteration does not converge, and TypeError and
+    ValueError that name the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -139,8 +138,8 @@ def _svd_of_columns(
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return the eigenvalues in ascending order and the eigenvectors, column by column, of a Hermitian matrix.
 
-    Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError where the iteration does not
-    converge; TypeError and ValueError naming the operand.
+    Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError if the iteration does not converge, and
+    TypeError and ValueError that name the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)
@@ -191,6 +190,7 @@ def _check_rank(factors: DeviceArray, kind: Kind, stream: Stream) -> None:
     lost = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
     if lost.size:
         raise SingularMatrixError(
-            f"a has not full rank: column {lost[0]} depends on those before it, up to rounding", pivot=int(lost[0]),
+            f"a does not have full rank: column {lost[0]} depends on the previous columns, up to rounding",
+            pivot=int(lost[0]),
             call="lstsq",
         )  # fmt: skip  # grouped by meaning

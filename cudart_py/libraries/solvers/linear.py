@@ -1,4 +1,4 @@
-"""Systems of equations with dense matrices: cuSOLVER and cuBLAS on DeviceArrays.
+"""Systems of linear equations with dense matrices, with cuSOLVER and cuBLAS.
 
 Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
 """
@@ -135,10 +135,10 @@ def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> De
 def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Stream | None = None) -> DeviceArray:
     """Return x with a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    By LU with row exchanges, or by Cholesky (Xpotrf) if `positive` says that the matrix is Hermitian and positive
-    definite; then only its lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
-    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nothing
-    checks for NaNs: the solution then contains them, unless elimination stops at one and raises as above.
+    Uses LU with partial pivoting, or Cholesky (Xpotrf) if `positive` says that the matrix is Hermitian and positive
+    definite; then only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero, and
+    NotPositiveDefiniteError with the minor that is not positive. Raises TypeError and ValueError that name the operand.
+    NaNs are not checked for: the solution then contains NaNs, unless elimination stops at one and raises an error.
     """
     call = "solve"
     positive = arguments.flag(call, "positive", positive)
@@ -193,9 +193,9 @@ def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L with L L^H = a, of a Hermitian positive definite matrix (cusolverDnXpotrf).
 
-    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive;
-    TypeError and ValueError naming the operand. Nothing checks for NaNs: the factor then contains them, unless
-    elimination stops at one and raises as above.
+    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive, and
+    TypeError and ValueError that name the operand. NaNs are not checked for: the factor then contains NaNs, unless
+    elimination stops at one and raises an error.
     """
     call = "cholesky"
     where, device = views.device_of(call, stream)
@@ -217,8 +217,8 @@ def solve_triangular(
 ) -> DeviceArray:
     """Return x with op(a) x = b, for a triangular matrix whose other triangle is not read (cublasStrsm and others).
 
-    `unit`: the diagonal is taken to be ones and is not read. Raises SingularMatrixError with the row whose diagonal
-    element is zero; TypeError and ValueError naming the operand.
+    `unit`: the diagonal is assumed to be ones and is not read. Raises SingularMatrixError with the row whose diagonal
+    element is zero, and TypeError and ValueError that name the operand.
     """
     call = "solve_triangular"
     lower, unit = arguments.flag(call, "lower", lower), arguments.flag(call, "unit", unit)

@@ -1,4 +1,4 @@
-"""Sparse matrices and their products, and tridiagonal systems, by cuSPARSE."""
+"""Sparse matrices, their products, and tridiagonal systems with cuSPARSE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse matrices on the device: their arrays, and the description that cuSPARSE goes by."""
+"""Sparse matrices on the device: their arrays, and their cuSPARSE descriptors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SparseVector:
             arguments.contiguous(call, name, array)
         size = arguments.integer(call, "size", size, 0, _MOST)
         if values.shape[0] > size:
-            raise arguments.unusable(call, "values", f"have at most {size} elements, the 'size'", values.shape[0])
+            raise arguments.unusable(call, "values", f"have at most {size} elements, like 'size'", values.shape[0])
         self.size, self.indices, self.values = size, indices, values
         enums = library("cusparse")
         self.description = Description(
@@ -95,13 +95,14 @@ class SparseVector:
 class SparseMatrix:
     """A matrix that stores its nonzero elements, in one of three formats; all indices are int32.
 
-    "csr": `values` and their columns (`indices`) row by row; `offsets`, of rows + 1, say where each row begins.
-    "coo": the same, with the row of every value in `offsets`.
-    "sell" (sliced ELLPACK): slices of `slice_size` rows, each stored column by column with as many columns as
-    its longest row has; `offsets` say where each slice begins, unused places have the index -1.
+    - "csr": `values` and their columns (`indices`), row by row. `offsets`, with rows + 1 elements, has the position at
+      which each row begins.
+    - "coo": the same, except that `offsets` has the row of each value.
+    - "sell" (sliced ELLPACK): slices of `slice_size` rows, each stored column by column with as many columns as its
+      longest row. `offsets` has the position at which each slice begins. Unused positions have the index -1.
 
-    `from_host` makes one of a SciPy sparse array. The arrays are kept; their values may change between calls,
-    the pattern may not.
+    `from_host` converts a SciPy sparse array. The arrays are kept; their values may change between calls, but the
+    pattern may not.
     """
 
     def __init__(
@@ -145,9 +146,9 @@ class SparseMatrix:
 
     @classmethod
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
-        """Copy a SciPy sparse array or matrix to the device, in a format of this class.
+        """Copy a SciPy sparse array or matrix to the device, in one of the formats of this class.
 
-        Raises TypeError for anything that is not one, ValueError for more than 2^31 - 1 elements.
+        Raises TypeError for other objects, and ValueError for more than 2^31 - 1 elements.
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
@@ -159,7 +160,9 @@ class SparseMatrix:
         rows = matrix.tocsr()
         rows.sum_duplicates()
         if rows.nnz > _MOST:
-            raise arguments.unusable(call, "matrix", f"store at most {_MOST} elements, which an int32 counts", rows.nnz)
+            raise arguments.unusable(
+                call, "matrix", f"store at most {_MOST} elements, since indices are int32", rows.nnz
+            )
         values, indices, offsets = rows.data, rows.indices.astype(INDEX_DTYPE), rows.indptr.astype(INDEX_DTYPE)
         if format == "coo":
             offsets = np.repeat(np.arange(rows.shape[0], dtype=INDEX_DTYPE), np.diff(offsets))
@@ -170,7 +173,7 @@ class SparseMatrix:
         return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
 
     def to_host(self) -> Any:
-        """Copy the matrix to the host, as a SciPy array in the format "csr" or "coo"; ValueError for slices."""
+        """Copy the matrix to the host, as a SciPy array in the format "csr" or "coo"; raises ValueError for "sell"."""
         from scipy import sparse  # an optional package
 
         values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
@@ -178,11 +181,11 @@ class SparseMatrix:
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.coo_array((values, (offsets, indices)), shape=self.shape)
-        raise ValueError("SparseMatrix.to_host: SciPy has no format for slices; keep the matrix that they were made of")
+        raise ValueError("SparseMatrix.to_host: SciPy has no sliced format; keep the original matrix")
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all three arrays, which a product reads once."""
+        """The total size of the three arrays in bytes; a product reads them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
     def describe_once(self) -> Description:

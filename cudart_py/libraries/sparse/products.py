@@ -1,4 +1,4 @@
-"""Products with sparse matrices: cuSPARSE on DeviceArrays."""
+"""Products with sparse matrices, with cuSPARSE."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def spmv(
     """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, allocated unless given (cusparseSpMV).
 
     `op` is "N", "T" or "C". The first product of a matrix with a given `op` prepares the matrix, which allocates
-    memory: call it once before a capture. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    memory: call it once before a capture. Raises TypeError and ValueError that name the operand; nothing is then
+    queued.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -124,8 +125,8 @@ def spmm(
 ) -> DeviceArray:
     """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, allocated unless given (cusparseSpMM).
 
-    `b` and `out` have rows of adjacent elements; `a` has the format "csr" or "coo". Raises TypeError and
-    ValueError naming the operand; nothing is queued then.
+    The rows of `b` and `out` have adjacent elements; `a` has the format "csr" or "coo". Raises TypeError and ValueError
+    that name the operand; nothing is then queued.
     """
     call = "spmm"
     where, device = views.device_of(call, stream)
@@ -178,8 +179,8 @@ def gemvi(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense matrix and a sparse vector and return `out` (cusparseSgemvi).
 
-    `a` has rows of adjacent elements, `out` is a dense vector, allocated unless given, and `op` is "N" or "T". Raises
-    TypeError and ValueError naming the operand; nothing is queued then.
+    The rows of `a` have adjacent elements. `out` is a dense vector, allocated unless given, and `op` is "N" or "T".
+    Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "gemvi"
     where, device = views.device_of(call, stream)
@@ -227,9 +228,9 @@ def gemvi(
 
 
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
-    """Return the sum of x[i] y[i] of a sparse and a dense vector, and wait for it (cusparseSpVV).
+    """Return the sum of x[i] y[i] for a sparse and a dense vector, and wait for it (cusparseSpVV).
 
-    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "spdot"
     where, device = views.device_of(call, stream)

@@ -1,4 +1,4 @@
-"""Products and conversions whose result is sparse: cuSPARSE on DeviceArrays."""
+"""Products and conversions with sparse results, with cuSPARSE."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, 
 
 
 def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
-    """Return alpha a b, of three sparse matrices in the format "csr" (cusparseSpGEMM).
+    """Return alpha a b; both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
 
-    The number of elements in the result is computed along the way, so the host waits. Raises TypeError and ValueError
-    naming the operand; nothing is queued then.
+    The host waits for the number of elements in the result. Raises TypeError and ValueError that name the operand;
+    nothing is then queued.
     """
     call = "spgemm"
     where, device = views.device_of(call, stream)
@@ -70,10 +70,10 @@ def sddmm(
     beta: Scalar = 0.0,
     stream: Stream | None = None,
 ) -> SparseMatrix:
-    """Queue out = alpha (a b) + beta out at the places that `out` stores, and return it (cusparseSDDMM).
+    """Queue out = alpha (a b) + beta out at the positions that `out` stores, and return it (cusparseSDDMM).
 
-    `a` and `b` are dense, `out` has the format "csr". Raises TypeError and ValueError naming the operand; nothing
-    is queued then.
+    `a` and `b` are dense, and `out` has the format "csr". Raises TypeError and ValueError that name the operand;
+    nothing is then queued.
     """
     call = "sddmm"
     where, device = views.device_of(call, stream)
@@ -108,9 +108,9 @@ def sddmm(
 
 
 def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> SparseMatrix:
-    """Return the elements of a dense matrix that are not zero, in the format "csr" (cusparseDenseToSparse).
+    """Return the nonzero elements of a dense matrix, in the format "csr" (cusparseDenseToSparse).
 
-    The host waits for their number. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    The host waits for their number. Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "sparse_from_dense"
     where, device = views.device_of(call, stream)
@@ -156,7 +156,7 @@ def _filled(
     functions = library("cusparse")
     rows, columns, count = functions.sp_mat_get_size(description.handle)
     if count > np.iinfo(INDEX_DTYPE).max:
-        raise NotSupportedError(f"the result has {count} elements, more than an int32 counts")
+        raise NotSupportedError(f"the result has {count} elements, too many for int32 indices")
     indices = empty(count, INDEX_DTYPE, stream=stream)
     values = empty(count, dtype, stream=stream)
     if not count:

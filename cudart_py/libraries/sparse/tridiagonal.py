@@ -1,4 +1,4 @@
-"""Many systems with tridiagonal matrices at once: cuSPARSE on DeviceArrays."""
+"""Batches of tridiagonal systems, with cuSPARSE."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def solve_tridiagonal(
 ) -> DeviceArray:
     """Queue the solution of tridiagonal systems into `out` and return it, allocated unless given; it may be `b` itself.
 
-    All arrays are contiguous and have the shape (systems, unknowns), with at least three unknowns. Row i of a system
-    is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of `lower` and the last of
-    `upper` are zero. There is no pivoting, so a matrix without a dominant diagonal may lose digits, or give infinities
-    and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError naming the operand; nothing is queued then.
+    All arrays are contiguous and have the shape (systems, unknowns), with at least three unknowns. Row i of a system is
+    lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of `lower` and the last of `upper`
+    are zero. There is no pivoting, so a matrix without a dominant diagonal may lose accuracy, or produce infinities and
+    NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError that name the operand; nothing is then queued.
     """
     call = "solve_tridiagonal"
     where, device = views.device_of(call, stream)
