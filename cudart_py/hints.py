@@ -393,7 +393,7 @@ def host_only(kind: str, function: str, instead: str = "") -> TypeError:
     elif name in sys.modules[__package__].__all__:
         instead = f"cuda.{name}"
     other_way = f", or {instead}" if instead else ""
-    return TypeError(f"{function} takes host arrays, and this is a {kind}: write x.to_host(){other_way}")
+    return TypeError(f"{function} takes host arrays, but this is a {kind}: write x.to_host(){other_way}")
 
 
 def absent(name: str) -> NoReturn:
@@ -408,7 +408,7 @@ def absent(name: str) -> NoReturn:
         if name in sys.modules[f"{__package__}.{submodule}"].__all__:
             raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
     if re.match("cuda[A-Z]", name):
-        raise AttributeError(f"{what} has no attribute {name!r}: docs/names.md says what is written for it here")
+        raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")
     if re.match("cu[A-Z]", name):
         raise AttributeError(f"{what} has no attribute {name!r}: write cuda.raw.{name}, or see docs/names.md")
     raise _missing("module", name, what)

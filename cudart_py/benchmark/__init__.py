@@ -1,4 +1,4 @@
-"""Measuring: event times to be trusted, the host's cost, and the peaks to compare with.
+"""Measurements: reliable device times, host overhead, and a device's peak rates for comparison.
 
     from cudart_py.benchmark import ceilings, measure
 

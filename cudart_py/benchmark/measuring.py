@@ -1,4 +1,4 @@
-"""Measure a piece of code: its time on the device, or what it costs the host."""
+"""Measure code: its time on the device, or its overhead on the host."""
 
 from __future__ import annotations
 
@@ -60,29 +60,33 @@ def measure(
     graph: bool = False,
     options: MeasureOptions = _DEFAULTS,
 ) -> Measurement:
-    """Measure the device's time of the work that a call of `fn()` queues on `stream`.
+    """Measure the device time of the work that a call of `fn()` queues in `stream`.
 
-    `fn` is called without arguments, many times; functions given as a sequence take turns, so that L2 does not hold
-    their inputs if each has its own. `bytes` and `flops` are what one call moves and computes. `ceiling` names the
-    rate to compare with, measured once per process ("copy", "read", "write", "fp32", "fp64"; see `ceilings`), or is a
-    number: bytes per second if `bytes` is given, else operations per second. `flush_l2`: overwrite the L2 cache before
-    each sample. `batch`: calls per sample: by default one, or for work below 50 us as many as make a sample last about
-    a millisecond; within a batch the cache stays warm.
+    - `fn`: a function that is called many times, without arguments. The functions in a sequence take turns, so that
+      their inputs are not in the L2 cache if each has its own.
+    - `bytes`, `flops`: the bytes that one call moves, and the operations that it performs.
+    - `ceiling`: the rate to compare with. Either a name ("copy", "read", "write", "fp32", "fp64"; see `ceilings`),
+      which is measured once per process, or a number: bytes per second if `bytes` is given, otherwise operations per
+      second.
+    - `flush_l2`: overwrite the L2 cache before each sample.
+    - `batch`: the number of calls per sample. The default is one; for work below 50 us, it is the number that makes a
+      sample last about a millisecond. Within a batch, the cache stays warm.
+    - `streams`: measure in this many new streams, for example 48, or in fewer if there are not enough streams with fast
+      launches. `fn(stream)` is called with each, and a sample is the median of one stream. Use this for kernels of a
+      few microseconds, whose times vary with the stream and the process.
+    - `graph`: launch a batch as one graph. Its times agree even better and are shorter, since there is less time
+      between kernels. This needs a stream other than the default stream, and work that can be captured. Otherwise the
+      calls of the batch are launched separately, and the record says so.
+    - `options`: the conditions for ending the measurement. With `streams`, the times apply to all streams together, and
+      the other options to each stream.
 
-    The times of kernels of a few microseconds vary with the stream and the process. `streams`: measure in this many
-    new streams, 48 or so, or in fewer if not enough are found whose launches are fast; `fn(stream)` is called with
-    each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even better
-    and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the default
-    one, and work that can be; otherwise the batch is launched call by call, and the record says so.
+    The work is queued after a blocking kernel, so that the time does not include launch latency. Work that itself waits
+    for the device is measured without this kernel. Samples taken at reduced clocks are discarded.
 
-    The work is queued after a blocking kernel, so that launch latency is not in the time; work that waits
-    for the device itself is measured without. Samples taken while the clocks had dropped are thrown away. It ends when
-    `options` says; with `streams` its times are for all of them together, and the rest is for each.
+    On a driver without the capability `gpu_timing`, `fn` runs once. The record then has no times, but it has the
+    counters of the launches if the driver provides them.
 
-    On a driver whose event times are not a device's (no `gpu_timing`), `fn` runs once; the record then has no times,
-    but the counters of what ran if the driver has any.
-
-    Raises TypeError and ValueError naming the argument, and what `fn` raises.
+    Raises TypeError and ValueError that name the argument, and the exceptions of `fn`.
     """
     call = "measure"
     works = _as_works(call, fn)
@@ -131,18 +135,18 @@ def measure_host(
     batch: int | None = None,
     options: MeasureOptions = _DEFAULTS,
 ) -> Measurement:
-    """Measure what a call of `fn()` costs the host: queueing its work, without waiting for it.
+    """Measure the host time of a call of `fn()`, which queues work without waiting for it.
 
-    Calls are timed in batches that begin with `stream` drained, since a full queue would make the host
-    wait for the device. `batch`: calls per sample, by default as many as make a sample last 0.2 ms.
+    Calls are timed in batches that begin with an empty `stream`, since a full queue would make the host wait for the
+    device. `batch` is the number of calls per sample, by default the number that makes a sample last 0.2 ms.
 
-    On a driver without `gpu_timing` `fn` runs once, as with `measure`.
+    On a driver without `gpu_timing`, `fn` runs once, as with `measure`.
     """
     call = "measure_host"
     works = _as_works(call, fn)
     if len(works) != 1:
         raise TypeError(
-            f"{call}: argument 'fn' must be one function; the host's cost does not depend on what is in a cache"
+            f"{call}: argument 'fn' must be a single function; host time does not depend on the device's caches"
         )
     batch = _as_batch(call, batch)
     arguments.instance(call, "options", options, MeasureOptions)
@@ -194,7 +198,7 @@ def _as_works(call: str, fn: Any) -> tuple[Callable[..., object], ...]:
     if callable(fn):
         return (fn,)
     if not isinstance(fn, Sequence) or isinstance(fn, str | bytes) or not fn:
-        raise arguments.wrong_type(call, "fn", "a function without arguments or a sequence of such", fn)
+        raise arguments.wrong_type(call, "fn", "a function without arguments or a sequence of them", fn)
     return tuple(arguments.function(call, f"fn[{place}]", work) for place, work in enumerate(fn))
 
 
@@ -202,7 +206,7 @@ def _check_ceiling(value: Any) -> None:
     if isinstance(value, str):
         arguments.choice("measure", "ceiling", value, KINDS)
     elif value is not None and not arguments.number("measure", "ceiling", value, 0):
-        raise arguments.wrong_value("measure", "ceiling", "bytes or operations a second", value)
+        raise arguments.wrong_value("measure", "ceiling", "bytes or operations per second", value)
 
 
 def _as_batch(call: str, value: Any) -> int | None:
@@ -215,10 +219,10 @@ def _check_streams(call: str, count: Any, stream: Stream | None, works: Sequence
         return
     arguments.integer(call, "streams", count, 2, MOST)
     if stream is not None:
-        raise TypeError(f"{call}: give 'stream' or how many 'streams' to make, not both")
+        raise TypeError(f"{call}: pass 'stream' or the number of 'streams', not both")
     if len(works) != 1:
         raise TypeError(
-            f"{call}: with streams the argument 'fn' is one function, called with each stream, not {len(works)}"
+            f"{call}: argument 'fn' must be a single function with 'streams', called with each stream, not {len(works)}"
         )
 
 

@@ -166,12 +166,12 @@ class _Fixtures:
 
     @pytest.fixture
     def gpu_benchmark(self, benchmark: Any, request: pytest.FixtureRequest) -> GpuBenchmark:
-        """Measure the device's time of what a call queues: `gpu_benchmark(fn, stream=, bytes=, flops=, ...)`."""
+        """Measure the device time of the work that a call queues: `gpu_benchmark(fn, stream=, bytes=, flops=, ...)`."""
         return GpuBenchmark(benchmark, request)
 
     @pytest.fixture
     def host_benchmark(self, benchmark: Any, request: pytest.FixtureRequest) -> HostBenchmark:
-        """Measure what a call costs the host: `host_benchmark(fn, stream=, ...)`."""
+        """Measure the host time of a call: `host_benchmark(fn, stream=, ...)`."""
         return HostBenchmark(benchmark, request)
 
 
@@ -193,7 +193,7 @@ class _PlainFixtures:
 def fresh_driver() -> Iterator[None]:
     """Call `cuda.reset()` before the test if a fault has ended a device's context, and after it if the test has.
 
-    An error of work that the test did not wait for is raised at its end. Skips the test where the driver lacks the
+    Errors of work that the test did not wait for are raised at its end. Skips the test if the driver lacks the
     capability `reset`.
     """
     if "reset" not in capabilities():
@@ -315,29 +315,29 @@ class _Benchmark:
 
 
 class GpuBenchmark(_Benchmark):
-    """The fixture `gpu_benchmark`; calling it measures on the device."""
+    """The fixture `gpu_benchmark`; calling it measures device time."""
 
     def __call__(
         self, fn: Works, *, beside: Mapping[str, Works | None] | None = None, **options: Unpack[DeviceArguments]
     ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record.
 
-        `beside`: functions that do the same work, by name, which are measured alternately with it; one that is None is
-        skipped, for example if its library is not installed.
+        `beside`: functions that do the same work, by name, which are measured alternately with it. A function that is
+        None is skipped, for example if its library is not installed.
         """
         return self._measure(measure, fn, beside, dict(options))
 
 
 class HostBenchmark(_Benchmark):
-    """The fixture `host_benchmark`; calling it measures the host's cost."""
+    """The fixture `host_benchmark`; calling it measures host time."""
 
     def __call__(
         self, fn: Work, *, beside: Mapping[str, Work | None] | None = None, **options: Unpack[HostArguments]
     ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record.
 
-        `beside`: functions that do the same work, by name, which are measured alternately with it; one that is None is
-        skipped, for example if its library is not installed.
+        `beside`: functions that do the same work, by name, which are measured alternately with it. A function that is
+        None is skipped, for example if its library is not installed.
         """
         return self._measure(measure_host, fn, beside, dict(options))
 

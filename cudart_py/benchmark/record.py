@@ -1,4 +1,4 @@
-"""The result of a measurement: the times, their middle and spread, and the rates that follow from them."""
+"""The result of a measurement: the times, their median and spread, and the resulting rates."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 
 
 class Peer(NamedTuple):
-    """The time of somebody else's code for the same work in the same run.
+    """The time of another package's code for the same work in the same run.
 
-    `median`: its seconds of one call. `ratio`: our time over its, the median over several rounds in which both were
-    measured. `spread`: by how much the rounds' ratios differ, over `ratio`.
+    `median` is the peer's time per call in seconds. `ratio` is the measured code's time divided by the peer's, the
+    median over several rounds in which both were measured. `spread` is the spread of these ratios divided by `ratio`.
     """
 
     median: float
@@ -63,24 +63,24 @@ def relative_error(samples: Sequence[float]) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Measurement:
-    """The result of `measure` or `measure_host`. Times are seconds of one call.
+    """The result of `measure` or `measure_host`. Times are in seconds per call.
 
-    - `samples`: the times kept, empty where the driver's event times are not a device's.
-    - `batch`: how many calls one sample is the mean of.
-    - `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm"; empty
-      where the time is the host's.
-    - `blocked`: whether the work was queued after a blocking kernel, so that no launch latency is in it.
+    - `samples`: the times that were kept; empty if the driver's event times are not those of a GPU.
+    - `batch`: the number of calls per sample; a sample is their mean.
+    - `cache`: the state of the L2 cache: "flushed", "rotated" (different inputs each time) or "warm"; empty for host
+      times.
+    - `blocked`: whether the work was queued after a blocking kernel, so that the times do not include launch latency.
     - `captured`: whether the calls of a batch were launched as one graph.
-    - `streams`: how many streams were measured, if each sample is the median of one of them; else None.
-    - `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
-    - `rejected`: samples thrown away because the device's clock had dropped.
+    - `streams`: the number of streams if each sample is the median of one of them, otherwise None.
+    - `overhead`: the time between two events without work between them, which is subtracted from every sample.
+    - `rejected`: the number of samples discarded because of reduced clocks.
     - `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
-    - `bytes`, `flops`: what one call moves and computes, as they were given.
-    - `ceiling`: the most that the device reaches, in bytes or operations per second; None unless it was asked for.
-    - `ceiling_name`: which of the measured ceilings that is, such as "copy"; None where it was given as a number.
+    - `bytes`, `flops`: the bytes and operations of one call, as passed.
+    - `ceiling`: the device's peak rate in bytes or operations per second; None unless requested.
+    - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
-    - `counters`: what a driver that profiles counted, a mapping for each launch.
-    - `peers`: the peers measured alternately with it, by name, if a fixture was given `beside`.
+    - `counters`: the counters of a driver that profiles, one mapping per launch.
+    - `peers`: the peers measured alternately with it, by name, if a fixture was called with `beside`.
     """
 
     samples: tuple[float, ...]
@@ -102,12 +102,12 @@ class Measurement:
 
     @property
     def timed(self) -> bool:
-        """Whether there are times at all."""
+        """Whether there are any times."""
         return bool(self.samples)
 
     @property
     def median(self) -> float | None:
-        """The median of the samples in seconds; None without any."""
+        """The median of the samples in seconds; None without samples."""
         return statistics.median(self.samples) if self.samples else None
 
     @property
@@ -118,7 +118,7 @@ class Measurement:
 
     @property
     def error(self) -> float | None:
-        """The uncertainty of the median, one standard error divided by the median; None without two samples."""
+        """The relative standard error of the median; None with fewer than two samples."""
         found = relative_error(self.samples)
         return found if math.isfinite(found) else None
 
@@ -134,7 +134,7 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """The fraction of the ceiling that is reached, 1 for all of it; None without a ceiling or times."""
+        """The achieved fraction of the ceiling, 1 for all of it; None without a ceiling or times."""
         amount = self.flops if self.ceiling_name in ("fp32", "fp64") or not self.bytes else self.bytes
         return self._rate(amount, self.ceiling) if self.ceiling else None
 
@@ -143,7 +143,7 @@ class Measurement:
         return amount / middle / unit if amount and middle else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything but the samples themselves, for a record in JSON."""
+        """Return everything except the samples, for a record in JSON."""
         known = {
             "device": self.device or None,
             "median": self.median,
@@ -177,7 +177,7 @@ class Measurement:
             "rate": ", ".join(f"{value:,.4g} {unit}" for value, unit in rates if value is not None),
             "of ceiling": "" if fraction is None else f"{100 * fraction:.1f} % of {self.ceiling_name or 'its own'}",
             "samples": f"{len(self.samples):,}" if self.samples else "",
-            "calls a sample": f"{self.batch:,}" if self.samples and self.batch > 1 else "",
+            "calls per sample": f"{self.batch:,}" if self.samples and self.batch > 1 else "",
             "L2": self.cache if self.samples else "",
             "clock": "" if self.clock_mhz is None else f"{self.clock_mhz:,.0f} MHz",
             "device": self.device,
@@ -200,7 +200,7 @@ class Measurement:
     def __str__(self) -> str:
         middle = self.median
         if middle is None:
-            text = "ran once, not timed, since this driver's times are not a GPU's"
+            text = "ran once, not timed, since this driver's times are not those of a GPU"
             return f"{text}; .counters has {_number_of_launches(self.counters)}" if self.counters else text
         parts = [f"{format_seconds(middle)} ± {100 * (self.spread or 0):.1f} %"]
         for value, unit in ((self.gigabytes_per_second, "GB/s"), (self.teraflops_per_second, "TFLOP/s")):

@@ -20,14 +20,14 @@ _NEXT_LOOK = 1.2
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
-    """When a measurement stops. Times are seconds of the host's clock.
+    """The conditions for ending a measurement. Times are in seconds of the host's clock.
 
-    - `precision`: stop when the standard error of the median is at most this part of the median.
+    - `precision`: stop when the standard error of the median is at most this fraction of the median.
     - `min_samples`: take at least this many samples, however long that takes.
-    - `max_samples`: never take more samples.
-    - `min_seconds`: sample for at least this long, since clocks and other work on the machine change in milliseconds.
-    - `max_seconds`: stop after this long, unless `min_samples` are still missing.
-    - `warm_up_seconds`: run the code for this long first, at least once, to bring the clocks up.
+    - `max_samples`: never take more samples than this.
+    - `min_seconds`: take samples for at least this long, since clocks and the load of the machine vary.
+    - `max_seconds`: stop after this long, unless there are fewer than `min_samples`.
+    - `warm_up_seconds`: first run the code for this long, and at least once, to raise the clocks.
     """
 
     precision: float = 0.001
@@ -46,7 +46,7 @@ class MeasureOptions:
                 arguments.number("MeasureOptions", field.name, value, 0, math.inf)
         if self.min_samples > self.max_samples:
             least, most = arguments.describe(self.min_samples), arguments.describe(self.max_samples)
-            raise ValueError(f"MeasureOptions: argument 'min_samples' is {least}, and 'max_samples' {most}")
+            raise ValueError(f"MeasureOptions: argument 'min_samples' is {least}, but 'max_samples' is {most}")
 
 
 class Sample(NamedTuple):

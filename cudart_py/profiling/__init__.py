@@ -1,4 +1,4 @@
-"""Profiles and diagrams of launches, from the simulator, and marks for an external profiler: `cuda.profiling`."""
+"""Profiles and diagrams of launches, from the simulator, and ranges for an external profiler: `cuda.profiling`."""
 
 from ..pages.diagram import Diagram
 from .drawing import access_diagram, divergence_diagram

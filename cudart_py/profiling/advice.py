@@ -62,7 +62,7 @@ def _scattered(metrics: Metrics) -> Iterator[tuple[str, str]]:
         if used < _HALF_USED and each > 1:
             yield (
                 f"The {verb} use {100 * used:.1f} % of the bytes that they move, with {each:.1f} sectors each: let "
-                "neighbouring threads access neighbouring elements, or change the order in shared memory.",
+                "consecutive threads access consecutive elements, or change the order in shared memory.",
                 f"{verb} of more than 1 sector of global memory that use less than {100 * _HALF_USED:.0f} % of the "
                 "bytes moved",
             )
@@ -88,7 +88,7 @@ def _shifted(metrics: Metrics) -> Iterator[tuple[str, str]]:
         if _HALF_USED <= used < _NEARLY_ALL_USED:
             yield (
                 f"The {verb} use {100 * used:.1f} % of the bytes that they move, with {each:.1f} sectors each, "
-                "although all lanes take part: begin rows at multiples of 32 bytes (cuda.empty_pitched), and leave no "
+                "although all lanes are active: begin rows at multiples of 32 bytes (cuda.empty_pitched), and leave no "
                 "gaps between elements.",
                 f"{verb} by whole warps that use {100 * _HALF_USED:.0f} to {100 * _NEARLY_ALL_USED:.0f} % of the bytes "
                 "moved",
@@ -131,8 +131,8 @@ def _contended(metrics: Metrics) -> Iterator[tuple[str, str]]:
     requests, sectors = total(metrics, names(REQUESTS, kinds)), total(metrics, names(SECTORS, kinds))
     if requests and sectors > _MOST_ATOMIC_SECTORS * requests:
         yield (
-            f"An atomic takes {sectors / requests:.1f} sectors: combine values in the warp or in shared memory first, "
-            "so that fewer lanes meet at a word and fewer words are far apart.",
+            f"Atomics take {sectors / requests:.1f} sectors each: combine values in the warp or in shared memory "
+            "first, so that fewer lanes update the same word or words that are far apart.",
             f"atomics of global memory that take more than {_MOST_ATOMIC_SECTORS} sectors on average",
         )
 

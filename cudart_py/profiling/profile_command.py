@@ -41,12 +41,12 @@ def add_command(commands: Any) -> None:
         "profile",
         help="count what a program's launches do, launch by launch and line by line",
         description="Run a Python program on the simulator, then print what its launches did: a table, each source "
-        "with figures beside its lines, and advice. No cache is modelled: what L1 would serve is counted as sectors "
-        "all the same. The exit status is the program's, or 2 where nothing can be profiled or written.",
+        "with figures beside its lines, and advice. No cache is modelled: sectors that the L1 cache would serve are "
+        "counted too. The exit status is the program's, or 2 if nothing can be profiled or written.",
     )
     parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
-    parser.add_argument("--html", metavar="FILE", help="write a page of HTML instead, which needs nothing else")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML page instead")
     parser.add_argument(
         "--draw",
         action="store_true",
@@ -61,7 +61,7 @@ def add_command(commands: Any) -> None:
         f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
     )
     parser.add_argument("program", help="the Python program: a file, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
     parser.set_defaults(run=_profile, parser=parser)
 
 

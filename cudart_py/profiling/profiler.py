@@ -1,4 +1,4 @@
-"""The profilers that watch a process from outside: telling them where to begin and to end."""
+"""Control of external profilers: where they begin and end collecting."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from ..driver.calls import api
 
 
 def profiler_start() -> None:
-    """Let the profiler that watches this process collect from here on (cuProfilerStart).
+    """Make the profiler that is attached to this process start collecting (cuProfilerStart).
 
-    The profiler obeys if it was started like this: `nsys profile --capture-range=cudaProfilerApi`, or
-    `ncu --profile-from-start off`.
-    Without a profiler, and on the simulator, the call changes nothing. Nor does a second call.
+    The profiler must have been started with `nsys profile --capture-range=cudaProfilerApi` or `ncu --profile-from-start
+    off`. Without a profiler, and on the simulator, the call has no effect. A second call has no effect either.
     """
     with activated(current_device()):
         api.cuProfilerStart()
 
 
 def profiler_stop() -> None:
-    """Let the profiler that watches this process stop collecting (cuProfilerStop).
+    """Make the profiler that is attached to this process stop collecting (cuProfilerStop).
 
-    Work that was queued before may still run: synchronize first, so that the profiler has all of it.
+    Earlier work may still be running: synchronise first, so that the profiler records all of it.
     """
     with activated(current_device()):
         api.cuProfilerStop()
@@ -32,9 +31,9 @@ def profiler_stop() -> None:
 
 @contextlib.contextmanager
 def profiler_range() -> Iterator[None]:
-    """Let the profiler that watches this process collect only inside a block, as `profiler_start` describes.
+    """Make the profiler that is attached to this process collect only inside the block; see `profiler_start`.
 
-    A launch returns before its kernel has run, so wait inside the block:
+    A launch returns before its kernel has run, so synchronise inside the block:
 
         with cuda.profiling.profiler_range():
             kernel[grid, block](x, y)

@@ -1,4 +1,4 @@
-"""Records of one warp of a launch: its accesses to memory, its shuffles, and which lanes were active."""
+"""Records of one warp of a launch: its memory accesses, its shuffles and its active lanes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class WarpAccess:
     """One access of a warp to memory.
 
     `operation` is "load", "store" or "atomic", `space` is "global", "shared", "local" or "const", and `size` is the
-    size of a lane's access in bytes. `addresses` has the address of each of the 32 lanes as int64, -1 for a lane that
-    takes no part. Those of shared memory count from the start of the block's, whose first 1,024 bytes CUDA reserves,
-    and those of local memory from the start of the thread's.
-    `wavefronts` has, in shared memory, the number of the wavefront that serves each 4-byte word of a lane, of shape
-    (32, words), -1 for a lane that takes no part; it is None in other spaces.
+    size of a lane's access in bytes. `addresses` has the address of each of the 32 lanes as int64, or -1 for an
+    inactive lane. Addresses of shared memory are relative to the start of the block's shared memory, whose first 1,024
+    bytes CUDA reserves, and addresses of local memory to the start of the thread's local memory. For shared memory,
+    `wavefronts` has the index of the wavefront that serves each 4-byte word of each lane, with shape (32, words), or -1
+    for an inactive lane. It is None for other spaces.
     """
 
     file: str
@@ -34,7 +34,7 @@ class WarpAccess:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """Whether each of the 32 lanes takes part, as bool."""
+        """Whether each of the 32 lanes is active, as bool."""
         return self.addresses >= 0
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class WarpAccess:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpShuffle:
-    """One shuffle of a warp; `sources` has the lane that each of the 32 lanes reads from, -1 where it takes no part."""
+    """One shuffle of a warp; `sources` has the lane that each of the 32 lanes reads from, -1 for an inactive lane."""
 
     file: str
     line: int
@@ -56,9 +56,9 @@ class WarpShuffle:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpStep:
-    """A run of instructions of one line, executed one after another by the same lanes.
+    """A run of instructions from one line, executed one after another by the same lanes.
 
-    `lanes` says for each of the 32 lanes whether it was active, as bool.
+    `lanes` says whether each of the 32 lanes was active, as bool.
     """
 
     file: str
@@ -75,8 +75,8 @@ class WarpStep:
 class WarpRecord:
     """The record of one warp of a launch: its steps and accesses, in order.
 
-    `warp` is its number, counted over the blocks of the launch. Of each instruction the first 16 accesses are recorded,
-    and 1,024 steps of the warp; `complete` says whether that is all.
+    `warp` is the index of the warp, counted over the blocks of the launch. The record has the first 16 accesses of each
+    instruction and the first 1,024 steps of the warp; `complete` says whether that is all of them.
     """
 
     warp: int

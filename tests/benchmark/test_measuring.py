@@ -75,14 +75,14 @@ def test_host_cost_is_the_mean_of_a_batch_on_a_drained_stream(device, event_time
         ({"bytes": -1}, ValueError, "'bytes' .* not the int -1"),
         ({"flops": float("nan")}, ValueError, "'flops' .* not the float nan"),
         ({"ceiling": "cupy"}, ValueError, "'ceiling' must be one of 'copy', .* not the str 'cupy'"),
-        ({"ceiling": 0}, ValueError, "'ceiling' must be bytes or operations a second"),
+        ({"ceiling": 0}, ValueError, "'ceiling' must be bytes or operations per second"),
         ({"batch": 10_000}, ValueError, "'batch' must be an int from 1 to 500"),
         ({"stream": 7}, TypeError, "'stream' must be a cudart_py Stream"),
         ({"streams": 2}, TypeError, "positional argument"),
         ({"streams": 1}, ValueError, "'streams' must be an int from 2 to 256"),
         ({"streams": 257}, ValueError, "'streams' must be an int from 2 to 256"),
         ({"streams": 2, "stream": cuda.legacy_default}, TypeError, "not both"),
-        ({"streams": 2, "fn": [print, print]}, TypeError, "'fn' is one function"),
+        ({"streams": 2, "fn": [print, print]}, TypeError, "'fn' must be a single function with 'streams'"),
     ],
 )
 def test_a_bad_argument_is_named_before_anything_runs(device, event_times, calls, arguments, error, text):
@@ -96,7 +96,7 @@ def test_a_closed_stream_and_several_functions_on_the_host_are_refused(device, c
     stream.close()
     with pytest.raises(ValueError, match="'stream' must be open"):
         measure(calls, stream=stream)
-    with pytest.raises(TypeError, match="one function"):
+    with pytest.raises(TypeError, match="must be a single function"):
         measure_host([calls, calls])
     assert calls.count == 0
 

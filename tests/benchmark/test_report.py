@@ -167,8 +167,8 @@ def test_the_roofline_has_the_kernels_whose_rates_are_known_and_the_ceilings(sto
     )
     page = report()
     assert page.all("div[@class='roofline']/ol/li") == [
-        "t.py::sum: 0.25 operations for each byte, 1 TFLOP/s",
-        "t.py::matmul: 400 operations for each byte, 40 TFLOP/s",
+        "t.py::sum: 0.25 operations per byte, 1 TFLOP/s",
+        "t.py::matmul: 400 operations per byte, 40 TFLOP/s",
     ]
     assert page.all("text[@class='number']") == ["1", "2"]
     assert ("copy 4,200 GB/s, fp32 60 TFLOP/s" in page.text) == ceilings

@@ -114,7 +114,7 @@ def test_a_source_without_its_text_has_the_figures_by_line():
     metrics = {"smsp__inst_executed.sum": 4, "smsp__thread_inst_executed.sum": 64}
     line = LineProfile("gone.cu", 7, metrics)
     page = profile_page([LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (line,))], "gone")
-    assert "The text of this source is not at hand." in page
+    assert "The text of this source is not available." in page
     assert '<span class="number">7</span>' in page
 
 

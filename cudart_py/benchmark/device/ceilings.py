@@ -1,6 +1,6 @@
-"""The ceilings of a device: bandwidth of copying, reading and writing, and multiply-adds per second.
+"""The ceilings of a device: the bandwidth of copies, reads and writes, and the rate of multiply-adds.
 
-Each is the best of a few ways to do it, measured as everything else is measured.
+Each is the best of several implementations, measured like any other work.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _Way = Callable[[], object]
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The measured peaks of a device: bytes per second (a copy counts bytes read and written), operations per second.
+    """The measured peaks of a device, in bytes per second and operations per second.
 
-    A multiply-add counts as two operations. Tensor cores are not in `fp32` and `fp64`.
+    A copy counts both the bytes read and the bytes written. A multiply-add counts as two operations. `fp32` and `fp64`
+    do not include tensor cores.
     """
 
     copy: float
@@ -69,10 +70,10 @@ class Ceilings:
 
 
 def ceilings(device: Device | None = None) -> Ceilings:
-    """Measure a device's peaks, by default the current one's; once per process, which takes some seconds.
+    """Measure the peaks of a device, by default the current device, once per process; this takes several seconds.
 
-    Uses up to 8 GiB of its memory meanwhile. Raises NotSupportedError where the driver's event times are
-    not a device's (no `gpu_timing`).
+    Uses up to 8 GiB of device memory during the measurement. Raises NotSupportedError if the driver's event times are
+    not those of a GPU (it lacks the capability `gpu_timing`).
     """
     where = current_device() if device is None else arguments.instance("ceilings", "device", device, Device)
     return Ceilings(**{kind: measured_ceiling(where, kind) for kind in KINDS})
@@ -83,7 +84,7 @@ def measured_ceiling(device: Device, kind: Kind) -> float:
     """Return one peak of a device in bytes or operations per second, measured at its first use."""
     arguments.choice("measure", "ceiling", kind, KINDS)
     if not has_capability("gpu_timing"):
-        raise NotSupportedError("this driver's event times are not a device's, so that no peak can be measured")
+        raise NotSupportedError("this driver's event times are not those of a GPU, so no peak can be measured")
     with activated(device):
         if kind in ("fp32", "fp64"):
             return _peak(*_arithmetic(device, kind))

@@ -38,16 +38,22 @@ def add_command(commands: Any) -> None:
     """Add `gate` to the subcommands of `cudart-py`."""
     parser = commands.add_parser(
         "gate",
-        help="run benchmarks, and fail where one became slower than in a baseline",
+        help="run benchmarks, and fail if one became slower than in a baseline",
         description="Run benchmarks by pytest, and compare them with a baseline: a file that --record wrote, or any "
         "run that pytest-benchmark stored. What seems slower is run again in fresh processes before it fails. The exit "
         "status is 1 where a benchmark is slower or fails, and 2 where nothing can be compared, as with another GPU.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
-    parser.add_argument("--runs", type=_count, default=3, metavar="N", help="with --record: how many runs (default: 3)")
     parser.add_argument(
-        "--limit", type=_percentage, default=5, metavar="PERCENT", help="how much slower is too slow (default: 5)"
+        "--runs", type=_count, default=3, metavar="N", help="with --record: number of runs (default: 3)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=_percentage,
+        default=5,
+        metavar="PERCENT",
+        help="the slowdown in percent that fails (default: 5)",
     )
     parser.add_argument(
         "--stored",
@@ -58,7 +64,7 @@ def add_command(commands: Any) -> None:
         help="take this run, which pytest-benchmark stored, and run nothing; may be repeated for further runs",
     )
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what pytest is given: files, options")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate)
 
 
@@ -138,7 +144,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
     not installed.
     """
     if find_spec("pytest_benchmark") is None:
-        raise _GateError("benchmarks run under pytest-benchmark, which is not installed: pip install pytest-benchmark")
+        raise _GateError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
     numbers = itertools.count()
 
     def take(names: Sequence[str] = ()) -> Json | None:

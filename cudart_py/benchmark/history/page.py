@@ -18,16 +18,17 @@ from .trends import Setup, Trend, setups
 _BODY, _STYLE = (Path(__file__).parent / name for name in ("page.html", "page.css"))
 
 _ROOFLINE = """\
-The benchmarks whose bytes and operations are known. The sloping lines are what the memory allows at so many operations
-for each byte, the flat ones what the arithmetic units allow. A point near a line is as fast as the device can be."""
+The benchmarks whose bytes and operations are known. The sloping lines are the limits of the memory at each number of
+operations per byte, and the flat lines are the limits of the arithmetic units. A point near a line is close to the
+device's limit."""
 _FIGURES = {
-    "instructions": "instructions that warps (groups of 32 threads) execute",
+    "instructions": "instructions executed by warps (groups of 32 threads)",
     "requests": "loads and stores of global memory by warps",
-    "sectors": "pieces of 32 bytes of global memory that these touch",
-    "local": "pieces of 32 bytes of a thread's own memory that loads and stores touch",
-    "wavefronts": "passes of shared memory that its loads and stores take",
-    "conflicts": "passes that bank conflicts add",
-    "lanes": "active threads of an instruction, of 32; more is better, while of all others less is better",
+    "sectors": "32-byte sectors of global memory that these touch",
+    "local": "32-byte sectors of local memory that loads and stores touch",
+    "wavefronts": "wavefronts of loads and stores of shared memory",
+    "conflicts": "additional wavefronts because of bank conflicts",
+    "lanes": "active threads per instruction, out of 32; more is better here, and less is better for all other counts",
 }
 
 
@@ -114,7 +115,7 @@ def _counted_figures(setup: Setup) -> str:
     """Explain the figures that are counted."""
     names = dict.fromkeys(trend.figure.name for trends in setup.trends.values() for trend in trends)
     lines = "".join(f"<dt>{name}</dt><dd>{escape(_FIGURES[name])}</dd>" for name in names if name in _FIGURES)
-    return f"<details><summary>What the counts are</summary><dl>{lines}</dl></details>"
+    return f"<details><summary>Meaning of the counts</summary><dl>{lines}</dl></details>"
 
 
 def _roofline(setup: Setup) -> str:
@@ -125,7 +126,7 @@ def _roofline(setup: Setup) -> str:
         return ""
     known = ", ".join(f"{name} {_ceiling(name, rate)}" for name, rate in ceilings.items())
     items = "".join(
-        f"<li>{escape(kernel.name)}: {kernel.intensity:.3g} operations for each byte, {operations(kernel.rate)}</li>"
+        f"<li>{escape(kernel.name)}: {kernel.intensity:.3g} operations per byte, {operations(kernel.rate)}</li>"
         for kernel in kernels
     )
     measured = f"The ceilings that this run measured: {known}." if known else "This run measured no ceilings."

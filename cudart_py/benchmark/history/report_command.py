@@ -28,7 +28,7 @@ def add_command(commands: Any) -> None:
         nargs="?",
         default=Path(".benchmarks"),
         metavar="DIR",
-        help="the folder of the stored runs (default: .benchmarks)",
+        help="the folder with the stored runs (default: .benchmarks)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html"

@@ -93,7 +93,7 @@ def roofline(kernels: Sequence[Kernel], ceilings: Mapping[str, float]) -> str:
 def _points(kernels: Sequence[Kernel], x: Callable[[float], float], y: Callable[[float], float]) -> Iterator[str]:
     for number, kernel in enumerate(kernels, 1):
         across, up = x(kernel.intensity), y(kernel.rate)
-        known = f"{kernel.name}: {kernel.intensity:.3g} operations for each byte, {operations(kernel.rate)}"
+        known = f"{kernel.name}: {kernel.intensity:.3g} operations per byte, {operations(kernel.rate)}"
         yield f'<circle class="point" cx="{across:.1f}" cy="{up:.1f}" r="4"><title>{escape(known)}</title></circle>'
         # Neighbours' numbers lie on different sides.
         side = 7 if number % 2 else -7

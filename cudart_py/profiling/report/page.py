@@ -37,7 +37,7 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
     diagrams = line_diagrams(launches)
     body = "".join(
         (
-            f"<header><h1>{escape(title)}</h1><p>What the launches of a program did, as a simulated GPU counts it.</p>"
+            f"<header><h1>{escape(title)}</h1><p>The work of a program's launches, as counted by a simulated GPU.</p>"
             "</header>",
             _explained(),
             f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}"
@@ -75,7 +75,7 @@ def profile_summary(launches: Sequence[LaunchProfile]) -> str:
 def _explained() -> str:
     figures = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in FIGURES.items())
     limits = "".join(f"<li>{escape(limit)}</li>" for limit in LIMITS)
-    return f"<ul>{limits}</ul><details><summary>What the figures are</summary><dl>{figures}</dl></details>"
+    return f"<ul>{limits}</ul><details><summary>Meaning of the figures</summary><dl>{figures}</dl></details>"
 
 
 def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
@@ -125,7 +125,7 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
 
 def _advice(found: Sequence[Advice], links: Mapping[int, str]) -> str:
     if not found:
-        return "<p>No rule has anything to say.</p>"
+        return "<p>No rule applies.</p>"
     return f'<ul class="advice">{"".join(_advised(advice, links) for advice in found)}</ul>'
 
 
@@ -151,7 +151,7 @@ def _annotated(
     shares = {line.number: line.share for line in ranked if line.source is source}
     advised = {found.line.number for found in advice if found.line.source is source}
     drawn = {number: of for (file, number), of in diagrams.items() if file == source.name}
-    missing = "" if source.texts else "<p>The text of this source is not at hand.</p>"
+    missing = "" if source.texts else "<p>The text of this source is not available.</p>"
     shown = shown_lines(source.lines, len(source.texts))
     listed = source_table(source, name, shown, columns, shares, advised=advised, diagrams=drawn)
     return f'<section id="{name}"><h2>{escape(source.name)}</h2>{missing}{listed}</section>'
