@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from . import stops
 from .device_code import find as find_device_code
 
+# A part of a Python function, as in "fit_row[points:x]".
+_PART = re.compile(r"([\w.]+)\[(\w+)(?::(\w+))?\]")
 _BOUNDS = re.compile(r"\w.*\b__launch_bounds__\([^()]*\)$")
 
 
@@ -26,23 +29,33 @@ class Excerpt:
 def find(stop: str, name: str) -> Excerpt:
     """Return the definition of a function, structure, class or constant in the code of a stop.
 
-    A method of a Python class is named as in "Pieces.queue".
+    A method of a Python class is named as in "Pieces.queue". "fit_row[x]" is the first statement in the Python function
+    `fit_row` that assigns to `x`, and "fit_row[points:x]" extends from the one that assigns to `points` to the next one
+    that assigns to `x`.
     The arguments of a template's instance, as in "transpose_tile<1>", are not looked at. Raises LookupError with the
     files that were searched where none has it.
     """
     plain = name.partition("<")[0]
+    part = _PART.fullmatch(name)
     files = list(_files(stop))
     for file in files:
         text = file.read_text(encoding="utf-8")
-        found = _in_python(text, plain) if file.suffix == ".py" else _in_cuda(text.splitlines(), name)
+        if part:
+            found = _part_of_function(text, *part.groups()) if file.suffix == ".py" else None
+        else:
+            found = _in_python(text, plain) if file.suffix == ".py" else _in_cuda(text.splitlines(), name)
         if found:
             first, last = found
-            return Excerpt(file, first, text.splitlines()[first - 1 : last])
+            lines = text.splitlines()[first - 1 : last]
+            return Excerpt(file, first, textwrap.dedent("\n".join(lines)).splitlines() if part else lines)
     raise LookupError(f"no {name} in {', '.join(file.name for file in files)}")
 
 
 def _files(stop: str) -> Iterator[Path]:
-    """Yield the stop's device code, the headers beside it that it includes, and its program."""
+    """Yield the stop's device code, the headers beside it that it includes, its program, and the modules of its folder.
+
+    The modules are those beside the program that it imports.
+    """
     try:
         code = find_device_code(stop)
     except FileNotFoundError:  # a stop of host code alone
@@ -53,7 +66,10 @@ def _files(stop: str) -> Iterator[Path]:
             yield source
             included = re.findall(r'^#include "([^"]+)"', source.read_text(encoding="utf-8"), re.MULTILINE)
             sources += [code.parent / header for header in included if code.parent / header not in sources]
-    yield Path(__file__).parent.parent.joinpath(*stops.module_name(stop).split(".")).with_suffix(".py")
+    program = Path(__file__).parent.parent.joinpath(*stops.module_name(stop).split(".")).with_suffix(".py")
+    yield program
+    for module in re.findall(r"^from \.(\w+) import ", program.read_text(encoding="utf-8"), re.MULTILINE):
+        yield program.parent / f"{module}.py"
 
 
 def _in_python(text: str, name: str) -> tuple[int, int] | None:
@@ -75,6 +91,44 @@ def _in_python(text: str, name: str) -> tuple[int, int] | None:
         if found:
             return first, node.end_lineno or first
     return None
+
+
+def _part_of_function(text: str, name: str, first: str, last: str | None) -> tuple[int, int] | None:
+    found = _in_python(text, name)
+    if not found:
+        return None
+    begin, end = None, None
+    for node in sorted(_statements(ast.parse(text)), key=lambda node: node.lineno):
+        if not found[0] < node.lineno <= found[1]:
+            continue
+        if begin is None and first in _assigned(node):
+            begin = node.lineno
+        if begin is not None and (last or first) in _assigned(node):
+            end = node.end_lineno
+            break
+    return (begin, end) if begin and end else None
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    """Return the variables and attributes to which a statement assigns."""
+    targets: list[ast.expr] = []
+    match node:
+        case ast.Assign():
+            targets = node.targets
+        case ast.AnnAssign():
+            targets = [node.target]
+        case ast.With():
+            targets = [item.optional_vars for item in node.items if item.optional_vars]
+    names = (part for target in targets for part in ast.walk(target))
+    return {
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in names
+        if isinstance(part, ast.Name | ast.Attribute)
+    }
 
 
 def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:

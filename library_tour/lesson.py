@@ -45,7 +45,8 @@ class Step:
     `name` is the row's name in the stop's table, where the step is a row. `shows` names the code: functions, structures
     and constants of `kernels/<stop>.cu`, of a header that it includes, or of the stop's Python program. An instance of
     a template has its arguments, as in "transpose_tile<1>", and a method of a Python class has the class, as in
-    "Pieces.queue". Lines that differ from the code of the step before are highlighted, or from that of the step which
+    "Pieces.queue". "fit_row[points:x]" shows only the part of a Python function from the assignment to `points` to the
+    one to `x`. Lines that differ from the code of the step before are highlighted, or from that of the step which
     `compared_with` names. `text` is Markdown.
     """
 

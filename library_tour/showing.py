@@ -147,7 +147,7 @@ def _code(name: str, of: Lesson, diagrams: Sequence[StepDiagram]) -> Iterator[Re
         yield Text(f"\n{at}. {step.name}", "bold")
         yield Markdown(step.text)
         for piece in steps.pieces(name, of, step):
-            yield Text(f"{piece.name}: {piece.caption}" + (", as before" if piece.known else ""), "dim")
+            yield Text(f"{piece.title}: {piece.caption}" + (", as before" if piece.known else ""), "dim")
             if not piece.known:
                 yield Syntax(
                     "\n".join(piece.lines), piece.language, theme="ansi_dark", word_wrap=True, line_numbers=True,

@@ -34,7 +34,12 @@ class Piece:
     def caption(self) -> str:
         """Where the piece is from, and the values of its template parameters."""
         values = "".join(f", {parameter} = {value}" for parameter, value in self.arguments)
-        return f"{self.file.name}, from line {self.first}{values}"
+        return f"{'excerpt, ' if '[' in self.name else ''}{self.file.name}, from line {self.first}{values}"
+
+    @property
+    def title(self) -> str:
+        """The name of the definition, or of the function of which the piece is a part."""
+        return self.name.partition("[")[0]
 
     @property
     def language(self) -> str:

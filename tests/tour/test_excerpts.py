@@ -31,6 +31,25 @@ def test_uses_and_comments_are_not_taken_for_a_definition_and_a_specialisation_h
         assert excerpts.find("nan_check", f"Layout<{kind}>").lines[1] == f"struct Layout<{kind}> {{"
 
 
+@pytest.mark.parametrize(
+    ("stop", "name", "lines"),
+    [
+        ("gemm", "operation_row[got]", ["got = libraries.gemm("]),
+        ("solver", "hilbert[a:x]", ["a = ", "b = ", "x = libraries.solve("]),
+        ("sparse", "CapturedIteration.__init__[graph]", ["with stream.capture() as graph:", "    self.queue()"]),
+    ],
+)
+def test_a_part_of_a_python_function_is_found_by_the_variables_to_which_it_assigns(stop, name, lines):
+    found = excerpts.find(stop, name)
+    assert [line.startswith(begin) for line, begin in zip(found.lines, lines, strict=True)] == [True] * len(lines)
+    assert found.file.read_text().splitlines()[found.first - 1].strip() == found.lines[0]
+
+
+def test_a_part_that_a_function_does_not_have_is_an_error():
+    with pytest.raises(LookupError, match=r"no operation_row\[nothing\]"):
+        excerpts.find("gemm", "operation_row[nothing]")
+
+
 def test_a_name_that_is_nowhere_is_an_error_with_the_files():
     with pytest.raises(LookupError, match=r"reduction.cu, block_sum.cuh"):
         excerpts.find("reduction", "nothing")
