@@ -75,7 +75,8 @@ FURTHER = [
         task="`n` points are stored as `x y z x y z ...`. Split them into three arrays. The kernel reads three "
         "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Rewrite it so that "
         "each load and each store of a warp touches at most 4 sectors, without causing bank conflicts. A block has 128 "
-        "threads, and `n` need not be a multiple of 128.",
+        "threads, and `n` need not be a multiple of 128. The transpose stop explains shared memory and bank conflicts. "
+        "Come back to this exercise after that stop.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
             "Put the 384 elements into shared memory first, in three coalesced steps. After a barrier, each thread "

@@ -113,9 +113,9 @@ LESSON = Lesson(
         "A vector load touches 16 sectors and uses all of them. A load that asks for more bytes may touch more sectors "
         "without waste.",
         "On the H200, the copy with eight elements per thread runs at 1,119 GB/s when the elements are contiguous, and "
-        "at 4,136 GB/s with a block stride. The plot compares the two orders for 1 to 32 elements per thread. With up "
-        "to four contiguous elements, the caches still help, because the warp's later loads find the rest of each "
-        "sector there.",
+        "at 4,136 GB/s with a block stride. On the page with pictures, a plot compares the two orders for 1 to 32 "
+        "elements per thread. With up to four contiguous elements, the caches still help, because the warp's later "
+        "loads find the rest of each sector there.",
     ],
     exercise=Exercise(
         task="Reverse an array. Each thread handles eight elements: it reads them and writes them to the other end of "

@@ -98,8 +98,13 @@ LESSON = Lesson(
         "block perform the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
         "On an H200, however, these two versions both take 8.4 ms. The limit is elsewhere: with one element per "
         "thread, too few bytes are in flight.",
+        "The 'atomics' column counts warp-level instructions. In the first version, such an instruction performs up to "
+        "32 additions to the same total, one after another: 2,049 instructions perform 65,539 additions. With one "
+        "atomic per warp, a single lane of each warp adds, so 2,056 instructions perform only 2,056 additions. On an "
+        "H200, the first version, which is timed with 1/64 of the elements, reads at 4.55 GB/s, and the other at 141 "
+        "GB/s.",
         "The version with one atomic per warp takes 60.9 ms, seven times as long as the version with one per block. "
-        "Count the atomics first, then everything else.",
+        "First count the additions that atomics perform, then everything else.",
         "Read the notes for the last rows. The simulator identifies the barrier at which some threads wait while "
         "others have already gone past it. These kernels run only on the simulator, because a GPU might wait forever.",
     ],

@@ -50,35 +50,37 @@ LESSON = Lesson(
     steps=[
         Step(
             name="C2C single",
-            shows=["kind_rows"],
+            shows=["kind_rows[x:spectrum]", "kind_rows[back]"],
             text="`fft` transforms a batch of rows, and `ifft` transforms it back. Neither divides, so the result is "
             "compared with `n` times the original. `rfft` and `irfft` do the same for real elements, with half the "
-            "memory.",
+            "memory. In all steps, `numbers` creates random elements, and `poisoned` allocates a result filled with "
+            "values that are wrong until they are overwritten.",
         ),
         Step(
             name="2-D of 3,600",
-            shows=["dimension_rows"],
+            shows=["dimension_rows[x:got]"],
             text="With `axes=None`, the same function transforms along all axes. The arrays here have one, two and "
             "three axes.",
         ),
         Step(
             name="strided window",
-            shows=["layout_rows"],
+            shows=["layout_rows[whole:got]", "layout_rows[place:got]"],
             text="cuFFT accepts strides: the columns of a matrix, or every other element of some rows, can be "
             "transformed without a copy. If input and output are the same array, no second array is allocated.",
         ),
         Step(
             name="R2C in place, padded",
-            shows=["padded_row"],
+            shows=["padded_row[real:got]"],
             text="For an in-place transform, a row of n real elements needs as much space as its n / 2 + 1 complex "
             "results. The real elements are a view of the padded array.",
         ),
         Step(
             name="Poisson's equation",
-            shows=["poisson", "poisson_row"],
+            shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
             "So the equation is solved by a division, which our own kernel performs between the two transforms. The "
-            "kernel also divides by the number of points, because the transforms do not.",
+            "kernel also divides by the number of points, because the transforms do not. `counted` launches it and "
+            "returns its counters.",
         ),
     ],
     look_at=[
@@ -86,9 +88,9 @@ LESSON = Lesson(
         "transforms: each result is at the end of a chain of about log n additions, not n.",
         "Among the 'length …' rows, the errors are smallest for lengths with no prime factors other than 2, 3, 5 and "
         "7. The error for the prime length is larger, because it takes longer transforms.",
-        "When the stop runs on a GPU, it also plots the time against the length. Prime lengths take several times as "
-        "long as nearby lengths with small factors. If the problem allows it, pad the data to a length with small "
-        "factors.",
+        "When the stop runs on a GPU, the page with pictures also has a plot of the time against the length. Prime "
+        "lengths take several times as long as nearby lengths with small factors. If the problem allows it, pad the "
+        "data to a length with small factors.",
         "On an H200, a batch of 4,096 rows of 4,096 elements runs at 86.5 % of the rate of a copy, and the "
         "two-dimensional transform at 29.5 %, because its columns need separate passes over memory.",
     ],

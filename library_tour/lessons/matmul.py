@@ -88,9 +88,10 @@ LESSON = Lesson(
         Step(
             name="8 x 16, pipelined",
             shows=["copy_async", "wait_for_copies", "Copier", "matmul_pipelined"],
-            text="Each thread computes 8 x 16 elements. There are two pairs of tiles. While one pair is multiplied, "
-            "`cp.async` copies the next one from global to shared memory in the background, without using registers. "
-            "Likewise, the values for the next step are read from shared memory before they are needed.",
+            text="Skip this step on a first reading: the exercises need only steps 1 to 4. Each thread computes 8 x 16 "
+            "elements. There are two pairs of tiles. While one pair is multiplied, `cp.async` copies the next one from "
+            "global to shared memory in the background, without using registers. Likewise, the values for the next "
+            "step are read from shared memory before they are needed.",
         ),
     ],
     look_at=[
@@ -100,9 +101,10 @@ LESSON = Lesson(
         "thread computes several elements, since these share the values that the thread keeps in registers.",
         "On the H200, 8 x 8 tiles are no faster than no tiles at all (5.2 and 5.3 TFLOP/s), because the L1 cache "
         "serves the loads of the simple kernel. The kernel with 32 x 32 tiles reaches 8.7 TFLOP/s, the one with 8 x 8 "
-        "elements per thread 28.5 TFLOP/s, and the pipelined kernel 49.6 TFLOP/s.",
-        "The film shows the phases of a product with 2 x 2 tiles. The tiles in shared memory move along a row of `a` "
-        "and down a column of `b`. The sums in `c` are complete after the last phase.",
+        "elements per thread 28.5 TFLOP/s, and the pipelined kernel 49.6 TFLOP/s. The '8192 TFLOP/s' column shows the "
+        "rates for matrices with 8,192 rows.",
+        "The film, on the page with pictures, shows the phases of a product with 2 x 2 tiles. The tiles in shared "
+        "memory move along a row of `a` and down a column of `b`. The sums in `c` are complete after the last phase.",
     ],
     exercise=Exercise(
         task="For each of `n` points, find the squared distance to the nearest of `m` places. In the given kernel, "

@@ -55,14 +55,23 @@ LESSON = Lesson(
         "distinguish the statistical error, which falls as one over the square root of the number of paths, from the "
         "scheme's discretisation error, which more paths do not reduce.",
     ],
-    idea="Most random number generators have a **state**: each number is computed from the previous one. With "
+    idea="The option in this lesson is a European call. At the end of a year, at T = 1, it pays the amount by which "
+    "the price S of a share exceeds the **strike** K, or nothing: its **payoff** is max(S - K, 0). The share price "
+    "follows dS = S (r dt + sigma dW), where dW is normally distributed with variance dt. Initially S = 50, and K = "
+    "50, r = 0.1 and sigma = 0.2. A step of length dt multiplies S by one of these factors, where z is a normally "
+    "distributed random number:\n\n"
+    "```\n"
+    "Euler:  1 + r dt + sigma sqrt(dt) z\n"
+    "exact:  e^((r - sigma^2 / 2) dt + sigma sqrt(dt) z)\n"
+    "```\n\n"
+    "Most random number generators have a **state**: each number is computed from the previous one. With "
     "thousands of threads, each needs its own state, and the result depends on how many threads there are. A "
     "**counter-based** generator has no state. It mixes a counter and a key until the result looks random. If the "
     "counter consists of the path's index and the step, any thread can compute any path, in any order, and always gets "
     "the same numbers.\n\n"
-    "The estimated price is the mean of the discounted payoffs. Its standard error is the standard deviation of the "
-    "payoffs divided by the square root of the number of paths. Half the width of a 95 % confidence interval is 1.96 "
-    "times the standard error.\n\n"
+    "The estimated price is the mean of the discounted payoffs. The host discounts them: it multiplies their mean by "
+    "e^(-r T). The estimate's standard error is the standard deviation of the payoffs divided by the square root of "
+    "the number of paths. Half the width of a 95 % confidence interval is 1.96 times the standard error.\n\n"
     "The rule of thumb: four times as many paths halve the interval. Only a better scheme or shorter steps reduce the "
     "bias.",
     steps=[
@@ -99,8 +108,8 @@ LESSON = Lesson(
         "estimates are off in the same direction.",
         "The exact price is 6.6348, but Euler's scheme with 100 steps converges to 6.63202. With 2^24 paths the "
         "interval is ± 0.0038, which still hides the bias of 0.0028.",
-        "In the error plot, half the width of the interval forms a line with a slope of -1/2: four times as many paths "
-        "halve it.",
+        "In the error plot, on the page with pictures, half the width of the interval forms a line with a slope of "
+        "-1/2: four times as many paths halve it.",
         "An H200 takes 3.2 ms for 2^24 paths without fast math and 1.5 ms with it. Nothing is read from memory, so the "
         "limit is the instruction rate. With fast math, a step takes about 19 instructions.",
     ],

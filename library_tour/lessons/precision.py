@@ -79,9 +79,10 @@ LESSON = Lesson(
         Step(
             name="a b + c, intrinsics",
             shows=["SeparateRounding"],
-            text="These two intrinsics are never fused: the product is rounded, then the sum. The `--fmad=false` flag "
-            "has the same effect on a whole program. The operands are random numbers in [1, 2), so the second rounding "
-            "adds an error of up to half an ulp. NumPy also rounds twice, so the results match NumPy's bit for bit.",
+            text="These two intrinsics are never fused: the product is rounded, then the sum. The `--fmad=false` flag, "
+            'as in `cuda.compile(source, options=["--fmad=false"])`, has the same effect on a whole program. The '
+            "operands are random numbers in [1, 2), so the second rounding adds an error of up to half an ulp. NumPy "
+            "also rounds twice, so the results match NumPy's bit for bit.",
             compared_with="a b + c",
         ),
         Step(
@@ -103,7 +104,8 @@ LESSON = Lesson(
             shows=["Divide"],
             text="There is no single instruction for a division. The PTX instruction `div.rn` is compiled to a "
             "sequence of instructions that rounds its result correctly. With `--prec-div=false` the sequence is "
-            "shorter and may be off by up to 2 ulp.",
+            "shorter, and its result may differ from the correctly rounded one by up to 2 ulp. The bound in the table "
+            "is 2.50, because the 'ulp' column shows errors relative to the exact quotient: rounding adds half an ulp.",
         ),
         Step(
             name="sqrt",
@@ -114,8 +116,8 @@ LESSON = Lesson(
             name="sin, fast math",
             shows=["Sine", "FOUR_FLAGS"],
             text="`sinf` takes many instructions. With `--use_fast_math` it becomes a single PTX instruction for the "
-            "special-function unit. None of the four flags has this effect. `FOUR_FLAGS` lists the flags that "
-            "`--use_fast_math` is said to stand for.",
+            "special-function unit. None of the four flags has this effect. `FOUR_FLAGS` lists the flags that, "
+            "according to NVIDIA's documentation, `--use_fast_math` implies.",
         ),
         Step(
             name="float",

@@ -58,15 +58,16 @@ LESSON = Lesson(
     steps=[
         Step(
             name="philox",
-            shows=["generator_row", "drawn"],
+            shows=["drawn", "generator_row[numbers:error]"],
             text="A `Generator` fills arrays on the device. The check counts how many numbers fall into each of 64 "
             "bins, and uses a chi-squared test to compare the counts with what chance allows.",
         ),
         Step(
             name="normal, philox",
-            shows=["distribution_row"],
-            text="Other distributions are computed from uniformly distributed numbers. The stop checks their means and "
-            "variances.",
+            shows=["DISTRIBUTIONS", "distribution_row[distribution:found]"],
+            text="Other distributions are computed from uniformly distributed numbers. `DISTRIBUTIONS` gives the "
+            "method of the generator, the dtype, the parameters, and the exact mean and variance with which the stop "
+            "compares the numbers.",
         ),
         Step(
             name="in a kernel, xorwow",
@@ -90,10 +91,10 @@ LESSON = Lesson(
         "For a generator, the 'error' column does not show a computational error. It shows by how many standard "
         "deviations chi squared exceeds its mean, which may be a few even for good random numbers.",
         "On an H200, Philox reaches 78 % of the write bandwidth, and 88 % in a kernel. MTGP32 reaches 14 %.",
-        "When the stop runs on a GPU, it also plots the rate against the number of random numbers per call. Up to "
-        "about ten thousand numbers, a call takes as long as an empty one.",
-        "In the plot for the integral, the error falls as 1/sqrt(n) with random points, and almost as fast as 1/n with "
-        "quasi-random points.",
+        "When the stop runs on a GPU, the page with pictures also has a plot of the rate against the number of random "
+        "numbers per call. Up to about ten thousand numbers, a call takes as long as an empty one.",
+        "In the plot for the integral, on the same page, the error falls as 1/sqrt(n) with random points, and almost "
+        "as fast as 1/n with quasi-random points.",
     ],
     exercise=Exercise(
         task="`fill` writes random numbers greater than 0 and at most 1. In the given kernel, each thread has its own "

@@ -66,14 +66,16 @@ LESSON = Lesson(
         ),
         Step(
             name="least squares, degree 15",
-            shows=["vandermonde", "fit_row"],
-            text="This step fits a polynomial with QR. The Vandermonde matrix, which contains the powers of the "
+            shows=["vandermonde", "fit_row[matrix:x]"],
+            text="`lstsq` fits a polynomial with QR. The Vandermonde matrix, which contains the powers of the "
             "points, has a condition number of 2e5. The error of the coefficients can reach about 2e5 times the "
-            "machine epsilon, although the residual is small.",
+            "machine epsilon, although the residual is small. In this step and the next, `poison` fills a matrix with "
+            "wrong values before a kernel computes it, `counted` launches a kernel and returns its counters, and "
+            "`wide` converts to extended precision.",
         ),
         Step(
             name="Hilbert's matrix, n = 12",
-            shows=["hilbert", "hilbert_row"],
+            shows=["hilbert", "hilbert[matrix:x]"],
             text="The Hilbert matrix with 12 rows has a condition number of about 1e16. In double precision, not a "
             "single digit of the solution is certain, although the residual is small.",
         ),
@@ -81,7 +83,8 @@ LESSON = Lesson(
             name="refusals",
             shows=["refusals"],
             text="A singular matrix raises an error that identifies the pivot that is zero. An indefinite matrix "
-            "raises an error that identifies the leading minor that is not positive.",
+            "raises an error that identifies the leading minor that is not positive. `refusal` checks that a call "
+            "raises the given exception.",
         ),
     ],
     look_at=[
@@ -89,8 +92,8 @@ LESSON = Lesson(
         "factorization and precision, they are of the same order of magnitude.",
         "The notes below the table give the errors of the solutions. For the Hilbert matrix, the residual is small, "
         "but the solution is wrong in its first digit.",
-        "In the plot, the error of the solution follows the condition number times the machine epsilon. The residual "
-        "does not.",
+        "In the plot, on the page with pictures, the error of the solution follows the condition number times the "
+        "machine epsilon. The residual does not.",
         "On an H200 in double precision, the singular value decomposition of a matrix with 1,024 rows takes 124 ms. "
         "That is 128 times as long as the Cholesky factorization of a matrix with 2,048 rows.",
     ],

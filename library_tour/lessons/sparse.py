@@ -63,34 +63,45 @@ LESSON = Lesson(
     "read adjacent elements.\n\n"
     "An iterative solver such as **conjugate gradients** needs a few scalars in each iteration. If the host reads one "
     "of them, the device waits for the host every time. If they stay on the device, an iteration can be captured as a "
-    "graph.\n\n"
+    "**graph**: a recorded sequence of operations that the host launches with a single call.\n\n"
     "The rule of thumb: count the bytes of the format, let adjacent lanes read adjacent elements, and keep scalars on "
     "the device.",
     steps=[
         Step(
             name="SpMV, CSR",
-            shows=["laplacian", "format_row"],
+            shows=["laplacian", "format_row[host:got]"],
             text="The Laplacian on a grid has up to five nonzero elements per row. The same matrix is stored in each "
-            "of the three formats, and `spmv` multiplies each version by a vector.",
+            "of the three formats, and `spmv` multiplies each version by a vector. `poisoned` allocates the result, "
+            "filled with values that are wrong until they are overwritten.",
         ),
         Step(
             name="SpMM, 8 vectors",
-            shows=["product_rows"],
+            shows=["product_rows[dense:got]", "product_rows[square]", "product_rows[sampled:found]"],
             text="With several vectors, the matrix is read once for all of them. SpGEMM multiplies two sparse "
             "matrices, and the result has its own sparsity pattern. SDDMM computes a product of dense matrices, but "
             "only at the positions that a sparse matrix stores.",
         ),
         Step(
             name="sparse x dense vector",
-            shows=["vector_rows"],
+            shows=["vector_rows[vector]", "vector_rows[inner]", "vector_rows[got]"],
             text="A vector may also be sparse. The product then reads only those elements of the other operand that "
             "correspond to stored elements of the sparse vector.",
         ),
         Step(
             name="conjugate gradients",
-            shows=["advance", "turn", "remember", "gradient_rows"],
-            text="Each iteration multiplies by the matrix once. All scalars stay on the device, so the host never "
-            "waits. One iteration is captured as a graph, which is launched repeatedly.",
+            shows=[
+                "CapturedIteration.queue",
+                "advance",
+                "turn",
+                "remember",
+                "CapturedIteration.__init__[graph:_executable]",
+                "CapturedIteration.launch",
+            ],
+            text="`queue` performs one iteration. It multiplies the search direction p by the matrix, q = a p, and "
+            "`dot` stores the dot product of p and q on the device. `advance` reads it there, moves the solution x "
+            "along p and updates the residual r. The second `dot` computes the squared norm of the new r. `turn` uses "
+            "it to compute the next search direction, and `remember` appends it to the history. The host never waits, "
+            "so the calls can be captured once as a graph. `launch` then performs an iteration with a single call.",
         ),
     ],
     look_at=[
@@ -99,9 +110,10 @@ LESSON = Lesson(
         "ms.",
         "On an H200, an iteration costs the host 4 µs if it is launched as one graph, and 114 µs if it is made up of "
         "separate calls.",
-        "In the residual plot, conjugate gradients converge faster than the bound from the condition number predicts.",
-        "When the stop runs on a GPU, it also plots the times of the sparse and the dense product. On an H200, the "
-        "sparse one is faster once 95 % of the elements are zero.",
+        "In the residual plot, on the page with pictures, conjugate gradients converge faster than the bound from the "
+        "condition number predicts.",
+        "When the stop runs on a GPU, the page also has a plot of the times of the sparse and the dense product. On an "
+        "H200, the sparse one is faster once 95 % of the elements are zero.",
     ],
     exercise=Exercise(
         task="`multiply` computes y = a x for a matrix in CSR format: row i consists of the elements `offsets[i]` to "

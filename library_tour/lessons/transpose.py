@@ -53,10 +53,10 @@ LESSON = Lesson(
     "copies a **tile** of the matrix into shared memory, row by row. Then comes a **barrier**, where the threads of "
     "the block wait for one another. After the barrier, the block reads the tile by columns and writes rows of the "
     "output. The loads and the stores are both coalesced.\n\n"
-    "Shared memory has its own rule. Its words are spread over 32 **banks**: word `i` is in bank `i % 32`, and each "
-    "bank serves one word at a time. If lanes of a warp need different words in the same bank, the read takes several "
-    "**wavefronts**, one after another. This is a **bank conflict**. In a tile with rows of 32 elements, each column "
-    "lies in a single bank. One more element per row spreads a column over all 32 banks.\n\n"
+    "Shared memory has its own rule. Its 4-byte words are spread over 32 **banks**: word `i` is in bank `i % 32`, and "
+    "each bank serves one word at a time. If lanes of a warp need different words in the same bank, the read takes "
+    "several **wavefronts**, one after another. This is a **bank conflict**. In a tile with rows of 32 elements, each "
+    "column lies in a single bank. One more element per row spreads a column over all 32 banks.\n\n"
     "The rule of thumb: change the order of data in shared memory, and if a tile is read by columns, pad each of its "
     "rows by one element.",
     steps=[
@@ -98,8 +98,10 @@ LESSON = Lesson(
             name="4 x 4, then a tile",
             shows=["Square", "load_square", "turned", "transpose_vector<false>"],
             text="Both ideas combined. With a tile of 64 x 64 elements, a block reads and writes 256 contiguous bytes "
-            "of each row. Instead of padding the rows of the tile, the kernel permutes the 16-byte words within each "
-            "row with an exclusive or. This also avoids bank conflicts, and it takes no extra space.",
+            "of each row. Instead of padding the rows of the tile, the kernel permutes groups of four words within "
+            "each row with an exclusive or. The hardware serves a warp's 16-byte access in four passes of 8 lanes, and "
+            "the permutation spreads the 8 lanes of a pass over all 32 banks. This also avoids bank conflicts, and it "
+            "takes no extra space.",
         ),
         Step(
             name="down the columns",
@@ -115,7 +117,7 @@ LESSON = Lesson(
         "uses 4 of the 32 bytes in its sector: 12.5 %. With the tile, a warp uses all bytes of its 4 sectors: 100 %.",
         "The naive kernel and the tile without padding are both slow, but for different reasons: the first because of "
         "its sectors, the second because of its bank conflicts. The 'store efficiency' and 'conflicts' columns let you "
-        "tell the two causes apart.",
+        "tell the two causes apart. 'conflicts' counts the additional wavefronts that bank conflicts cause.",
         "The 'down the columns' variant has the same counters as the one before it. Counters do not depend on the "
         "order of the blocks, so only times on a GPU show the difference: on the H200, the rate rises from 4,027 to "
         "4,138 GB/s.",
