@@ -105,7 +105,7 @@ def test_the_device_gets_longer_and_longer_pauses_until_its_clock_becomes_the_re
         ({"min_samples": 0}, ValueError, "min_samples"),
         ({"max_samples": 2.5}, TypeError, "max_samples"),
         ({"warm_up_seconds": -0.1}, ValueError, "warm_up_seconds"),
-        ({"min_samples": 6, "max_samples": 5}, ValueError, "'min_samples' is the int 6, but 'max_samples' is the int 5"),
+        ({"min_samples": 6, "max_samples": 5}, ValueError, "'min_samples' is the int 6, but"),
     ],
 )
 def test_a_bad_option_is_named(options, error, words):

@@ -122,7 +122,7 @@ for ask in (cuda.devices, cuda.Stream):
 """
     said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
     assert len(said) == 2
-    assert all("CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device (CUDA_ERROR_NO_DEVICE)" in line for line in said)
+    assert all("CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device" in line for line in said)
 
 
 WAITING = """

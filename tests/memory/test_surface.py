@@ -164,7 +164,7 @@ def test_arguments_that_are_no_open_surfaces_are_refused(device, kernels):
     surface = surface_of((5, 7))
     assert repr(surface) == "<Surface (5, 7) float32>"
     assert surface.device is device
-    with pytest.raises(TypeError, match=r"argument 0 of take_int \(int\) does not take a surface; .* cudaSurfaceObject_t"):
+    with pytest.raises(TypeError, match=r"argument 0 of take_int .* a surface; .* cudaSurfaceObject_t"):
         kernels["take_int"][1, 1](surface)
     surface.array.close()
     assert surface.closed
