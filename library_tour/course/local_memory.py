@@ -12,7 +12,7 @@ On the simulator, which checks and counts but does not time:
     unrolled, spilled        0        54,582                                  right
     value as the index   1,992        10,986             17.9           5.14  right
     in shared memory         0         9,006                                  right
-    Report of the compiler, per thread: registers; other columns in bytes
+    Compiler report, per thread: registers, and bytes in the other columns
                         registers  local bytes  spill stores  spill loads
     ─────────────────────────────────────────────────────────────────────
     loop, not unrolled         32          128             0            0
@@ -25,18 +25,19 @@ On the simulator, which checks and counts but does not time:
     the same in all lanes of a warp. Spills are not counted, since PTX has an
     unlimited number of registers.
     Each thread counts its values in an array of 32 counters. Registers have no
-    addresses, so an array whose indices vary is in local memory, a part of device
-    memory that is accessed through the caches. Unrolling the loop turns each index
-    into a constant and the array into 32 registers. Both loops still perform 32
-    comparisons per value. With the value as the index, a fifth of the instructions
-    is enough.
-    In local memory, the words with one index are contiguous for all lanes of a
-    warp. An access touches 4 sectors if the lanes agree on the index, and up to 32
-    if they do not. Shared memory is equally fast for all indices here, since each
-    lane has its counters in its own bank.
-    A limit on registers, set here with __launch_bounds__, makes room for more
-    threads. Values that do not fit are spilled to local memory, as the compiler's
-    report shows. The kernel with spills is the slower one.
+    addresses, so an array whose indices vary is placed in local memory, a part of
+    device memory that is accessed through the caches. Unrolling the loop turns each
+    index into a constant and the array into 32 registers. Both loops still perform
+    32 comparisons per value. Using the value as the index takes only a fifth of the
+    instructions.
+    In local memory, the words that have the same index are contiguous across the
+    lanes of a warp. An access touches 4 sectors if the lanes agree on the index,
+    and up to 32 if they do not. Here, shared memory is equally fast for all
+    indices, because each lane's counters lie in that lane's own bank.
+    Limiting the registers per thread, here with __launch_bounds__, makes room for
+    more resident threads. Values that do not fit are spilled to local memory, as
+    the compiler's report shows. The kernel with spills is slower than the one
+    without.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ KERNELS = {
     "value as the index": "count_by_value",
     "in shared memory": "count_shared",
 }
-REPORTED = "Report of the compiler, per thread: registers; other columns in bytes"
+REPORTED = "Compiler report, per thread: registers, and bytes in the other columns"
 EXPLAINED_BY = ("local", "sectors/local", "instructions")
 
 Values = NDArray[np.uint32]
@@ -104,8 +105,8 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
         columns = (
-            f"The columns show {limit.unit} for random values and for values that are the same in all lanes of a warp. "
-            "'of limit' refers to the slower one."
+            f"The columns show the rate in {limit.unit} for random values and for values that are the same in all "
+            "lanes of a warp. The 'of limit' column refers to the slower case."
         )
     else:
         sectors = side_by_side({f"sectors, {case}": counted for case, counted in cases.items()}, "sectors/local")
@@ -122,14 +123,15 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         columns,
         "Each thread counts its values in an array of 32 counters. Registers have no addresses, so an array whose "
-        "indices vary is in local memory, a part of device memory that is accessed through the caches. Unrolling the "
-        "loop turns each index into a constant and the array into 32 registers. Both loops still perform 32 "
-        "comparisons per value. With the value as the index, a fifth of the instructions is enough.",
-        "In local memory, the words with one index are contiguous for all lanes of a warp. An access touches 4 sectors "
-        "if the lanes agree on the index, and up to 32 if they do not. Shared memory is equally fast for all indices "
-        "here, since each lane has its counters in its own bank.",
-        "A limit on registers, set here with __launch_bounds__, makes room for more threads. Values that do not fit "
-        "are spilled to local memory, as the compiler's report shows. The kernel with spills is the slower one.",
+        "indices vary is placed in local memory, a part of device memory that is accessed through the caches. "
+        "Unrolling the loop turns each index into a constant and the array into 32 registers. Both loops still "
+        "perform 32 comparisons per value. Using the value as the index takes only a fifth of the instructions.",
+        "In local memory, the words that have the same index are contiguous across the lanes of a warp. An access "
+        "touches 4 sectors if the lanes agree on the index, and up to 32 if they do not. Here, shared memory is "
+        "equally fast for all indices, because each lane's counters lie in that lane's own bank.",
+        "Limiting the registers per thread, here with __launch_bounds__, makes room for more resident threads. Values "
+        "that do not fit are spilled to local memory, as the compiler's report shows. The kernel with spills is "
+        "slower than the one without.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables={REPORTED: reported(module)})
 

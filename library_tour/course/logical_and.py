@@ -1,4 +1,4 @@
-"""Tell whether all elements of an array are true: the tree of a sum, votes, and an early exit.
+"""Test whether all elements of an array are true: with a reduction tree, with votes, and with an early exit.
 
 On the simulator, which checks and counts but does not time:
 
@@ -30,24 +30,24 @@ On the simulator, which checks and counts but does not time:
     at 0.5                2,049              1,801  right
     at 0.75               2,049              2,521  right
     at 1                  2,049              2,561  right
-    A reduction tree works for every operation that is associative and commutative,
-    in log2 N steps. A logical and is one of them. For truth values, the hardware
-    also has votes: __syncthreads_and() is a barrier that tells every thread of a
-    block whether all of their values are true. It takes half the instructions of
-    the tree, and blocks without a zero write nothing. As in the stop nan_check, it
-    takes several 16-byte loads per thread to reach the limit.
+    A reduction tree works for any associative and commutative operation, in log2 N
+    steps. Logical AND is one of them. For Boolean values, the hardware also
+    provides votes: __syncthreads_and() is a barrier that tells every thread of a
+    block whether the values of all its threads are true. It takes half as many
+    instructions as the tree, and blocks without a zero write nothing. As in the
+    nan_check stop, it takes several 16-byte loads per thread to reach the limit.
     Compare an element with zero before you combine it: 1 & 2 is 0, although both
     are true.
     `value = value && __shfl_down_sync(...)` skips the shuffle if value is false,
     since && evaluates its right operand only if the left one is true. Other lanes
-    then read from a lane that does not take part. The result is undefined, and a
-    zero may go unnoticed. Put the shuffle in a separate statement, or after &
-    instead of &&.
-    With the early exit, every thread also reads the result so far in each round,
-    and returns once it is false. An array without zeros is still read to the end.
-    Reading the result increases the number of loads by a quarter, but all of these
-    loads go to one address, which is in the cache. Threads that have begun a round
-    finish it.
+    then read from a lane that does not take part in the shuffle. The result is
+    undefined, and a zero may go unnoticed. Put the shuffle in a separate statement,
+    or use & instead of &&.
+    In the variant with the early exit, every thread also reads the current result
+    in each round, and returns once it is false. An array without zeros is still
+    read to the end. Reading the result increases the number of loads by a quarter,
+    but all of these loads go to one address, whose value is in the cache. Threads
+    that have begun a round finish it.
 """
 
 from __future__ import annotations
@@ -91,18 +91,20 @@ POSITIONS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 EARLY_TABLE = "Position of the only zero, as a fraction of the array"
 EXPLAINED_BY = ("loads", "atomics", "instructions")
 NOTES = (
-    "A reduction tree works for every operation that is associative and commutative, in log2 N steps. A logical and is "
-    "one of them. For truth values, the hardware also has votes: __syncthreads_and() is a barrier that tells every "
-    "thread of a block whether all of their values are true. It takes half the instructions of the tree, and blocks "
-    "without a zero write nothing. As in the stop nan_check, it takes several 16-byte loads per thread to reach the "
-    "limit.",
+    "A reduction tree works for any associative and commutative operation, in log2 N steps. Logical AND is one of "
+    "them. For Boolean values, the hardware also provides votes: __syncthreads_and() is a barrier that tells every "
+    "thread of a block whether the values of all its threads are true. It takes half as many instructions as the "
+    "tree, and blocks without a zero write nothing. As in the nan_check stop, it takes several 16-byte loads per "
+    "thread to reach the limit.",
     "Compare an element with zero before you combine it: 1 & 2 is 0, although both are true.",
     "`value = value && __shfl_down_sync(...)` skips the shuffle if value is false, since && evaluates its right "
-    "operand only if the left one is true. Other lanes then read from a lane that does not take part. The result is "
-    "undefined, and a zero may go unnoticed. Put the shuffle in a separate statement, or after & instead of &&.",
-    "With the early exit, every thread also reads the result so far in each round, and returns once it is false. An "
-    "array without zeros is still read to the end. Reading the result increases the number of loads by a quarter, but "
-    "all of these loads go to one address, which is in the cache. Threads that have begun a round finish it.",
+    "operand only if the left one is true. Other lanes then read from a lane that does not take part in the shuffle. "
+    "The result is undefined, and a zero may go unnoticed. Put the shuffle in a separate statement, or use & instead "
+    "of &&.",
+    "In the variant with the early exit, every thread also reads the current result in each round, and returns once "
+    "it is false. An array without zeros is still read to the end. Reading the result increases the number of loads "
+    "by a quarter, but all of these loads go to one address, whose value is in the cache. Threads that have begun a "
+    "round finish it.",
 )
 
 Integers = NDArray[np.int32]
@@ -137,7 +139,7 @@ def run(device: cuda.Device, size: int) -> Result:
             for name in names
         }
         pictures = [Curve("early", "position of the only zero, as a fraction of the array", column, lines)]
-    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
+    part = [f"The '{EVERY}' variant is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
     return Result([*rows, wrong], limit, notes=[*NOTES, *part], tables=tables, pictures=pictures)
 
 

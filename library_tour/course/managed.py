@@ -1,4 +1,4 @@
-"""Use managed memory, which has one address everywhere: its pages move on access, or with prefetches and advice.
+"""Use managed memory, whose pages move between the host and the device: on access, by prefetches, or as advised.
 
 On the simulator, which checks and counts but does not time:
 
@@ -18,11 +18,11 @@ On the simulator, which checks and counts but does not time:
     advice, queried                                             right
     host reads too early                                        caught
     host writes too early                                       caught
-    two devices, one array: Skipped: needs a second device. Each device then
-    advances half of an array, and the program copies nothing.
+    two devices, one array: Skipped: needs a second device. Each device would then
+    process half of an array, without any explicit copies.
     advice, queried: preferred location: host; accessed by: device 0.
-    host reads too early: 1,000 of 1,000 elements are still those from before the
-    launch, which is only queued.
+    host reads too early: 1,000 of 1,000 elements still have their values from
+    before the launch, which has only been queued.
     host writes too early: 1,000 of 1,000 results were computed from values that the
     host wrote after the launch.
     The host reads an array whose pages are on the device
@@ -36,14 +36,15 @@ On the simulator, which checks and counts but does not time:
     a page on the host causes a page fault: the warp waits until the driver has
     moved the page. A prefetch moves many pages at a time, without faults, while
     other work runs.
-    The 'steps' column shows the number of steps that the kernel computes per
-    element. The long kernel's 1,024 steps take about as long as the array takes to
-    cross the link. Prefetching in pieces while the kernel runs is therefore faster
-    than prefetching everything first.
+    The 'steps' column shows how many steps the kernel computes per element. The
+    long kernel's 1,024 steps take about as long as the array takes to cross the
+    link. Prefetching in pieces while the kernel runs is therefore faster than
+    prefetching everything first.
     Pages whose preferred location is the host stay there, and each load crosses the
     link. That suits data that is read once. Read-mostly pages are copied instead of
     moved, so the host and the device each read their own copy; a write discards the
-    other copies. A single host thread reads the array, and that limits the rate.
+    other copies. In the second table, a single host thread reads the array, and
+    that limits the rate.
     The host sees a kernel's results only after waiting for the kernel. It must not
     change the input of a queued kernel, because no copy of the input has been made.
     The managed array takes 0.3 MiB of the device's 16,384 MiB. A managed array may
@@ -82,12 +83,13 @@ NOTES = (
     "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
     "same loads wherever the pages are. A load from a page on the host causes a page fault: the warp waits until the "
     "driver has moved the page. A prefetch moves many pages at a time, without faults, while other work runs.",
-    "The 'steps' column shows the number of steps that the kernel computes per element. The long kernel's 1,024 steps "
-    "take about as long as the array takes to cross the link. Prefetching in pieces while the kernel runs is therefore "
+    "The 'steps' column shows how many steps the kernel computes per element. The long kernel's 1,024 steps take "
+    "about as long as the array takes to cross the link. Prefetching in pieces while the kernel runs is therefore "
     "faster than prefetching everything first.",
     "Pages whose preferred location is the host stay there, and each load crosses the link. That suits data that is "
     "read once. Read-mostly pages are copied instead of moved, so the host and the device each read their own copy; a "
-    "write discards the other copies. A single host thread reads the array, and that limits the rate.",
+    "write discards the other copies. In the second table, a single host thread reads the array, and that limits the "
+    "rate.",
     "The host sees a kernel's results only after waiting for the kernel. It must not change the input of a queued "
     "kernel, because no copy of the input has been made.",
 )
@@ -249,8 +251,8 @@ def on_two_devices(device: cuda.Device, x: Words, expected: Words) -> list[Row]:
     others = [other for other in cuda.devices() if other is not device and other.properties.concurrent_managed_access]
     if not others:
         needs = (
-            "Skipped: needs a second device. Each device then advances half of an array, and the program copies "
-            "nothing."
+            "Skipped: needs a second device. Each device would then process half of an array, without any explicit "
+            "copies."
         )
         return [Row(name, note=needs)]
     y: Words = cuda.managed_empty(x.shape, x.dtype)
@@ -295,7 +297,9 @@ def read_early() -> str:
     kernel_over(x, y, SHORT)()
     old = int(np.count_nonzero(y == 0))
     return (
-        f"{old:,} of {y.size:,} elements are still those from before the launch, which is only queued." if old else ""
+        f"{old:,} of {y.size:,} elements still have their values from before the launch, which has only been queued."
+        if old
+        else ""
     )
 
 

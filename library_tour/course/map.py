@@ -26,17 +26,17 @@ On the simulator, which checks and counts but does not time:
     course: two V100, loop            280      450    150       220  1,110
     in phases                                                               right
     in pieces                                                               right
-    With fast math, the special-function units are the limit; these rows compute c *
-    c instead of pow(c, 2). The precise variants hardly use these units: they
-    compute sin, cos and pow with many ordinary instructions.
-    The loop in memory, a[i] = f(a[i], b[i]), is from lectures on GPU programming.
-    It stores a[i] and loads b[i] in every pass, because a and b might be the same
-    array.
-    The program that works in pieces copies one piece in, computes another and
-    copies a third out at the same time: the two directions of the link and the
-    multiprocessors work independently.
+    With fast math, the special-function units are the limit. The fast-math variants
+    compute c * c instead of pow(c, 2). The precise variants hardly use these units:
+    they compute sin, cos and pow with many ordinary instructions.
+    The loop in memory, a[i] = f(a[i], b[i]), comes from lectures on GPU
+    programming. It stores a[i] and loads b[i] in every pass, because a and b might
+    be the same array.
+    The program that works in pieces copies one piece to the device, processes
+    another and copies a third back, all at the same time: the two directions of the
+    link and the multiprocessors work independently.
     The counters cover 32 passes.
-    With two GPUs, each would take half of the elements. This machine has one.
+    With two GPUs, each would process half of the elements. This machine has one.
 """
 
 from __future__ import annotations
@@ -105,22 +105,23 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += on_host(host_a, host_b, limit)
     programs, pictures = whole_programs(cuda.devices()[:2], host_a, host_b, out)
     notes = [
-        "With fast math, the special-function units are the limit; these rows compute c * c instead of pow(c, 2). The "
-        "precise variants hardly use these units: they compute sin, cos and pow with many ordinary instructions.",
-        "The loop in memory, a[i] = f(a[i], b[i]), is from lectures on GPU programming. It stores a[i] and loads b[i] "
-        "in every pass, because a and b might be the same array.",
-        "The program that works in pieces copies one piece in, computes another and copies a third out at the same "
-        "time: the two directions of the link and the multiprocessors work independently.",
+        "With fast math, the special-function units are the limit. The fast-math variants compute c * c instead of "
+        "pow(c, 2). The precise variants hardly use these units: they compute sin, cos and pow with many ordinary "
+        "instructions.",
+        "The loop in memory, a[i] = f(a[i], b[i]), comes from lectures on GPU programming. It stores a[i] and loads "
+        "b[i] in every pass, because a and b might be the same array.",
+        "The program that works in pieces copies one piece to the device, processes another and copies a third back, "
+        "all at the same time: the two directions of the link and the multiprocessors work independently.",
     ]
     if counters.available():
         notes.append(f"The counters cover {CHECKED_PASSES} passes.")
     if len(cuda.devices()) < 2:
-        notes.append("With two GPUs, each would take half of the elements. This machine has one.")
+        notes.append("With two GPUs, each would process half of the elements. This machine has one.")
     if timing.available():
         notes.append(
             f"NumPy ran {HOST_PASSES} passes over {min(size, ON_HOST):,} elements in {processors()} threads, and its "
-            "time is scaled up. The lectures' times were measured on a T1000 and a V100; in NumPy's row, on CPUs with "
-            "6 and 20 cores."
+            "time is scaled up. The lectures' times were measured on a T1000 and a V100, and those for NumPy on CPUs "
+            "with 6 and 20 cores."
         )
     return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms": programs})
 

@@ -15,28 +15,28 @@ On the simulator, which checks and counts but does not time:
     8 x 8 per thread          1,016      13,312       107,000  right
     8 x 16, pipelined           382       7,008        75,800  right
     cuBLAS                                                     right
-    One block: matrices of 32 x 32
+    One block: 32 x 32 matrices
                              loads  wavefronts  instructions  check
     ───────────────────────────────────────────────────────────────
     CPU, three loops                                          right
     one block                2,048           0         6,912  right
     4 blocks, same elements  8,192           0        27,648  right
-    Each element of a tile of 16 x 16 is used by 16 threads, so the number of loads
+    Each element of a 16 x 16 tile is used by 16 threads, so the number of loads
     from global memory falls by a factor of the tile's width. Then shared memory
     becomes the limit, since each multiply-add reads two elements from it. On an
-    H200, tiles of 8 x 8 are no faster than no tiles, because the L1 cache serves
-    the loads of the kernel with one thread per element. A thread that computes 8 x
-    8 elements reads 16 elements for 64 multiply-adds. While it multiplies, the last
-    kernel also copies the next tiles, with asynchronous copies, which need no
-    registers.
-    A block has at most 1,024 threads, so one block multiplies matrices of at most
-    32 x 32. (The first cards in the lectures allow 512 threads, and the lectures
-    use 16 x 16.) Additional blocks compute the same elements again if the kernel
-    does not use blockIdx. A grid has at most 65,535 blocks in y, so blocks of 16 x
-    16 threads cover at most 16 * 65,535 = 1,048,560 rows.
-    The film shows the phases of a product with tiles of 2 x 2. It shows which tiles
-    of a (lower left) and b (upper right) the first block has in shared memory, and
-    how far its sums in c have progressed.
+    H200, 8 x 8 tiles gain nothing over one thread per element without tiles,
+    because the L1 cache serves the loads of that kernel. A thread that computes 8 x
+    8 elements reads 16 elements for 64 multiply-adds. The pipelined kernel copies
+    the next tiles while it multiplies. Its asynchronous copies need no registers.
+    A block has at most 1,024 threads, so a single block can multiply matrices of at
+    most 32 x 32 elements. (The oldest cards in the lectures allow 512 threads per
+    block, and the lectures use 16 x 16 matrices.) Additional blocks compute the
+    same elements again if the kernel does not use blockIdx. A grid has at most
+    65,535 blocks in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560
+    rows.
+    The film shows the phases of a product that is computed with 2 x 2 tiles: which
+    tiles of a (lower left) and b (upper right) the first block has in shared
+    memory, and how far its sums in c have progressed.
 """
 
 from __future__ import annotations
@@ -129,20 +129,20 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = [replace(row, values={**row.values, **last_rate(curve, row.name)}) for row in rows]
         pictures.append(curve)
     notes = [
-        "Each element of a tile of 16 x 16 is used by 16 threads, so the number of loads from global memory falls by a "
+        "Each element of a 16 x 16 tile is used by 16 threads, so the number of loads from global memory falls by a "
         "factor of the tile's width. Then shared memory becomes the limit, since each multiply-add reads two elements "
-        "from it. On an H200, tiles of 8 x 8 are no faster than no tiles, because the L1 cache serves the loads of the "
-        "kernel with one thread per element. A thread that computes 8 x 8 elements reads 16 elements for 64 "
-        "multiply-adds. While it multiplies, the last kernel also copies the next tiles, with asynchronous copies, "
-        "which need no registers.",
-        "A block has at most 1,024 threads, so one block multiplies matrices of at most 32 x 32. (The first cards in "
-        "the lectures allow 512 threads, and the lectures use 16 x 16.) Additional blocks compute the same elements "
-        "again if the kernel does not use blockIdx. A grid has at most 65,535 blocks in y, so blocks of 16 x 16 "
-        "threads cover at most 16 * 65,535 = 1,048,560 rows.",
-        "The film shows the phases of a product with tiles of 2 x 2. It shows which tiles of a (lower left) and b "
-        "(upper right) the first block has in shared memory, and how far its sums in c have progressed.",
+        "from it. On an H200, 8 x 8 tiles gain nothing over one thread per element without tiles, because the L1 "
+        "cache serves the loads of that kernel. A thread that computes 8 x 8 elements reads 16 elements for 64 "
+        "multiply-adds. The pipelined kernel copies the next tiles while it multiplies. Its asynchronous copies need "
+        "no registers.",
+        "A block has at most 1,024 threads, so a single block can multiply matrices of at most 32 x 32 elements. (The "
+        "oldest cards in the lectures allow 512 threads per block, and the lectures use 16 x 16 matrices.) Additional "
+        "blocks compute the same elements again if the kernel does not use blockIdx. A grid has at most 65,535 blocks "
+        "in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560 rows.",
+        "The film shows the phases of a product that is computed with 2 x 2 tiles: which tiles of a (lower left) and "
+        "b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
-    tables = {f"One block: matrices of {side} x {side}": small}
+    tables = {f"One block: {side} x {side} matrices": small}
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
@@ -279,7 +279,7 @@ def phases(side: int, tile: int) -> Film:
                 frame[offset : offset + tile, step] = frame[step, offset : offset + tile] = MULTIPLIED
             frames += [frame] * HOLD
             moment = f"step {step - first + 1}" if step >= first else "load the tiles"
-            added = f"{step + 1} of {side} products have been added to each sum"
+            added = f"{step + 1} of {side} products added to each sum"
             captions += [f"phase {first // tile + 1}: {moment}; {added}"] * HOLD
     levels = {
         "in memory": ELEMENT,

@@ -12,8 +12,9 @@ On the simulator, which checks and counts but does not time:
     exact steps              45  6.6839  0.2490  right
     exact, fast math         40  6.6839  0.2490  right
     The exact price is 6.6348. With 100 steps, Euler's scheme converges to 6.63202.
-    Its bias of -0.0028 is visible once the 95 % interval is narrower. With 1,024
-    paths, the intervals of 96 out of 100 seeds cover Euler's mean.
+    Its bias of -0.0028 is visible once the 95 % interval is narrower than that.
+    With 1,024 paths, the interval contains the mean of Euler's scheme for 96 of 100
+    seeds.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def run(device: cuda.Device, size: int) -> Result:
     exact = closed_form()
     note = (
         f"The exact price is {exact:.4f}. With {STEPS} steps, Euler's scheme converges to {EULER_MEAN}. Its bias of "
-        f"{EULER_MEAN - exact:.4f} is visible once the 95 % interval is narrower. {checks[0].detail}"
+        f"{EULER_MEAN - exact:.4f} is visible once the 95 % interval is narrower than that. {checks[0].detail}"
     )
     return Result(rows, limit, checks, [errors(pricers, size)], [note])
 
@@ -174,9 +175,11 @@ def with_price(row: Row, price: Price) -> Row:
 def coverage(pricer: Pricer, paths: int) -> Check:
     """Check that about 95 of 100 intervals cover the mean of the scheme."""
     covered = sum(pricer.price(paths, seed).covers(EULER_MEAN) for seed in range(SEEDS))
-    detail = f"With {paths:,} paths, the intervals of {covered} out of {SEEDS} seeds cover Euler's mean."
+    detail = f"With {paths:,} paths, the interval contains the mean of Euler's scheme for {covered} of {SEEDS} seeds."
     # With few paths the mean of the payoffs is far from normally distributed, and the intervals are too narrow.
-    return Check("95 ± 5 of 100 intervals cover Euler's mean", covered >= 90 or paths < SEED_PATHS, detail)
+    return Check(
+        "95 ± 5 of 100 intervals contain the mean of Euler's scheme", covered >= 90 or paths < SEED_PATHS, detail
+    )
 
 
 def errors(pricers: dict[str, Pricer], size: int) -> Curve:
@@ -194,7 +197,7 @@ def errors(pricers: dict[str, Pricer], size: int) -> Curve:
     }
     widths = [(count, prices[0].half_width) for count, prices in prices_of["exact, fast math"].items()]
     lines["half of the 95 % interval, slope -1/2"] = widths
-    return Curve("error", "paths", "error of the price", lines, logarithmic="xy")
+    return Curve("error", "paths", "error in the price", lines, logarithmic="xy")
 
 
 def root_mean_square(errors: Iterable[float]) -> float:

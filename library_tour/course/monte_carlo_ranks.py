@@ -1,4 +1,4 @@
-"""Price an option from paths on several devices: the same paths sooner, and more paths in the same time.
+"""Price an option from paths on several devices: the same number in less time, or more paths in the same time.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -12,12 +12,12 @@ On the simulator with one device, which checks and counts but does not time:
     weak scaling          2       4,096       551,224        1.00  right
     strong scaling        4       1,024       137,806        1.00  right
     weak scaling          4       4,096       551,224        1.00  right
-    Each device has its own seed, so its random numbers are independent of those of
-    the others. It sends two numbers at the end: the sum of its payoffs and the sum
-    of their squares. Strong scaling divides the same paths among the devices, and
-    weak scaling gives each device as many paths as the single device had. The
-    efficiency is 1 if N devices do N times as much per second. Here, the number of
-    instructions stands in for the time.
+    Each device has its own seed, so the random numbers of different devices are
+    independent. At the end, each device sends two numbers: the sum of its payoffs
+    and the sum of their squares. Strong scaling divides the same paths among the
+    devices, and weak scaling gives each device as many paths as the single device
+    had. The efficiency is 1 if N devices do N times as much work per second. Here,
+    the instruction count stands in for the time.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run
@@ -51,10 +51,10 @@ SCHEME = SCHEMES["Euler, fast math"]
 CHECKED = 2**12
 STRONG, WEAK = "strong scaling", "weak scaling"
 NOTE = (
-    "Each device has its own seed, so its random numbers are independent of those of the others. It sends two numbers "
-    "at the end: the sum of its payoffs and the sum of their squares. Strong scaling divides the same paths among the "
-    "devices, and weak scaling gives each device as many paths as the single device had. The efficiency is 1 if N "
-    "devices do N times as much per second.{}"
+    "Each device has its own seed, so the random numbers of different devices are independent. At the end, each "
+    "device sends two numbers: the sum of its payoffs and the sum of their squares. Strong scaling divides the same "
+    "paths among the devices, and weak scaling gives each device as many paths as the single device had. The "
+    "efficiency is 1 if N devices do N times as much work per second.{}"
 )
 
 Array = NDArray[Any]
@@ -120,7 +120,7 @@ def run(device: cuda.Device, size: int) -> Result:
                 row = replace(row, values={**row.values, "efficiency": efficiency})
                 lines[name].append((number, efficiency))
             rows.append(row)
-    notes = [NOTE.format("" if timing.available() else " Here, the number of instructions stands in for the time.")]
+    notes = [NOTE.format("" if timing.available() else " Here, the instruction count stands in for the time.")]
     notes += on_one_device(team.devices, together, "monte_carlo_ranks", "workers")
     pictures = [Curve("efficiency", "devices", "efficiency", lines, logarithmic="x")] if cost else []
     return Result(rows, limit, pictures=pictures, notes=notes)

@@ -1,4 +1,4 @@
-"""Find the first NaN in a large array: with isnan(), from its bits, and at the speed of memory.
+"""Find the first NaN in a large array: with isnan(), from the bits of each element, and at full memory bandwidth.
 
 On the simulator, which checks and counts but does not time:
 
@@ -19,19 +19,19 @@ On the simulator, which checks and counts but does not time:
     host: isnan, -ffast-math                        caught
     doubles: 12-digit mask: np.nan is not found. Its bits are 0x7ff8000000000000:
     only the highest of the mantissa's 52 bits is set, and a mask of 12 hexadecimal
-    digits covers 48 of them. A mask of 13 digits covers all of them.
+    digits covers only the lower 48. A mask of 13 digits covers all of them.
     host: isnan, -ffast-math: isnan(nan) returns false, and the bit test returns
     true.
-    According to one lecture, isnan() disappears under fast math. That is true of a
-    host compiler's -ffast-math, which promises that there are no NaNs. CUDA's
-    --use_fast_math makes division, square roots and functions approximate and
-    flushes denormal numbers to zero, but isnan() still works. A bit comparison is
-    correct with any option.
-    A thread that reads one float has 4 bytes in flight, too few to reach the
-    bandwidth of a large GPU; a thread that reads a double has twice as many. With
-    four 16-byte loads and one branch for all of their elements, a thread has 16
-    times as many bytes in flight as with one float. The timed array contains no
-    NaN, so the kernels read all of it and write nothing.
+    According to one lecture, isnan() is optimised away under fast math. That is
+    true of a host compiler's -ffast-math, which promises that there are no NaNs.
+    CUDA's --use_fast_math makes division, square roots and some functions
+    approximate, and flushes denormal numbers to zero, but isnan() still works. A
+    bit comparison is correct with any option.
+    A thread that reads one float has 4 bytes in flight, too few to saturate the
+    memory of a large GPU. A thread that reads a double has twice as many. With four
+    16-byte loads and one branch for all of their elements, a thread has 16 times as
+    many bytes in flight as with a single float. The timed array contains no NaN, so
+    the kernels read all of it and write nothing.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ def run(device: cuda.Device, size: int) -> Result:
         rows += measure(make_variants(device, x, small), limit, EXPLAINED_BY)
     rows += [shown_wrong("doubles: 12-digit mask", twelve_digits), host_fast_math()]
     notes = [
-        "According to one lecture, isnan() disappears under fast math. That is true of a host compiler's -ffast-math, "
-        "which promises that there are no NaNs. CUDA's --use_fast_math makes division, square roots and functions "
-        "approximate and flushes denormal numbers to zero, but isnan() still works. A bit comparison is correct with "
-        "any option.",
-        "A thread that reads one float has 4 bytes in flight, too few to reach the bandwidth of a large GPU; a thread "
+        "According to one lecture, isnan() is optimised away under fast math. That is true of a host compiler's "
+        "-ffast-math, which promises that there are no NaNs. CUDA's --use_fast_math makes division, square roots and "
+        "some functions approximate, and flushes denormal numbers to zero, but isnan() still works. A bit comparison "
+        "is correct with any option.",
+        "A thread that reads one float has 4 bytes in flight, too few to saturate the memory of a large GPU. A thread "
         "that reads a double has twice as many. With four 16-byte loads and one branch for all of their elements, a "
-        "thread has 16 times as many bytes in flight as with one float. The timed array contains no NaN, so the "
+        "thread has 16 times as many bytes in flight as with a single float. The timed array contains no NaN, so the "
         "kernels read all of it and write nothing.",
     ]
     return Result(rows, limit, notes=notes)
@@ -190,7 +190,7 @@ def twelve_digits() -> str:
         return ""
     return (
         f"np.nan is not found. Its bits are {x.view(np.uint64)[1]:#018x}: only the highest of the mantissa's 52 bits "
-        "is set, and a mask of 12 hexadecimal digits covers 48 of them. A mask of 13 digits covers all of them."
+        "is set, and a mask of 12 hexadecimal digits covers only the lower 48. A mask of 13 digits covers all of them."
     )
 
 

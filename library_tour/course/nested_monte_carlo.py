@@ -11,16 +11,17 @@ On the simulator, which checks and counts but does not time:
     one thread each              5.00   20.0  right
     one warp each                28.0   7.83  right
     several blocks each          28.2   11.0  right
-    The active lanes, out of 32, are for 5 start values with 140 paths from each.
-    The 'at 40' column is for 40 start values with 7 paths from each.
+    The 'active lanes' column shows how many of 32 lanes are active on average, with
+    5 start values and 140 paths from each. The 'at 40' column shows the same with
+    40 start values and 7 paths from each.
     The outer stage covers the start values, and the inner stage simulates paths
     from each. Each start value gets its own launch, thread, warp or group of
     blocks. With one thread or one warp each, most of the device is idle if there
     are few start values. With several blocks each, lanes are idle if there are
-    fewer paths than lanes. With one launch each, only the paths of one start value
-    can fill the device. All variants simulate the same paths, because the index of
+    fewer paths than lanes. With one launch each, the paths of a single start value
+    must fill the device. All variants simulate the same paths, because the index of
     a path determines its random numbers.
-    With 1,024 paths per start value, 30 of 30 intervals cover the exact price.
+    With 1,024 paths per start value, 30 of 30 intervals contain the exact price.
 """
 
 from __future__ import annotations
@@ -107,10 +108,10 @@ STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # drawn: strikes, and the number of st
 ERRORS_OUTER, SEEDS = (16, 64), 4  # drawn: numbers of start values, and the number of seeds
 FANS, FAN_PATHS = 4, 5  # drawn: start values, and paths from each
 WHY = (
-    "The outer stage covers the start values, and the inner stage simulates paths from each. Each start value gets its "
-    "own launch, thread, warp or group of blocks. With one thread or one warp each, most of the device is idle if "
+    "The outer stage covers the start values, and the inner stage simulates paths from each. Each start value gets "
+    "its own launch, thread, warp or group of blocks. With one thread or one warp each, most of the device is idle if "
     "there are few start values. With several blocks each, lanes are idle if there are fewer paths than lanes. With "
-    "one launch each, only the paths of one start value can fill the device. All variants simulate the same paths, "
+    "one launch each, the paths of a single start value must fill the device. All variants simulate the same paths, "
     "because the index of a path determines its random numbers."
 )
 
@@ -210,14 +211,15 @@ def run(device: cuda.Device, size: int) -> Result:
             {f"at {shape.outer:,}": rows_of(MANY, shape, in_one_launch) for shape in shapes[1:]},
         )
         note = (
-            f"There are {OUTER} start values. The 'at' columns show {limit.unit} with more start values and fewer "
-            "paths from each, so that the total number of paths stays the same."
+            f"There are {OUTER} start values. The 'at' columns show the rate in {limit.unit} with more start values "
+            "and fewer paths from each. The total number of paths stays the same."
         )
     else:
         column, others = LANES, {f"at {MANY.outer}": rows_of(MANY, shapes[0], in_one_launch)}
         note = (
-            f"The active lanes, out of 32, are for {FEW.outer} start values with {FEW.inner} paths from each. The 'at "
-            f"{MANY.outer}' column is for {MANY.outer} start values with {MANY.inner} paths from each."
+            f"The 'active lanes' column shows how many of 32 lanes are active on average, with {FEW.outer} start "
+            f"values and {FEW.inner} paths from each. The 'at {MANY.outer}' column shows the same with {MANY.outer} "
+            f"start values and {MANY.inner} paths from each."
         )
     for case, found in others.items():
         values = {row.name: {case: row.values[column]} for row in found if column in row.values}
@@ -232,9 +234,11 @@ def coverage(pricer: Pricer) -> Check:
     """Check that about 95 % of the intervals cover the price, for start values whose payoff is often above zero."""
     found, exact = pricer.price(COVERED, COVERED_SEED), COVERED.exact
     inside = (np.abs(found.values - exact) <= found.half_widths)[exact > 1]
-    detail = f"With {COVERED.inner:,} paths per start value, {inside.sum()} of {inside.size} intervals cover the exact "
-    "price."
-    return Check("most of the 95 % intervals cover the exact price", inside.mean() > 0.85, detail)
+    detail = (
+        f"With {COVERED.inner:,} paths per start value, {inside.sum()} of {inside.size} intervals contain the exact "
+        "price."
+    )
+    return Check("most of the 95 % intervals contain the exact price", inside.mean() > 0.85, detail)
 
 
 def prices(pricer: Pricer, size: int, seed: int) -> Curve:
@@ -245,7 +249,7 @@ def prices(pricer: Pricer, size: int, seed: int) -> Curve:
         starts = stages.starts.tolist()
         lines[f"strike {strike:g}"] = list(zip(starts, pricer.price(stages, seed).values.tolist(), strict=True))
         lines[f"strike {strike:g}, closed form"] = list(zip(starts, stages.exact.tolist(), strict=True))
-    return Curve("prices", "price of the share today", "price of the option", lines)
+    return Curve("prices", "share price today", "option price", lines)
 
 
 def errors(pricer: Pricer, size: int) -> Curve:
@@ -260,7 +264,7 @@ def errors(pricer: Pricer, size: int) -> Curve:
         lines[f"{outer} start values"] = [(inner, math.sqrt(mean)) for inner, mean in zip(inners, means, strict=True)]
     last = lines[f"{max(ERRORS_OUTER)} start values"][-1]
     lines["slope -1/2"] = [(inner, last[1] * math.sqrt(last[0] / inner)) for inner in inners]
-    return Curve("error", "paths from each start value", "error of the price", lines, logarithmic="xy")
+    return Curve("error", "paths from each start value", "error in the price", lines, logarithmic="xy")
 
 
 def two_stages(seed: int) -> Curve:
@@ -276,4 +280,4 @@ def two_stages(seed: int) -> Curve:
         lines[f"inner stage, from {start:g}"] = [
             point for path in values.tolist() for point in zip(times, path, strict=True)
         ]
-    return Curve("stages", "time in years", "price of the share", lines)
+    return Curve("stages", "time in years", "share price", lines)

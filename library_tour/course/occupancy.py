@@ -27,7 +27,7 @@ On the simulator, which checks and counts but does not time:
     to hide 200 cycles                         13                          right
     205 shapes                                                             right
     205 shapes: The calculator and the driver agree on the number of blocks for all
-    of these shapes.
+    of these launch configurations.
     Copying with more and more threads
                        KiB in flight  check
     ───────────────────────────────────────
@@ -50,29 +50,30 @@ On the simulator, which checks and counts but does not time:
     memory                    80           141  200 to 500     right
     L2 cache, all threads                                      right
     A multiprocessor accepts blocks until it runs out of warps (or threads), blocks,
-    registers or shared memory. The 'limiter' column names the resource that ran
-    out. Blocks of 32 threads fill only half of the multiprocessor, because the
-    number of blocks is limited too. Two blocks of 768 threads leave no space for a
-    third. In a block of 100 threads, the last of the 4 warps has only 4 threads;
-    its other 28 lanes (87.5 %) are idle.
-    Exercises: a multiprocessor of compute capability 1.3 holds 1,024 threads and 8
-    blocks, and a block has at most 512 threads. 16 blocks of 8 x 8 threads would
-    fill it, so 8 leave it half empty; a block of 32 x 32 is too large. At compute
-    capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or 24
-    warps.
+    registers or shared memory. The 'limiter' column shows which resource ran out.
+    Blocks of 32 threads fill only half of the multiprocessor, because the number of
+    blocks is also limited. Two blocks of 768 threads leave no room for a third. In
+    a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28
+    lanes (87.5 %) are idle.
+    Exercises: a multiprocessor of compute capability 1.3 holds at most 1,024
+    threads and 8 blocks, and a block has at most 512 threads. 16 blocks of 8 x 8
+    threads would fill it, so 8 leave it half empty. A block of 32 x 32 threads is
+    too large. At compute capability 1.0, a multiprocessor holds 768 threads: 3
+    blocks of 256, or 24 warps.
     '100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block
     of 100 threads. The hardware allocates registers to whole warps, 4 x 1,536 per
     block, so 5 blocks fit, not 6. With 60 such blocks on 16 multiprocessors, 12
-    hold 4 blocks each and the others 3. With 495 blocks on this device's 132
+    hold 4 blocks each, and the others hold 3. With 495 blocks on this device's 132
     multiprocessors, 99 hold 4 and 33 hold 3.
-    If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of
-    the others fills 16 of these 200 cycles, so 13 other warps hide the wait.
+    If every warp waits for 200 cycles after 4 instructions of 4 cycles each, each
+    of the other warps fills 16 of these 200 cycles. So 13 other warps hide the
+    wait.
     A copy with few threads is slow because few loads are in flight. Reaching a
     given bandwidth requires bandwidth x latency bytes in flight (Little's law). The
     'KiB in flight' column assumes one 4-byte load per resident thread. The lectures
     advise 128 to 256 threads per block, a few hundred blocks and at least 10,000
     threads. Today's large GPUs need more: as many threads as fit, and more than 4
-    bytes from each. The lectures' cycle counts are for an unnamed card.
+    bytes in flight per thread. The lectures' cycle counts are for an unnamed card.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
     return Row(
         f"{shapes} shapes",
         check=check,
-        note="The calculator and the driver agree on the number of blocks for all of these shapes.",
+        note="The calculator and the driver agree on the number of blocks for all of these launch configurations.",
     )
 
 
@@ -430,31 +431,32 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
     spread = " and ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
     timed = (
         "Next to each latency, the 'warps' column shows how many warps per multiprocessor hide it. For 'registers', "
-        "each of four schedulers issues one instruction per cycle. For the memories, each lane of a warp has one "
-        "4-byte load in flight, and the memory runs at its full rate. For the L2 cache, that is the rate of 'L2 cache, "
-        "all threads'. If a multiprocessor cannot hold that many warps, each warp needs more loads, or wider ones. The "
-        "chains on the host are walked in Python. The time of a step within 16 KiB, which fit into the L1 cache, is "
-        "subtracted."
+        "it assumes that each of four schedulers issues one instruction per cycle. For the caches and the memories, "
+        "it assumes that each lane of a warp has one 4-byte load in flight, and that the cache or memory delivers its "
+        "full rate. For the L2 cache, that is the rate of 'L2 cache, all threads'. If a multiprocessor cannot hold "
+        "that many warps, each warp needs more loads, or wider ones. The chains on the host are traversed in Python. "
+        "The time per step of a 16 KiB chain, which fits in the L1 cache, is subtracted."
     )
     return [
         "A multiprocessor accepts blocks until it runs out of warps (or threads), blocks, registers or shared memory. "
-        "The 'limiter' column names the resource that ran out. Blocks of 32 threads fill only half of the "
-        "multiprocessor, because the number of blocks is limited too. Two blocks of 768 threads leave no space for a "
-        "third. In a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28 lanes (87.5 %) are "
-        "idle.",
-        "Exercises: a multiprocessor of compute capability 1.3 holds 1,024 threads and 8 blocks, and a block has at "
-        "most 512 threads. 16 blocks of 8 x 8 threads would fill it, so 8 leave it half empty; a block of 32 x 32 is "
-        "too large. At compute capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or 24 warps.",
+        "The 'limiter' column shows which resource ran out. Blocks of 32 threads fill only half of the "
+        "multiprocessor, because the number of blocks is also limited. Two blocks of 768 threads leave no room for a "
+        "third. In a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28 lanes (87.5 %) "
+        "are idle.",
+        "Exercises: a multiprocessor of compute capability 1.3 holds at most 1,024 threads and 8 blocks, and a block "
+        "has at most 512 threads. 16 blocks of 8 x 8 threads would fill it, so 8 leave it half empty. A block of 32 x "
+        "32 threads is too large. At compute capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or "
+        "24 warps.",
         "'100 x 48 registers': the lectures count 48 x 100 = 4,800 registers for a block of 100 threads. The hardware "
         f"allocates registers to whole warps, 4 x 1,536 per block, so 5 blocks fit, not 6. With {ALL_BLOCKS} such "
-        f"blocks on {ALL_MULTIPROCESSORS} multiprocessors, 12 hold 4 blocks each and the others 3. With {share} blocks "
-        f"on this device's {device.sm_count} multiprocessors, {spread}.",
-        "If every warp waits 200 cycles after 4 instructions of 4 cycles each, each of the others fills 16 of these "
-        "200 cycles, so 13 other warps hide the wait.",
+        f"blocks on {ALL_MULTIPROCESSORS} multiprocessors, 12 hold 4 blocks each, and the others hold 3. With {share} "
+        f"blocks on this device's {device.sm_count} multiprocessors, {spread}.",
+        "If every warp waits for 200 cycles after 4 instructions of 4 cycles each, each of the other warps fills 16 "
+        "of these 200 cycles. So 13 other warps hide the wait.",
         "A copy with few threads is slow because few loads are in flight. Reaching a given bandwidth requires "
         "bandwidth x latency bytes in flight (Little's law). The 'KiB in flight' column assumes one 4-byte load per "
         "resident thread. The lectures advise 128 to 256 threads per block, a few hundred blocks and at least 10,000 "
-        "threads. Today's large GPUs need more: as many threads as fit, and more than 4 bytes from each. The lectures' "
-        "cycle counts are for an unnamed card.",
+        "threads. Today's large GPUs need more: as many threads as fit, and more than 4 bytes in flight per thread. "
+        "The lectures' cycle counts are for an unnamed card.",
         *([timed] if timing.available() else []),
     ]

@@ -32,16 +32,16 @@ On the simulator, which checks and counts but does not time, with two devices:
     device 1 yet.
     A copy between two devices does not need peer access. Without it, the driver
     moves the data through host memory; with it, the data crosses the link between
-    the devices. Between H200s the link is NVLink: 18 links of 25 GB/s each, 450
+    the devices. Between H200s, the link is NVLink: 18 links of 25 GB/s each, or 450
     GB/s in each direction, some of which is spent on packet headers. Peer access
-    works in one direction: a device that may access another's memory does not
-    thereby open its own.
-    Addresses are unified: the driver knows the device of each address, and kernels
-    use the same loads and stores for a peer's memory. These accesses have a longer
-    latency. The streams of two devices run at the same time, and a copy in a stream
-    waits for that stream only. An event lets a stream wait for a stream of another
-    device. A copy without a stream waits for the default streams of both devices.
-    Device.synchronize() waits for one device.
+    works in one direction: letting one device access the memory of another does not
+    allow the reverse.
+    Addresses are unified: the driver knows which device an address belongs to, and
+    kernels use the same loads and stores for a peer's memory. These accesses have a
+    longer latency. Streams on different devices run concurrently, and a copy in a
+    stream waits only for that stream. An event lets a stream wait for a stream on
+    another device. A copy without a stream waits for the default streams of both
+    devices. Device.synchronize() waits for one device.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ KERNELS = {"copy_words": 1, "copy_vectors": 16}
 EXPLAINED_BY = ("loads", "load efficiency")
 NOTES = (
     "A copy between two devices does not need peer access. Without it, the driver moves the data through host memory; "
-    "with it, the data crosses the link between the devices. Between H200s the link is NVLink: 18 links of 25 GB/s "
-    "each, 450 GB/s in each direction, some of which is spent on packet headers. Peer access works in one direction: a "
-    "device that may access another's memory does not thereby open its own.",
-    "Addresses are unified: the driver knows the device of each address, and kernels use the same loads and stores for "
-    "a peer's memory. These accesses have a longer latency.",
-    "The streams of two devices run at the same time, and a copy in a stream waits for that stream only. An event lets "
-    "a stream wait for a stream of another device. A copy without a stream waits for the default streams of both "
+    "with it, the data crosses the link between the devices. Between H200s, the link is NVLink: 18 links of 25 GB/s "
+    "each, or 450 GB/s in each direction, some of which is spent on packet headers. Peer access works in one "
+    "direction: letting one device access the memory of another does not allow the reverse.",
+    "Addresses are unified: the driver knows which device an address belongs to, and kernels use the same loads and "
+    "stores for a peer's memory. These accesses have a longer latency.",
+    "Streams on different devices run concurrently, and a copy in a stream waits only for that stream. An event lets "
+    "a stream wait for a stream on another device. A copy without a stream waits for the default streams of both "
     "devices. Device.synchronize() waits for one device.",
 )
-NEEDS = "The other rows need a second device whose memory this one can access (the capability 'peer')."
+NEEDS = "The other rows need a second device whose memory this one can access (the 'peer' capability)."
 
 COUNTED = np.arange(1, 100_001, dtype=np.uint32)
 

@@ -32,21 +32,22 @@ On the simulator, which checks and counts but does not time:
     pageable, copied     1.05  4,097          4.00          100.0 %  right
     pinned, copied       1.05  4,097          4.00          100.0 %  right
     mapped, in place     1.05  4,097          4.00          100.0 %  right
-    Pageable memory may move, so a copy of it goes through pinned memory. Pinned
-    memory stays in place, and the device copies it directly. Mapped memory needs no
-    copy: every load and store of a kernel crosses the link. That suits data that is
-    read once. Data that is read often belongs in device memory. A kernel's loads
-    cross the link in requests of at most 128 bytes, and are therefore slightly
-    slower than a copy. Wider loads make no difference, because the link is the
-    limit.
-    The 'link MB' column shows how much data crosses the link. Rates in GB/s count
-    the bytes that kernels read and write. If a copy is read 8 times, these are more
-    than the link carries. Copies in and out run one after another, while loads and
-    stores of mapped memory use both directions of the link at the same time.
+    Pageable memory may move, so copies to and from it go through pinned memory.
+    Pinned memory stays in place, and the device copies it directly. Mapped memory
+    needs no copy: every load and store of a kernel crosses the link. That suits
+    data that is read once. Data that is read often belongs in device memory. A
+    kernel's loads cross the link in requests of at most 128 bytes, and are
+    therefore slightly slower than a copy. Wider loads make no difference, because
+    the link is the limit.
+    The 'link MB' column shows how much data crosses the link. The rates in GB/s are
+    based on the bytes that kernels read and write. If a copy is read 8 times, that
+    is more than the link carries. Copies to the device and back run one after
+    another, while loads from and stores to mapped memory use both directions of the
+    link at the same time.
     Registering an array pins and maps its pages. Such an array need not be aligned
-    to 128 bytes. If it is not, each load of a warp touches a fifth sector and takes
+    to 32 bytes. If it is not, each load of a warp touches a fifth sector and takes
     two requests over the link. Write-combined memory bypasses the host's caches. On
-    an H200 the device reads it as fast as other mapped memory. The host should
+    an H200, the device reads it as fast as other mapped memory. The host should
     write such memory sequentially, and never read it.
 """
 
@@ -128,17 +129,18 @@ def run(device: cuda.Device, size: int) -> Result:
     }
     pictures = [reading.curve(kinds)] if timing.available() else []
     notes = [
-        "Pageable memory may move, so a copy of it goes through pinned memory. Pinned memory stays in place, and the "
-        "device copies it directly. Mapped memory needs no copy: every load and store of a kernel crosses the link. "
-        "That suits data that is read once. Data that is read often belongs in device memory. A kernel's loads cross "
-        "the link in requests of at most 128 bytes, and are therefore slightly slower than a copy. Wider loads make no "
-        "difference, because the link is the limit.",
-        "The 'link MB' column shows how much data crosses the link. Rates in GB/s count the bytes that kernels read "
-        "and write. If a copy is read 8 times, these are more than the link carries. Copies in and out run one after "
-        "another, while loads and stores of mapped memory use both directions of the link at the same time.",
-        "Registering an array pins and maps its pages. Such an array need not be aligned to 128 bytes. If it is not, "
+        "Pageable memory may move, so copies to and from it go through pinned memory. Pinned memory stays in place, "
+        "and the device copies it directly. Mapped memory needs no copy: every load and store of a kernel crosses the "
+        "link. That suits data that is read once. Data that is read often belongs in device memory. A kernel's loads "
+        "cross the link in requests of at most 128 bytes, and are therefore slightly slower than a copy. Wider loads "
+        "make no difference, because the link is the limit.",
+        "The 'link MB' column shows how much data crosses the link. The rates in GB/s are based on the bytes that "
+        "kernels read and write. If a copy is read 8 times, that is more than the link carries. Copies to the device "
+        "and back run one after another, while loads from and stores to mapped memory use both directions of the link "
+        "at the same time.",
+        "Registering an array pins and maps its pages. Such an array need not be aligned to 32 bytes. If it is not, "
         "each load of a warp touches a fifth sector and takes two requests over the link. Write-combined memory "
-        "bypasses the host's caches. On an H200 the device reads it as fast as other mapped memory. The host should "
+        "bypasses the host's caches. On an H200, the device reads it as fast as other mapped memory. The host should "
         "write such memory sequentially, and never read it.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)

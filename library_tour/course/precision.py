@@ -38,20 +38,21 @@ On the simulator, which checks and counts but does not time:
     An ulp is the distance from a number to the next one of its type. The 'ulp'
     column shows the largest error. An error of at most 0.5 means correct rounding,
     and the same bits on every machine. A fused multiply-add rounds once. If c
-    cancels the product, only the rounding error of the product is left, and with
-    two roundings the result has no correct digit. The simulator rounds the results
-    of approximate functions once. A GPU has larger errors, within the bound.
-    'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of
-    results whose bits agree with NumPy's, and 'PTX' names the instructions.
+    cancels the rounded product, the result is the product's rounding error. With
+    two roundings, the result has no correct digit. On the simulator, the results of
+    approximate functions are rounded only once. On a GPU, their errors are larger,
+    but within the bound.
+    The 'bound' column shows the largest allowed error in ulp, 'same as NumPy' the
+    share of results whose bits agree with NumPy's, and 'PTX' the instructions.
     --use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and
-    --fmad=true. It also uses a shorter division than these four flags, and
-    approximate functions for sin, cos, exp, log and pow.
-    Results drift apart over the steps, between CPU and GPU as well as between float
-    and double. With c = -1.9, a difference doubles every one or two steps until no
-    digit agrees. With c = -0.5, it remains a few ulp. Without fused multiply-adds,
-    the CPU computes the same bits. Bug or rounding? Compare a kernel with a
-    validated one after a few steps. Rounding errors are then still a few ulp, and
-    the effect of a mistake (c = -1.91) is far larger.
+    --fmad=true. It also selects a shorter division than these four flags do, and
+    approximate versions of sin, cos, exp, log and pow.
+    Results drift apart from step to step, between CPU and GPU as well as between
+    float and double. With c = -1.9, a difference doubles every one or two steps
+    until no digit agrees. With c = -0.5, it never exceeds a few ulp. Without fused
+    multiply-adds, the CPU computes the same bits. To tell a bug from rounding,
+    compare a kernel with a validated one after a few steps. Rounding errors are
+    then still a few ulp, and the effect of a mistake (c = -1.91) is far larger.
 """
 
 from __future__ import annotations
@@ -201,22 +202,22 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "An ulp is the distance from a number to the next one of its type. The 'ulp' column shows the largest error. "
         "An error of at most 0.5 means correct rounding, and the same bits on every machine. A fused multiply-add "
-        "rounds once. If c cancels the product, only the rounding error of the product is left, and with two roundings "
-        "the result has no correct digit. The simulator rounds the results of approximate functions once. A GPU has "
-        "larger errors, within the bound.",
-        "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also uses a shorter "
-        "division than these four flags, and approximate functions for sin, cos, exp, log and pow.",
-        "Results drift apart over the steps, between CPU and GPU as well as between float and double. With c = -1.9, a "
-        "difference doubles every one or two steps until no digit agrees. With c = -0.5, it remains a few ulp. Without "
-        "fused multiply-adds, the CPU computes the same bits. Bug or rounding? Compare a kernel with a validated one "
-        "after a few steps. Rounding errors are then still a few ulp, and the effect of a mistake (c = -1.91) is far "
-        "larger.",
+        "rounds once. If c cancels the rounded product, the result is the product's rounding error. With two "
+        "roundings, the result has no correct digit. On the simulator, the results of approximate functions are "
+        "rounded only once. On a GPU, their errors are larger, but within the bound.",
+        "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also selects a "
+        "shorter division than these four flags do, and approximate versions of sin, cos, exp, log and pow.",
+        "Results drift apart from step to step, between CPU and GPU as well as between float and double. With c = "
+        "-1.9, a difference doubles every one or two steps until no digit agrees. With c = -0.5, it never exceeds a "
+        "few ulp. Without fused multiply-adds, the CPU computes the same bits. To tell a bug from rounding, compare a "
+        "kernel with a validated one after a few steps. Rounding errors are then still a few ulp, and the effect of a "
+        "mistake (c = -1.91) is far larger.",
     ]
     if not timing.available():
         notes.insert(
             1,
-            "'bound' is the largest allowed error in ulp, 'same as NumPy' is the share of results whose bits agree "
-            "with NumPy's, and 'PTX' names the instructions.",
+            "The 'bound' column shows the largest allowed error in ulp, 'same as NumPy' the share of results whose "
+            "bits agree with NumPy's, and 'PTX' the instructions.",
         )
     tables = {"Steps of x = x x + c, c = -1.9: the largest difference from NumPy": drifts}
     return Result(rows, limit, pictures=[growth(differences)], notes=notes, tables=tables)

@@ -19,17 +19,17 @@ On the simulator, which checks and counts but does not time:
     maximum                                         515        0  right
     largest magnitude                               515        0  right
     The checks add multiples of 1/64, whose sum is exact in any order. The 'error'
-    column shows the relative error for random numbers in [0, 1). Adding such a
-    number no longer changes a single float total that has reached 2^24.
+    column shows the relative error for random numbers in [0, 1). Once a single
+    float total has reached 2^24, adding such a number no longer changes it.
     Each addition combines two values, so a sum of 65,539 elements takes at least 17
     steps (log2 N), however many threads there are. A tree of shuffles comes close
     to that. Atomic additions to a single total are performed one after another.
-    The same tree finds the minimum, the maximum and the largest magnitude. The
-    NumPy row uses 2 threads, each of which sums parts of the array.
+    The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
+    sum uses 2 threads, each of which sums parts of the array.
     In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were
     7616.404 on the host, 7616.226 with one atomic per block and 7618.101 with one
-    per element. The first two differ by 2.35e-5 (the lecture says 1.7e-5). The last
-    one is off by 2.5e-4, since its single total is rounded most often.
+    per element. The first two differ by 2.3e-5 (the lecture says 1.7e-5). The last
+    two differ by 2.5e-4, because a single total is rounded most often.
 """
 
 from __future__ import annotations
@@ -129,16 +129,16 @@ def notes(size: int) -> list[str]:
     steps = math.ceil(math.log2(max(size, 2)))
     return [
         "The checks add multiples of 1/64, whose sum is exact in any order. The 'error' column shows the relative "
-        "error for random numbers in [0, 1). Adding such a number no longer changes a single float total that has "
-        "reached 2^24.",
+        "error for random numbers in [0, 1). Once a single float total has reached 2^24, adding such a number no "
+        "longer changes it.",
         f"Each addition combines two values, so a sum of {size:,} elements takes at least {steps} steps (log2 N), "
         "however many threads there are. A tree of shuffles comes close to that. Atomic additions to a single total "
         "are performed one after another.",
-        f"The same tree finds the minimum, the maximum and the largest magnitude. The NumPy row uses {processors()} "
+        f"The same tree finds the minimum, the maximum and the largest magnitude. NumPy's sum uses {processors()} "
         "threads, each of which sums parts of the array.",
         "In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were 7616.404 on the host, 7616.226 "
-        "with one atomic per block and 7618.101 with one per element. The first two differ by 2.35e-5 (the lecture "
-        "says 1.7e-5). The last one is off by 2.5e-4, since its single total is rounded most often.",
+        "with one atomic per block and 7618.101 with one per element. The first two differ by 2.3e-5 (the lecture "
+        "says 1.7e-5). The last two differ by 2.5e-4, because a single total is rounded most often.",
     ]
 
 

@@ -18,7 +18,7 @@ On the simulator, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:273), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:274), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
@@ -27,12 +27,12 @@ On the simulator, which checks and does not time:
     freed too early: 4,095 of 4,095 elements are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:254), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:255), which a
     fill in another stream wrote, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
-    Memory of a pool
+    Pool memory
                           used MiB  peak used MiB  reserved MiB  check
     ──────────────────────────────────────────────────────────────────
     four arrays                256            256           256  right
@@ -47,14 +47,14 @@ On the simulator, which checks and does not time:
     synchronous calls work like cudaMalloc and cudaFree: to free the memory, the
     host waits until the device has finished. Arrays from a pool are allocated and
     freed as work in a stream. The host need not wait, and the stream's next array
-    gets the same memory, because all kernels that used it come before. The 'waits'
-    column shows how many times the host waits for the device.
+    gets the same memory, because all kernels that used it come earlier in the
+    stream. The 'waits' column shows how many times the host waits for the device.
     When the host waits, a pool returns unused memory above its release threshold to
     the device, and the next step must allocate and map memory again. With a
-    threshold of 0 bytes, every step pays for that; on an H200 it costs more than
+    threshold of 0 bytes, every step pays for that. On an H200, it costs more than
     synchronous calls. A pool that keeps its memory allocates it once. In the second
-    table, 'used' memory belongs to arrays, and 'reserved' memory is all that the
-    pool has taken from the device.
+    table, 'used' memory belongs to arrays, and 'reserved' memory is all the memory
+    that the pool has taken from the device.
     Stream order applies within one stream. Another stream must wait for the first
     one, with an event, before it uses the array, and the stream that uses the array
     last must free it. If the first stream frees it before the second one has read
@@ -110,17 +110,18 @@ def run(device: cuda.Device, size: int) -> Result:
         shown_wrong("used without a wait", used_without_wait),
         shown_wrong("freed too early", given_away),
     ]
-    tables = {"Memory of a pool": list(pool_rows(device))}
+    tables = {"Pool memory": list(pool_rows(device))}
     notes = [
         "Each of 8 steps allocates an array, uses it in two kernels and frees it. The synchronous calls work like "
-        "cudaMalloc and cudaFree: to free the memory, the host waits until the device has finished. Arrays from a pool "
-        "are allocated and freed as work in a stream. The host need not wait, and the stream's next array gets the "
-        "same memory, because all kernels that used it come before. The 'waits' column shows how many times the host "
-        "waits for the device.",
+        "cudaMalloc and cudaFree: to free the memory, the host waits until the device has finished. Arrays from a "
+        "pool are allocated and freed as work in a stream. The host need not wait, and the stream's next array gets "
+        "the same memory, because all kernels that used it come earlier in the stream. The 'waits' column shows how "
+        "many times the host waits for the device.",
         "When the host waits, a pool returns unused memory above its release threshold to the device, and the next "
-        "step must allocate and map memory again. With a threshold of 0 bytes, every step pays for that; on an H200 it "
-        "costs more than synchronous calls. A pool that keeps its memory allocates it once. In the second table, "
-        "'used' memory belongs to arrays, and 'reserved' memory is all that the pool has taken from the device.",
+        "step must allocate and map memory again. With a threshold of 0 bytes, every step pays for that. On an H200, "
+        "it costs more than synchronous calls. A pool that keeps its memory allocates it once. In the second table, "
+        "'used' memory belongs to arrays, and 'reserved' memory is all the memory that the pool has taken from the "
+        "device.",
         "Stream order applies within one stream. Another stream must wait for the first one, with an event, before it "
         "uses the array, and the stream that uses the array last must free it. If the first stream frees it before the "
         "second one has read it, the next array gets its memory. Without a wait, the result may be right by chance.",

@@ -29,7 +29,7 @@ On the simulator, which checks and does not time:
     non-blocking, with a wait        right
     non-blocking, then legacy        caught
     stream, then per-thread default  caught
-    non-blocking, then legacy: the second kernel read stale elements.
+    non-blocking, then legacy: the second kernel read stale values.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
     allocated at library_tour/course/streams.py:279), which kernel spin in another
@@ -38,7 +38,7 @@ On the simulator, which checks and does not time:
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
-    stream, then per-thread default: the second kernel read stale elements.
+    stream, then per-thread default: the second kernel read stale values.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
     allocated at library_tour/course/streams.py:279), which kernel spin in another
@@ -59,25 +59,25 @@ On the simulator, which checks and does not time:
     highest priority        -5  right
     The model has either one copy engine or one per direction. An engine executes
     its work in the order in which it was queued. With one engine, depth-first order
-    queues the copy out of each piece ahead of the copy in of the next piece, so
-    that the copy in must wait for the kernel too. Breadth-first order avoids this
-    wait. With two engines, which data-centre GPUs have, both orders take the same
-    time. Three stages need at least three streams: with two streams, each stage is
-    idle for more than a third of the model's time. In the picture of the model,
-    every operation takes the same time.
-    Ordinary streams and the legacy default stream each wait for work queued earlier
-    in the other. The same is true of the per-thread default stream and the legacy
+    queues each piece's copy-out ahead of the next piece's copy-in, so the copy-in
+    must wait for the kernel too. Breadth-first order avoids this wait. With two
+    engines, which data-centre GPUs have, both orders take the same time. Three
+    stages need at least three streams: with two streams, each stage is idle for
+    more than a third of the total time in the model. In the model's timeline, every
+    operation takes the same time.
+    Ordinary streams wait for work queued earlier in the legacy default stream, and
+    vice versa. The same is true of the per-thread default stream and the legacy
     one. A non-blocking stream does not wait for any other stream, and the
     per-thread default stream waits only for the legacy one. With nvcc
-    --default-stream=per-thread, launches that do not name a stream go to the
+    --default-stream=per-thread, launches that do not specify a stream go to the
     per-thread default stream.
     When running blocks finish, blocks from the stream with the higher priority
     start first. Running blocks are never interrupted.
-    Each order and each stage is an NVTX range if the extra nvtx is installed.
-    Nsight Systems shows the ranges above the copies and kernels: nsys profile -t
-    cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep.
-    Nsight Compute profiles the kernels in one range: ncu --nvtx --nvtx-include
-    "kernel/" library-tour run streams.
+    If the `nvtx` extra is installed, each order and each stage runs in its own NVTX
+    range. Nsight Systems shows the ranges above the copies and kernels: nsys
+    profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui
+    streams.nsys-rep. Nsight Compute profiles the kernels in one range: ncu --nvtx
+    --nvtx-include "kernel/" library-tour run streams.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def unordered(writer: cuda.Stream, reader: cuda.Stream) -> str:
     chain = Chain()
     chain.queue(writer, reader)
     right = np.array_equal(chain.result(), ahead(chain.host, chain.steps + 1))
-    return "" if right else "the second kernel read stale elements."
+    return "" if right else "the second kernel read stale values."
 
 
 def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
@@ -399,19 +399,19 @@ def notes() -> list[str]:
     """Return what the tables show."""
     return [
         "The model has either one copy engine or one per direction. An engine executes its work in the order in which "
-        "it was queued. With one engine, depth-first order queues the copy out of each piece ahead of the copy in of "
-        "the next piece, so that the copy in must wait for the kernel too. Breadth-first order avoids this wait. With "
-        "two engines, which data-centre GPUs have, both orders take the same time. Three stages need at least three "
-        "streams: with two streams, each stage is idle for more than a third of the model's time. In the picture of "
-        "the model, every operation takes the same time.",
-        "Ordinary streams and the legacy default stream each wait for work queued earlier in the other. The same is "
-        "true of the per-thread default stream and the legacy one. A non-blocking stream does not wait for any other "
+        "it was queued. With one engine, depth-first order queues each piece's copy-out ahead of the next piece's "
+        "copy-in, so the copy-in must wait for the kernel too. Breadth-first order avoids this wait. With two "
+        "engines, which data-centre GPUs have, both orders take the same time. Three stages need at least three "
+        "streams: with two streams, each stage is idle for more than a third of the total time in the model. In the "
+        "model's timeline, every operation takes the same time.",
+        "Ordinary streams wait for work queued earlier in the legacy default stream, and vice versa. The same is true "
+        "of the per-thread default stream and the legacy one. A non-blocking stream does not wait for any other "
         "stream, and the per-thread default stream waits only for the legacy one. With nvcc "
-        "--default-stream=per-thread, launches that do not name a stream go to the per-thread default stream.",
+        "--default-stream=per-thread, launches that do not specify a stream go to the per-thread default stream.",
         "When running blocks finish, blocks from the stream with the higher priority start first. Running blocks are "
         "never interrupted.",
-        "Each order and each stage is an NVTX range if the extra nvtx is installed. Nsight Systems shows the ranges "
-        "above the copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui "
-        'streams.nsys-rep. Nsight Compute profiles the kernels in one range: ncu --nvtx --nvtx-include "kernel/" '
-        "library-tour run streams.",
+        "If the `nvtx` extra is installed, each order and each stage runs in its own NVTX range. Nsight Systems shows "
+        "the ranges above the copies and kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then "
+        "nsys-ui streams.nsys-rep. Nsight Compute profiles the kernels in one range: ncu --nvtx --nvtx-include "
+        '"kernel/" library-tour run streams.',
     ]

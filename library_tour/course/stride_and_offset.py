@@ -24,10 +24,10 @@ On the simulator, which checks and counts but does not time:
     offset 16           3.99           3.99          100.0 %  right
     offset 24           3.99           3.99          100.0 %  right
     offset 32           3.99           3.99          100.0 %  right
-    Global memory is read and written in 32-byte sectors. The 32 floats of a warp
-    lie in 4 sectors if they are adjacent. With a stride of 8 or more, each float
-    lies in a different sector, and memory moves eight times as many bytes as the
-    kernel uses.
+    Global memory is read and written in 32-byte sectors. If they are adjacent, the
+    32 floats of a warp lie in 4 sectors, or in 5 if they do not start at a sector
+    boundary. With a stride of 8 or more, each float lies in a different sector, and
+    memory moves eight times as many bytes as the kernel uses.
 """
 
 from __future__ import annotations
@@ -93,11 +93,15 @@ def run(device: cuda.Device, size: int) -> Result:
         measured = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
         pictures = [curve("stride", measured, limit), curve("offset", measured, limit)]
     note = (
-        "Global memory is read and written in 32-byte sectors. The 32 floats of a warp lie in 4 sectors if they are "
-        "adjacent. With a stride of 8 or more, each float lies in a different sector, and memory moves eight times as "
-        "many bytes as the kernel uses."
+        "Global memory is read and written in 32-byte sectors. If they are adjacent, the 32 floats of a warp lie in 4 "
+        "sectors, or in 5 if they do not start at a sector boundary. With a stride of 8 or more, each float lies in a "
+        "different sector, and memory moves eight times as many bytes as the kernel uses."
     )
-    counted = ["GB/s counts the bytes that are copied, not the bytes that memory moves."] if timing.available() else []
+    counted = (
+        ["The rates in GB/s are based on the bytes that are copied, not on the bytes that memory moves."]
+        if timing.available()
+        else []
+    )
     return Result(rows, limit, pictures=pictures, notes=[note, *counted])
 
 

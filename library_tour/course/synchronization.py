@@ -55,20 +55,20 @@ On the simulator, which checks and counts but does not time:
     _count(), _and(), _or()          72      27         1,809  right
     __syncwarp()                     72      72         1,584  right
     ballot, all, any                 72     216         2,304  right
-    __syncthreads() waits for all threads of the block and makes their writes
-    visible to each other. It may be inside a branch if all threads of the block
+    __syncthreads() waits for all threads of the block and makes the writes of each
+    visible to the others. It may be inside a branch if all threads of the block
     take that branch. __syncthreads_count(), __syncthreads_and() and
     __syncthreads_or() also tell every thread how many threads meet a condition,
     whether all of them do, and whether any of them does.
     __syncwarp() does the same for the lanes of a warp, which otherwise need not run
-    in lockstep. The votes __all_sync(), __any_sync() and __ballot_sync() query all
-    lanes, but they are not memory barriers: what one lane has stored may be read by
-    other lanes only after __syncwarp().
+    in lockstep. The votes __all_sync(), __any_sync() and __ballot_sync() evaluate a
+    condition in all lanes, but they are not memory barriers: other lanes may read
+    what one lane has stored only after __syncwarp().
     The blocks of an ordinary launch may run one after another, so no block may wait
     for another. Steps that need all results of the previous step are split into
     several launches, each of which starts when the previous one has finished. A
     cooperative launch has no more blocks than fit on the device at once, so its
-    kernel can wait for the grid.
+    blocks can wait for one another.
     On an H200, a barrier takes about 2 cycles for a warp, 78 cycles for a block of
     1,024 threads, and about 1,900 cycles, or a microsecond, for the grid. A launch
     takes the host longer than that, so a single cooperative launch is faster if
@@ -109,19 +109,19 @@ ROUNDS = 32  # of the kernel that does nothing but wait
 CURVE = tuple(2**power for power in range(10, 26, 2))
 EXPLAINED_BY = ("loads", "stores", "instructions")
 LOCAL_TABLE = "Within a warp and within a block"
-CYCLES_TABLE = "Cycles per barrier, by the threads per block"
+CYCLES_TABLE = "Cycles per barrier, by the number of threads per block"
 NOTES = (
-    "__syncthreads() waits for all threads of the block and makes their writes visible to each other. It may be "
+    "__syncthreads() waits for all threads of the block and makes the writes of each visible to the others. It may be "
     "inside a branch if all threads of the block take that branch. __syncthreads_count(), __syncthreads_and() and "
     "__syncthreads_or() also tell every thread how many threads meet a condition, whether all of them do, and whether "
     "any of them does.",
     "__syncwarp() does the same for the lanes of a warp, which otherwise need not run in lockstep. The votes "
-    "__all_sync(), __any_sync() and __ballot_sync() query all lanes, but they are not memory barriers: what one lane "
-    "has stored may be read by other lanes only after __syncwarp().",
+    "__all_sync(), __any_sync() and __ballot_sync() evaluate a condition in all lanes, but they are not memory "
+    "barriers: other lanes may read what one lane has stored only after __syncwarp().",
     "The blocks of an ordinary launch may run one after another, so no block may wait for another. Steps that need "
     "all results of the previous step are split into several launches, each of which starts when the previous one has "
-    "finished. A cooperative launch has no more blocks than fit on the device at once, so its kernel can wait for the "
-    "grid.",
+    "finished. A cooperative launch has no more blocks than fit on the device at once, so its blocks can wait for one "
+    "another.",
     "On an H200, a barrier takes about 2 cycles for a warp, 78 cycles for a block of 1,024 threads, and about 1,900 "
     "cycles, or a microsecond, for the grid. A launch takes the host longer than that, so a single cooperative launch "
     "is faster if each step does little work. Its kernel also keeps its registers and shared memory between steps. "

@@ -27,15 +27,16 @@ On the simulator, which checks and counts but does not time:
     loads are faster at every angle.
     A block that copies its part of the source to shared memory reads contiguous
     parts of rows at any angle. But it reads more texels than it has pixels and
-    executes three times as many instructions: on an H200, it is the slowest
-    variant.
-    A texture fetch also goes through a unit that does arithmetic. This unit checks
-    for positions outside the image, and it returns the mean of four texels in one
-    fetch. That is faster than four plain loads with the same arithmetic. The unit's
-    weights have 8 bits, so the mean of values up to 1 is accurate to 1/256.
+    executes three times as many instructions. On an H200, this variant is the
+    slowest.
+    A texture fetch also goes through the texture unit, which does arithmetic. The
+    texture unit handles positions outside the image, and can return the weighted
+    mean of four texels in one fetch. That is faster than four plain loads with the
+    same arithmetic. The weights have 8 bits, so the mean of values up to 1 is
+    accurate to 1/256.
     These textures read ordinary row-major memory. A CUDA array would store its
-    texels in a layout of its own, which keeps neighbouring texels of several rows
-    close together.
+    texels in a special layout that keeps neighbouring texels of several rows close
+    together.
 """
 
 from __future__ import annotations
@@ -208,7 +209,10 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         bars = {row.name: {angle: float(rate) for angle, rate in row.values.items()} for row in rows}
         pictures = [Bars("angles", limit.unit, bars, limit)]
         rows = [of_slowest(row, limit) for row in rows]
-        columns = f"The columns show {limit.unit} at each angle. 'of limit' refers to the slowest angle."
+        columns = (
+            f"The columns show the rate in {limit.unit} at each angle. The 'of limit' column refers to the slowest "
+            "angle."
+        )
     else:
         rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors read")
         rows = [
@@ -228,13 +232,14 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         "the kernel runs. On an H200, a texture is faster than plain loads only for rows of pixels at 90°. With "
         "patches, plain loads are faster at every angle.",
         "A block that copies its part of the source to shared memory reads contiguous parts of rows at any angle. But "
-        "it reads more texels than it has pixels and executes three times as many instructions: on an H200, it is the "
-        "slowest variant.",
-        "A texture fetch also goes through a unit that does arithmetic. This unit checks for positions outside the "
-        "image, and it returns the mean of four texels in one fetch. That is faster than four plain loads with the "
-        "same arithmetic. The unit's weights have 8 bits, so the mean of values up to 1 is accurate to 1/256.",
-        "These textures read ordinary row-major memory. A CUDA array would store its texels in a layout of its own, "
-        "which keeps neighbouring texels of several rows close together.",
+        "it reads more texels than it has pixels and executes three times as many instructions. On an H200, this "
+        "variant is the slowest.",
+        "A texture fetch also goes through the texture unit, which does arithmetic. The texture unit handles "
+        "positions outside the image, and can return the weighted mean of four texels in one fetch. That is faster "
+        "than four plain loads with the same arithmetic. The weights have 8 bits, so the mean of values up to 1 is "
+        "accurate to 1/256.",
+        "These textures read ordinary row-major memory. A CUDA array would store its texels in a special layout that "
+        "keeps neighbouring texels of several rows close together.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 

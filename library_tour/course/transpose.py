@@ -17,13 +17,13 @@ On the simulator, which checks and counts but does not time:
     plain copy                   100.0 %           100.0 %          0  right
     Each store of the naive kernel touches 32 sectors where 4 would be enough. With
     the tile in shared memory, the stores are coalesced. One element of padding per
-    row removes the bank conflicts that occur when the tile is read by columns. A
-    warp's 16-byte load touches 16 sectors and uses all of their bytes.
-    The variant 'down the columns' executes the same instructions as the one before
+    row removes the bank conflicts that occur when the tile is read column by
+    column. A warp's 16-byte load touches 16 sectors and uses all of their bytes.
+    The 'down the columns' variant executes the same instructions as the one before
     it, but consecutive blocks lie one below the other in the input. Blocks that run
     at about the same time then write whole rows of the output.
-    The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169
-    and 160 GB/s for the two copies, on an unknown card.
+    The lectures report 35, 66 and 165 GB/s for the first three variants, and 169
+    and 160 GB/s for the two copies, on an unnamed card.
 """
 
 from __future__ import annotations
@@ -117,11 +117,11 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "Each store of the naive kernel touches 32 sectors where 4 would be enough. With the tile in shared memory, "
         "the stores are coalesced. One element of padding per row removes the bank conflicts that occur when the tile "
-        "is read by columns. A warp's 16-byte load touches 16 sectors and uses all of their bytes.",
-        "The variant 'down the columns' executes the same instructions as the one before it, but consecutive blocks "
+        "is read column by column. A warp's 16-byte load touches 16 sectors and uses all of their bytes.",
+        "The 'down the columns' variant executes the same instructions as the one before it, but consecutive blocks "
         "lie one below the other in the input. Blocks that run at about the same time then write whole rows of the "
         "output.",
-        "The lectures measured 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
-        "copies, on an unknown card.",
+        "The lectures report 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
+        "copies, on an unnamed card.",
     ]
     return Result(rows, limit, notes=notes)

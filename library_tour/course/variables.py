@@ -56,18 +56,18 @@ On the simulator, which checks and counts but does not time:
     Arithmetic instructions take their operands from registers. A variable in memory
     is loaded into a register before each step and stored after it. Shared memory is
     inside the multiprocessor. Stores to global memory go to the L2 cache, which all
-    multiprocessors share, so they take the longest. If a value must outlast a
-    launch, load it once, keep it in a register, and store it once.
+    multiprocessors share, so they take longest. If a value must outlast a launch,
+    load it once, keep it in a register, and store it once.
     A local variable lives as long as its thread, and a shared variable as long as
     its block. Both are undefined before the first write: they contain whatever was
     there before. A __device__ variable has its initial value when the module is
     loaded, keeps the values that kernels and the host write, and disappears when
     the module is closed. Only the host can write a __constant__ variable.
     A multiprocessor divides its shared memory among its blocks: the more each block
-    uses, the fewer blocks fit. If blocks use little, the number of threads is the
-    limit. More than 48 KiB of dynamic shared memory requires an opt-in, which
-    cudart-py performs at launch. Static shared memory is limited to 48 KiB. All
-    blocks in the last table have 256 threads.
+    uses, the fewer blocks fit. If the blocks use little of it, the number of
+    threads is the limit. More than 48 KiB of dynamic shared memory requires an
+    opt-in, which cudart-py performs at launch. Static shared memory is limited to
+    48 KiB. All blocks in the last table have 256 threads.
 """
 
 from __future__ import annotations
@@ -126,16 +126,16 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "Arithmetic instructions take their operands from registers. A variable in memory is loaded into a register "
         "before each step and stored after it. Shared memory is inside the multiprocessor. Stores to global memory go "
-        "to the L2 cache, which all multiprocessors share, so they take the longest. If a value must outlast a "
-        "launch, load it once, keep it in a register, and store it once.",
+        "to the L2 cache, which all multiprocessors share, so they take longest. If a value must outlast a launch, "
+        "load it once, keep it in a register, and store it once.",
         "A local variable lives as long as its thread, and a shared variable as long as its block. Both are undefined "
         "before the first write: they contain whatever was there before. A __device__ variable has its initial value "
         "when the module is loaded, keeps the values that kernels and the host write, and disappears when the module "
         "is closed. Only the host can write a __constant__ variable.",
         "A multiprocessor divides its shared memory among its blocks: the more each block uses, the fewer blocks fit. "
-        "If blocks use little, the number of threads is the limit. More than 48 KiB of dynamic shared memory requires "
-        "an opt-in, which cudart-py performs at launch. Static shared memory is limited to 48 KiB. All blocks in the "
-        "last table have 256 threads.",
+        "If the blocks use little of it, the number of threads is the limit. More than 48 KiB of dynamic shared "
+        "memory requires an opt-in, which cudart-py performs at launch. Static shared memory is limited to 48 KiB. "
+        "All blocks in the last table have 256 threads.",
     ]
     return Result(rows, limit, notes=notes, tables=tables)
 

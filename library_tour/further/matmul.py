@@ -86,9 +86,9 @@ FURTHER = [
             "Four sums need an array of four elements, which the compiler keeps in registers if the loop over it is "
             "unrolled.",
         ],
-        answer="The loop over `k` is now the outer loop, and the loop over the four rows is the inner one. The element "
-        "of `b` is read once per `k` and used four times from a register. The element of `a` is the same for all "
-        "lanes: one wavefront. There are now five reads for four multiplications, instead of two for each one. Fast "
+        answer="The loop over `k` is now the outer loop, and the loop over the four rows is the inner one. The "
+        "element of `b` is read once per `k` and used four times from a register. The element of `a` is the same for "
+        "all lanes: one wavefront. There are now five reads for four multiplications, instead of eight. Fast "
         "libraries take this further, with 8 x 8 elements per thread.",
         check=check_registers,
     ),

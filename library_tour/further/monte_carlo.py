@@ -53,15 +53,15 @@ def check_skip(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="A kernel throws a die `n` times and sums the points in `totals[0]`. The sum alone does not tell how far "
-        "off the mean may be. Store the sum of the squares in `totals[1]`, from which the host computes the standard "
-        "error. Each warp may execute at most two atomics. Both totals are initially zero.",
+        task="A kernel simulates `n` throws of a die and sums the points in `totals[0]`. The sum alone does not tell "
+        "how far off the mean may be. Store the sum of their squares in `totals[1]`, so that the host can compute the "
+        "standard error. Each warp may execute at most two atomics. Both totals are initially zero.",
         hints=[
             "Sum the squares just like the points: in a register, then over the warp, then with an atomic.",
             "`__reduce_add_sync(0xffffffff, value)` returns the sum over the warp to all its lanes. All lanes must "
             "call it.",
         ],
-        answer="A second register sums the squares in the same loop, so no number is generated twice. The host "
+        answer="A second register accumulates the squares in the same loop, so no number is generated twice. The host "
         "computes the variance as the mean of the squares minus the square of the mean, and the standard error as the "
         "square root of the variance divided by `n`. An estimate without its error is worth little.",
         check=check_squares,
@@ -69,7 +69,7 @@ FURTHER = [
     Exercise(
         name="hard",
         task="The numbers of a sequence are computed as `state = A * state + C`, modulo 2^32, starting from a seed. "
-        "Thread `t` needs the numbers `16 t` to `16 t + 15`. The kernel also generates all numbers before these, so "
+        "Thread `t` needs numbers `16 t` to `16 t + 15`. The kernel also generates all the numbers before these, so "
         "the last thread performs 8,176 steps for nothing. Skip them in a few steps, so that a warp executes at most "
         "300 instructions.",
         hints=[

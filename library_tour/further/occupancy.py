@@ -74,19 +74,19 @@ def check_largest_tile(answer: ModuleType) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Write `smallest_best_block(capability, registers) -> int`. It returns the smallest block size that makes "
-        "the most warps resident on a multiprocessor. Block sizes are multiples of 32, up to 1,024 threads. Each "
-        "thread needs `registers` registers, and blocks use no shared memory.",
+        task="Write `smallest_best_block(capability, registers) -> int`. It returns the smallest block size with "
+        "which the number of resident warps on a multiprocessor is largest. Block sizes are multiples of 32, up to "
+        "1,024 threads. Each thread needs `registers` registers, and blocks use no shared memory.",
         hints=[
             "`cuda.occupancy(capability, threads, registers).blocks` is the number of resident blocks. How many warps "
             "is that?",
             "There are only 32 sizes. Try all of them, starting with the smallest, and keep the first one with the "
             "most warps.",
         ],
-        answer="The program tries the 32 sizes, starting with the smallest, and keeps a size only if it yields more "
-        "resident warps than the best one so far. With 32 registers, blocks of 64 threads fill an H200's "
-        "multiprocessor; with 168 registers, no block size does. A larger block is not better in itself, and in a "
-        "small block fewer threads wait for one another at a barrier.",
+        answer="The function tries the 32 sizes, starting with the smallest, and keeps a size only if it yields more "
+        "resident warps than the best one so far. With 32 registers per thread, blocks of 64 threads fill a "
+        "multiprocessor of an H200; with 168 registers, no block size does. A larger block is not better in itself, "
+        "and in a small block, fewer threads wait for one another at a barrier.",
         check=check_smallest_block,
     ),
     Exercise(
@@ -102,9 +102,10 @@ FURTHER = [
             "largest size that still fits?",
             "Bisect an interval. Its lower end fits, or is -1, and its upper end, for example 2^20, does not fit.",
         ],
-        answer="The number of resident blocks never grows with the size, so the program bisects the interval between a "
-        "size that fits and one that does not. At most 21 steps find any size up to 1 MiB. A formula would need to "
-        "know the reserved part, the allocation unit and the limit per block of each compute capability.",
+        answer="The number of resident blocks never increases with the size, so the function bisects the interval "
+        "between a size that fits and one that does not. It finds any size up to 1 MiB in at most 21 steps. A formula "
+        "would have to know the reserved part, the allocation unit and the limit per block for each compute "
+        "capability.",
         check=check_largest_tile,
     ),
 ]

@@ -114,17 +114,17 @@ FURTHER = [
         "after the work that is already in `streams[0]`, and work queued in `streams[0]` afterwards must start after "
         "all of it.",
         hints=[
-            "Draw the dependencies: a kernel waits for the copy of its piece and for the previous kernel. A copy out "
-            "waits for its kernel. Nothing else has to wait.",
-            "Give each kind of work its own stream: one for the copies in, one for the kernels, and one for the "
-            "copies out.",
+            "Draw the dependencies. A kernel waits for the copy of its piece and for the previous kernel. The copy of "
+            "a result waits for the kernel that computes it. Nothing else has to wait.",
+            "Give each kind of work its own stream: one for the copies to the device, one for the kernels, and one "
+            "for the copies back.",
             "`stream.wait(other)` waits for the work that is in `other` at the time of the call. Call it right after "
             "you queue the operation to wait for.",
         ],
-        answer="The copies in go to one stream, the kernels to a second and the copies out to a third. The second "
-        "stream waits for each copy in, and the third waits for each kernel. The longest chain consists of the first "
-        "copy in, the eight kernels and the last copy out. With one stream per piece, it would be equally short, but "
-        "each kernel would also need an explicit wait for the previous kernel.",
+        answer="The copies to the device go to one stream, the kernels to a second and the copies back to a third. "
+        "The second stream waits for each copy to the device, and the third waits for each kernel. The longest chain "
+        "consists of the first copy to the device, the eight kernels and the last copy back. With one stream per "
+        "piece, it would be equally short, but each kernel would also need an explicit wait for the previous kernel.",
         check=check_carry,
     ),
 ]

@@ -55,8 +55,8 @@ FURTHER = [
     Exercise(
         name="easy",
         task="A kernel adds a square matrix and its transpose. It loads a tile of the matrix into shared memory and "
-        "reads it by columns, so all accesses to global memory are coalesced. However, the 32 lanes of a warp then "
-        "all read from the same bank. Remove the bank conflicts.",
+        "reads it column by column, so all accesses to global memory are coalesced. However, the 32 lanes of a warp "
+        "then all read from the same bank. Remove the bank conflicts.",
         hints=[
             "An element of the tile lies in bank `(32 * row + column) % 32`. Which banks do the lanes of a warp use "
             "when they read one column?",
@@ -81,8 +81,8 @@ FURTHER = [
         ],
         answer="The block for the tile in row `y` and column `x` does the work if `x >= y`. It loads that tile and "
         "its mirror image along rows, and waits at a barrier. Then it stores both along rows, while it reads the "
-        "padded tiles in shared memory by columns. All blocks below the diagonal return at once. The barrier makes "
-        "this safe: nothing is stored before both tiles are loaded.",
+        "padded tiles in shared memory column by column. All blocks below the diagonal return at once. The barrier "
+        "makes this safe: nothing is stored before both tiles are loaded.",
         check=check_in_place,
     ),
 ]

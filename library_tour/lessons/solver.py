@@ -74,7 +74,7 @@ LESSON = Lesson(
             "`wide` converts to extended precision.",
         ),
         Step(
-            name="Hilbert's matrix, n = 12",
+            name="Hilbert matrix, n = 12",
             shows=["hilbert", "hilbert[matrix:x]"],
             text="The Hilbert matrix with 12 rows has a condition number of about 1e16. In double precision, not a "
             "single digit of the solution is certain, although the residual is small.",

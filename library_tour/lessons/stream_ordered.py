@@ -120,7 +120,7 @@ LESSON = Lesson(
         "if the host does not wait either, and 3.5 ms with one array for all steps.",
         "A pool that returns its memory at every wait takes 8.9 ms on an H200, longer than synchronous calls. It "
         "allocates and maps the memory anew in each step.",
-        "In the 'Memory of a pool' table, 'used' memory falls when arrays are freed. 'reserved' memory falls only when "
+        "In the 'Pool memory' table, 'used' memory falls when arrays are freed. 'reserved' memory falls only when "
         "the pool is trimmed, or at a wait if it exceeds the threshold.",
     ],
     exercise=Exercise(

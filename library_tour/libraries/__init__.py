@@ -1,1 +1,1 @@
-"""The stops of CUDA's libraries, one module each."""
+"""The stops on the CUDA libraries, one module each."""

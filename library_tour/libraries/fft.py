@@ -1,4 +1,4 @@
-"""Fourier transforms with cuFFT: all kinds, batches and lengths, and Poisson's equation solved in Fourier space.
+"""Fourier transforms with cuFFT: all types, batches and lengths, and Poisson's equation solved in Fourier space.
 
 On the simulator, whose libraries run in software and which does not time:
 
@@ -34,15 +34,15 @@ On the simulator, whose libraries run in software and which does not time:
     nvmath C2C single     nvmath, CPU  1.0e-07  5.6e-06  right
     nvmath, planned       nvmath, CPU  1.0e-07  5.6e-06  right
     Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
-    Poisson's equation: a kernel divides the spectrum by minus the squared wave
-    numbers; the right-hand side is a single wave, which the grid represents
-    exactly, so rounding is the only error
+    Poisson's equation: a kernel divides the spectrum by the negative of the squared
+    wave number; the right-hand side is a single wave, which the grid represents
+    exactly, so rounding is the only source of error
     Errors are in the 2-norm, relative to the norm of the result. The bound is 16
-    rounding errors per factor of two in the length. The GB/s count each element as
-    read once and written once, as in a copy.
+    rounding errors per factor of two in the length. The rates in GB/s count each
+    element as read once and written once, as in a copy.
     The transform of n real elements has n/2 + 1 complex elements, which take as
-    much space as n + 2 real elements (n + 1 if n is odd). So each row of an
-    in-place transform is padded by two elements, as in FFTW.
+    much space as n + 2 real elements (n + 1 if n is odd). Each row of an in-place
+    transform is therefore padded by two elements (or by one), as in FFTW.
 """
 
 from __future__ import annotations
@@ -110,9 +110,10 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = length_curves(limit) if timing.available() else []
     notes = [
         "Errors are in the 2-norm, relative to the norm of the result. The bound is 16 rounding errors per factor of "
-        "two in the length. The GB/s count each element as read once and written once, as in a copy.",
+        "two in the length. The rates in GB/s count each element as read once and written once, as in a copy.",
         "The transform of n real elements has n/2 + 1 complex elements, which take as much space as n + 2 real "
-        "elements (n + 1 if n is odd). So each row of an in-place transform is padded by two elements, as in FFTW.",
+        "elements (n + 1 if n is odd). Each row of an in-place transform is therefore padded by two elements (or by "
+        "one), as in FFTW.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
@@ -334,8 +335,8 @@ def poisson_row(n: int) -> Row:
     metrics = counted(load("fft")["poisson"][blocks, BLOCK].bind(spectrum, n))
     got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
     note = (
-        "a kernel divides the spectrum by minus the squared wave numbers; the right-hand side is a single wave, which "
-        "the grid represents exactly, so rounding is the only error"
+        "a kernel divides the spectrum by the negative of the squared wave number; the right-hand side is a single "
+        "wave, which the grid represents exactly, so rounding is the only source of error"
     )
     error = relative_error(got, u)
     return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note, metrics=metrics)

@@ -1,4 +1,4 @@
-"""Multiply matrices with cuBLAS in every precision, layout and epilogue, alongside nvmath's high-level functions.
+"""Multiply matrices with cuBLAS, with every precision, layout and epilogue, and with nvmath's high-level functions.
 
 On the simulator, whose libraries run in software and which does not time:
 
@@ -38,15 +38,14 @@ On the simulator, whose libraries run in software and which does not time:
     gemv float64          cuBLAS       1.8e-17  1.1e-14  right
     axpy float64          cuBLAS       6.8e-17  4.4e-16  right
     scal float64          cuBLAS       4.8e-17  4.4e-16  right
-    nvmath, bias, GELU: not run here: nvmath has this function on a GPU only
-    nvmath, tensors: not run here: nvmath has this function on a GPU only
+    nvmath, bias, GELU: not run here: nvmath provides this function only on a GPU
+    nvmath, tensors: not run here: nvmath provides this function only on a GPU
     Errors are in the Frobenius norm, relative to the product of the operands'
-    norms. Matrices are row-major. cuBLAS expects column-major matrices and is asked
-    for the transposed product, so nothing is copied.
-    A product of two n x n matrices performs about n operations per element that it
-    reads, so arithmetic limits it. gemv, axpy and scal perform one or two
-    operations per element. Memory limits them to a small fraction of the arithmetic
-    rate.
+    norms. Matrices are row-major. cuBLAS expects column-major matrices. The stop
+    therefore asks it for the transposed product, so that nothing has to be copied.
+    A product of two n x n matrices takes about n operations per element read, so
+    arithmetic limits it. gemv, axpy and scal take one or two operations per
+    element. Memory limits them to a small fraction of the arithmetic rate.
 """
 
 from __future__ import annotations
@@ -109,10 +108,11 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits)]
     notes = [
         "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are row-major. "
-        "cuBLAS expects column-major matrices and is asked for the transposed product, so nothing is copied.",
-        "A product of two n x n matrices performs about n operations per element that it reads, so arithmetic limits "
-        "it. gemv, axpy and scal perform one or two operations per element. Memory limits them to a small fraction of "
-        "the arithmetic rate.",
+        "cuBLAS expects column-major matrices. The stop therefore asks it for the transposed product, so that nothing "
+        "has to be copied.",
+        "A product of two n x n matrices takes about n operations per element read, so arithmetic limits it. gemv, "
+        "axpy and scal take one or two operations per element. Memory limits them to a small fraction of the "
+        "arithmetic rate.",
     ]
     pictures = []
     if timed:

@@ -1,4 +1,4 @@
-"""The high-level functions of nvmath as rows of a stop, beside those of this package."""
+"""Rows for nvmath's high-level functions, to compare with those for this package's functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def nvmath_row(
     """
     on_gpu = runs_on_gpu()
     if gpu_only and not on_gpu:
-        return skipped_row(title, "nvmath has this function on a GPU only")
+        return skipped_row(title, "nvmath provides this function only on a GPU")
     try:
         got = np.asarray(call())
     except (ImportError, RuntimeError) as error:

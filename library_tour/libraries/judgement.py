@@ -94,4 +94,4 @@ def missing_row(name: str, extra: str, error: Exception) -> Row:
     # The rest of the text, which lists the folders where the loader has looked, fills pages.
     library = re.search(r"\blib([A-Za-z]+)[\w.-]*\.so", text)
     reason = f"{library[1]} is not installed" if library else re.split(r"[.,:;]?\s*\n|[.,:;] |\.$", text)[0]
-    return skipped_row(name, f'{reason}; the extra `{extra}` installs it: pip install "cudart-py[{extra}]"')
+    return skipped_row(name, f'{reason}; the `{extra}` extra installs it: pip install "cudart-py[{extra}]"')

@@ -25,16 +25,17 @@ On the simulator, whose libraries run in software and which does not time:
     in a kernel, philox     kernel     0.00    0.00  right
     integral, random        cuRAND   0.0204   0.141  right
     integral, quasi-random  cuRAND  2.5e-05  0.0249  right
-    Each generator draws uniform numbers in single precision. Its error is chi
-    squared over 64 bins, minus its mean, in standard deviations. For a
-    distribution, the error is the larger of the errors of its mean and its
+    Each generator draws uniform numbers in single precision. Its error is the
+    chi-squared statistic over 64 bins, minus its mean, in standard deviations. For
+    a distribution, the error is the larger of the errors of its mean and its
     variance, in standard errors. Errors of up to 6 are accepted.
-    The 'in a kernel' rows count the numbers that differ from those of the host API.
-    The integral uses 1,024 points in 6 dimensions, and its error is absolute; the
-    exact value is 1. Quasi-random points cover the cube more evenly than random
-    ones, so the error falls almost as fast as 1/n instead of 1/sqrt(n).
-    MT19937 is left out here, because preparing its streams without a GPU takes
-    seconds.
+    In the 'in a kernel' rows, the error is the number of values that differ from
+    those of the host API. The integral uses 1,024 points in 6 dimensions, and its
+    error is absolute; the exact value is 1. Quasi-random points cover the cube more
+    evenly than random ones, so the error falls almost as fast as 1/n instead of
+    1/sqrt(n).
+    MT19937 is left out here, because setting up its streams takes seconds without a
+    GPU.
 """
 
 from __future__ import annotations
@@ -123,21 +124,21 @@ def run(device: cuda.Device, size: int) -> Result:
     integral, pictures = integral_rows(module, points)
     rows += integral
     notes = [
-        f"Each generator draws uniform numbers in single precision. Its error is chi squared over {BINS} bins, minus "
-        "its mean, in standard deviations. For a distribution, the error is the larger of the errors of its mean and "
-        f"its variance, in standard errors. Errors of up to {DEVIATIONS:.0f} are accepted.",
-        "The 'in a kernel' rows count the numbers that differ from those of the host API. The integral uses "
-        f"{points:,} points in {DIMENSIONS} dimensions, and its error is absolute; the exact value is 1. Quasi-random "
-        "points cover the cube more evenly than random ones, so the error falls almost as fast as 1/n instead of "
-        "1/sqrt(n).",
+        "Each generator draws uniform numbers in single precision. Its error is the chi-squared statistic over "
+        f"{BINS} bins, minus its mean, in standard deviations. For a distribution, the error is the larger of the "
+        f"errors of its mean and its variance, in standard errors. Errors of up to {DEVIATIONS:.0f} are accepted.",
+        "In the 'in a kernel' rows, the error is the number of values that differ from those of the host API. The "
+        f"integral uses {points:,} points in {DIMENSIONS} dimensions, and its error is absolute; the exact value is "
+        "1. Quasi-random points cover the cube more evenly than random ones, so the error falls almost as fast as 1/n "
+        "instead of 1/sqrt(n).",
     ]
     if not timing.available():
-        notes.append("MT19937 is left out here, because preparing its streams without a GPU takes seconds.")
+        notes.append("MT19937 is left out here, because setting up its streams takes seconds without a GPU.")
     else:
         pictures.append(call_curve(module if trouble is None else None, size, limit))
         notes.append(
-            "A call that draws few numbers takes as long as its launch, however many it draws. Draw as many numbers "
-            "per call as memory allows."
+            "If a call draws only a few numbers, the launch takes most of its time. Draw as many numbers per call as "
+            "memory allows."
         )
         if trouble is None:
             pictures.append(block_curve(module, size, limit))
@@ -423,7 +424,7 @@ def block_notes(module: cuda.Module) -> list[str]:
     """Return a sentence for each kernel that cannot have the largest blocks."""
     found = {kind: uniform_kernel(module, kind).attributes for kind in DEVICE}
     return [
-        f"The kernel of {kind} uses {attributes.registers} registers per thread, so a block has at most "
+        f"The {kind} kernel uses {attributes.registers} registers per thread, so its blocks can have at most "
         f"{attributes.max_threads_per_block} threads. The plot leaves out larger blocks."
         for kind, attributes in found.items()
         if (attributes.max_threads_per_block or 0) < max(BLOCKS)

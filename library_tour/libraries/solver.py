@@ -1,4 +1,4 @@
-"""Solve with cuSOLVER: each factorization with its residual and LAPACK's, and ill-conditioned systems.
+"""Solve linear systems with cuSOLVER: residuals compared with those of LAPACK, and ill-conditioned systems.
 
 On the simulator, whose libraries run in software and which does not time:
 
@@ -29,16 +29,16 @@ On the simulator, whose libraries run in software and which does not time:
     sparse direct, cuDSS
     least squares, degree 3   cuSOLVER  0.00413   30.0  right
     least squares, degree 15  cuSOLVER  0.00236   30.0  right
-    Hilbert's matrix, n = 12  cuSOLVER   0.0296   30.0  right
-    nvmath LU float64: not run here: nvmath has this function on a GPU only
-    sparse direct, cuDSS: not run here: nvmath has this function on a GPU only
+    Hilbert matrix, n = 12    cuSOLVER   0.0296   30.0  right
+    nvmath LU float64: not run here: nvmath provides this function only on a GPU
+    sparse direct, cuDSS: not run here: nvmath provides this function only on a GPU
     least squares, degree 3: condition number 8.1e+00, relative error of the
     coefficients 5.0e-16
     least squares, degree 15: condition number 2.2e+05, relative error of the
     coefficients 2.9e-12
-    Hilbert's matrix, n = 12: condition number 1.6e+16, relative error of the
+    Hilbert matrix, n = 12: condition number 1.6e+16, relative error of the
     solution 2.3e-01
-    Residuals of LAPACK, by SciPy on the host:
+    LAPACK residuals, from SciPy on the host:
                      LU  Cholesky  triangular      QR    SVD    eigh
     ────────────────────────────────────────────────────────────────
     float32     0.00671    0.0103     0.00217  0.0401  0.185  0.0766
@@ -46,13 +46,13 @@ On the simulator, whose libraries run in software and which does not time:
     complex128   0.0112   0.00916     0.00184  0.0542  0.191   0.130
     The errors are residuals divided by norm x n x eps, as in LAPACK's own tests,
     which accept values below 30.
-    The high-degree polynomial and Hilbert's matrix have small residuals too, but
+    The high-degree polynomial and the Hilbert matrix also have small residuals, but
     the errors of their solutions can reach about the condition number times eps. A
     small residual does not prove that a solution is accurate.
-    A singular matrix is refused, and the pivot is named: a is singular: pivot 2 of
-    its elimination is zero
-    A matrix that is not positive definite is refused, and the minor is named: a is
-    not positive definite: its leading minor of order 3 is not positive
+    A singular matrix raises an error that gives the pivot: a is singular: pivot 2
+    of its elimination is zero
+    A matrix that is not positive definite raises an error that gives the minor: a
+    is not positive definite: its leading minor of order 3 is not positive
 """
 
 from __future__ import annotations
@@ -129,14 +129,15 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(row)
     notes = [
         "The errors are residuals divided by norm x n x eps, as in LAPACK's own tests, which accept values below 30.",
-        "The high-degree polynomial and Hilbert's matrix have small residuals too, but the errors of their solutions "
-        "can reach about the condition number times eps. A small residual does not prove that a solution is accurate.",
+        "The high-degree polynomial and the Hilbert matrix also have small residuals, but the errors of their "
+        "solutions can reach about the condition number times eps. A small residual does not prove that a solution is "
+        "accurate.",
     ]
     refused = refusals()
-    heading, lapack = "Residuals of LAPACK, by SciPy on the host:", [lapack_row(n, dtype) for dtype in dtypes]
+    heading, lapack = "LAPACK residuals, from SciPy on the host:", [lapack_row(n, dtype) for dtype in dtypes]
     notes += [f"{check.fact.capitalize()}: {check.detail}" for check in refused]
     if timing.available() and size > SVD_SIZE:
-        notes.append(f"The singular value decompositions are timed for {SVD_SIZE:,} rows and columns.")
+        notes.append(f"The singular value decompositions are timed for matrices with {SVD_SIZE:,} rows and columns.")
     return Result(rows, limit, checks=refused, pictures=[curve], notes=notes, tables={heading: lapack})
 
 
@@ -344,7 +345,7 @@ def fit_row(degree: int) -> Row:
 
 
 class Hilbert(NamedTuple):
-    """Condition, error and residual of a system with Hilbert's matrix whose solution is all ones."""
+    """Condition, error and residual of a system with a Hilbert matrix, whose solution is all ones."""
 
     condition: float
     error: float  # of the solution
@@ -352,7 +353,7 @@ class Hilbert(NamedTuple):
 
 
 def hilbert(n: int) -> Hilbert:
-    """Solve a system with Hilbert's matrix, which a kernel computes."""
+    """Solve a system with a Hilbert matrix, which a kernel computes."""
     matrix = cuda.empty((n, n), np.float64)
     poison(matrix)
     load("solver")["hilbert"][1, (16, 16)](matrix, n)
@@ -364,7 +365,7 @@ def hilbert(n: int) -> Hilbert:
 
 
 def hilbert_row() -> tuple[Row, Curve]:
-    """Solve with Hilbert's matrices, whose residuals are small although the solutions are wrong."""
+    """Solve systems with Hilbert matrices, whose residuals are small although the solutions are wrong."""
     found = [hilbert(n) for n in range(2, HILBERT + 1)]
     eps = float(np.finfo(float).eps)
     lines = {
@@ -375,7 +376,7 @@ def hilbert_row() -> tuple[Row, Curve]:
     worst = found[-1]
     note = f"condition number {worst.condition:.1e}, relative error of the solution {worst.error:.1e}"
     by = "cuSOLVER"
-    row = judged(f"Hilbert's matrix, n = {HILBERT}", by, worst.residual, SATISFIED, note=note)
+    row = judged(f"Hilbert matrix, n = {HILBERT}", by, worst.residual, SATISFIED, note=note)
     return row, Curve("hilbert", "condition number", "relative to the solution, or to the norms", lines, "xy")
 
 
@@ -385,11 +386,11 @@ def refusals() -> list[Check]:
     b = np.ones(4)
     return [
         refusal(
-            "a singular matrix is refused, and the pivot is named", SingularMatrixError,
+            "a singular matrix raises an error that gives the pivot", SingularMatrixError,
             lambda: libraries.solve(cuda.to_device(singular), cuda.to_device(b)),
         ),
         refusal(
-            "a matrix that is not positive definite is refused, and the minor is named", NotPositiveDefiniteError,
+            "a matrix that is not positive definite raises an error that gives the minor", NotPositiveDefiniteError,
             lambda: libraries.cholesky(cuda.to_device(indefinite)),
         ),
     ]  # fmt: skip  # rows of a table

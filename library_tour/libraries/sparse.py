@@ -1,4 +1,4 @@
-"""Multiply sparse matrices with cuSPARSE, the Laplacian of a grid in every format, and solve with it.
+"""Multiply by the Laplacian of a grid with cuSPARSE, in every sparse format, and solve a system with it.
 
 On the simulator, whose libraries run in software and which does not time:
 
@@ -18,10 +18,11 @@ On the simulator, whose libraries run in software and which does not time:
     dense x sparse vector  cuSPARSE  2.4e-17  1.7e-14  right
     nvmath SpMV, CSR
     conjugate gradients    cuSPARSE  0.00176     30.0  right
-    nvmath SpMV, CSR: not run here: nvmath has this function on a GPU only
-    conjugate gradients: 288 iterations, each a launch of one graph; the error is
-    the residual divided by norm x n x eps. The plot shows the first 109. After
-    these, the residual of the recurrence keeps falling, but b - A x does not.
+    nvmath SpMV, CSR: not run here: nvmath provides this function only on a GPU
+    conjugate gradients: 288 iterations, each of which is one graph launch; the
+    error is the residual divided by norm x n x eps. The plot shows the first 109.
+    After these, the residual from the recurrence keeps falling, but b - A x does
+    not.
     The errors of products are in the 2-norm, relative to the product of the
     absolute values. Rates in GB/s count the arrays of the matrix and each vector
     once. CSR stores one offset per row, and COO stores the row index of each
@@ -260,9 +261,9 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     curve = residual_curve(history, n)
     drawn = len(next(iter(curve.lines.values()))) - 1
     note = (
-        f"{iterations} iterations, each a launch of one graph; the error is the residual divided by norm x n x eps. "
-        f"The plot shows the first {drawn}. After these, the residual of the recurrence keeps falling, but b - A x "
-        "does not."
+        f"{iterations} iterations, each of which is one graph launch; the error is the residual divided by norm x n x "
+        f"eps. The plot shows the first {drawn}. After these, the residual from the recurrence keeps falling, but b - "
+        "A x does not."
     )
     row = judged("conjugate gradients", "cuSPARSE", residual / scale, 30.0, note=note)
     rows = [row, *(Row(f"an iteration, {how}", {"by": "cuSPARSE", **values}) for how, values in timed.items())]
@@ -301,8 +302,8 @@ def crossing_curve() -> tuple[Curve, str]:
     faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
     when = f"once {faster[0]:g} % of the elements are zero" if faster else "at none of the tested percentages"
     note = (
-        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with a sparse matrix {when}. The "
-        f"tested percentages of zeros are {', '.join(f'{100 * sparsity:g} %' for sparsity in SPARSITIES)}."
+        f"Multiplying a {n:,} x {n:,} matrix by {columns} vectors is faster with a sparse matrix {when}. The tested "
+        f"percentages of zeros are {', '.join(f'{100 * sparsity:g} %' for sparsity in SPARSITIES)}."
     )
     return Curve("crossing", "zeros, %", f"ms for {columns} vectors", lines, "y"), note
 
