@@ -1,4 +1,4 @@
-"""Add arrays of several devices so that each has the sums: through one, in a ring, with kernels, MPI and NCCL.
+"""Add arrays from several devices so that each has the sums: through one device, in a ring, with kernels, MPI and NCCL.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -15,14 +15,16 @@ On the simulator with one device, which checks and counts but does not time:
     'nccl4py[cu13]')
     In the first version, one device adds the arrays that all the others send, and
     sends the sums back. Its links carry N - 1 arrays each way. In a ring, each
-    device sends a part to the next, which adds its own elements and passes it on.
-    After N - 1 steps each device has the sums for one part, and these go around the
-    ring once more. No device sends more than 2 (N - 1) / N arrays, which is the
-    minimum. Kernels on peers move the same number of bytes with one launch per
-    device, and they all add in the same order.
-    For every version, GB/s is what NCCL's tests call the bus bandwidth: the minimum
-    number of bytes divided by the time. In the graph version, NCCL's work in all
-    streams is captured once, and a single launch replaces the calls on the host.
+    device sends one part of its array to the next device, which adds its own
+    elements and passes the sums on. After N - 1 steps, each device has the complete
+    sums for one part, and these go around the ring once more. No device sends more
+    than 2 (N - 1) / N arrays, which is the minimum. Kernels on peers move the same
+    number of bytes with one launch per device, and every kernel adds in the same
+    order.
+    For every version, the GB/s figure is what NCCL's tests call the bus bandwidth:
+    the minimum number of bytes divided by the time. In the graph version, NCCL's
+    work in all streams is captured once, and a single launch replaces the host
+    calls.
     All 4 workers are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
@@ -59,13 +61,13 @@ GROUP = 4  # elements that a thread adds at a time
 INSTALL_NCCL = "not run here: NCCL needs one GPU per worker, and nccl4py (pip install 'nccl4py[cu13]')"
 NOTES = (
     "In the first version, one device adds the arrays that all the others send, and sends the sums back. Its links "
-    "carry N - 1 arrays each way. In a ring, each device sends a part to the next, which adds its own elements and "
-    "passes it on. After N - 1 steps each device has the sums for one part, and these go around the ring once more. No "
-    "device sends more than 2 (N - 1) / N arrays, which is the minimum. Kernels on peers move the same number of bytes "
-    "with one launch per device, and they all add in the same order.",
-    "For every version, GB/s is what NCCL's tests call the bus bandwidth: the minimum number of bytes divided by the "
-    "time. In the graph version, NCCL's work in all streams is captured once, and a single launch replaces the calls "
-    "on the host.",
+    "carry N - 1 arrays each way. In a ring, each device sends one part of its array to the next device, which adds "
+    "its own elements and passes the sums on. After N - 1 steps, each device has the complete sums for one part, and "
+    "these go around the ring once more. No device sends more than 2 (N - 1) / N arrays, which is the minimum. Kernels "
+    "on peers move the same number of bytes with one launch per device, and every kernel adds in the same order.",
+    "For every version, the GB/s figure is what NCCL's tests call the bus bandwidth: the minimum number of bytes "
+    "divided by the time. In the graph version, NCCL's work in all streams is captured once, and a single launch "
+    "replaces the host calls.",
 )
 
 Floats = NDArray[np.float32]
@@ -356,7 +358,7 @@ def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
     if name in ARRAYS_SENT:
         values["arrays sent"] = ARRAYS_SENT[name](team.count)
         if not timing.available():
-            moved["bytes that the busiest sends"] = int(4 * team.size * ARRAYS_SENT[name](team.count))
+            moved["bytes sent by the busiest worker"] = int(4 * team.size * ARRAYS_SENT[name](team.count))
     check = compare(f"{name}: every worker has the sums", np.array(got), expected)
     return Row(name, values, check, metrics=metrics, work=moved)
 

@@ -13,9 +13,9 @@ On the simulator, which checks and counts but does not time:
     stride 32    32  17,309,952  16,760,832  right
     same word     1     549,120           0  right
     Shared memory has 32 banks, and each serves one word at a time. A read takes as
-    many wavefronts as its busiest bank has different words to serve. Strides
-    without a common factor with 32 need one wavefront, and so do lanes that all
-    read the same word.
+    many wavefronts as its busiest bank has different words to serve. A stride that
+    has no common factor with 32 needs one wavefront, and so does a read of the same
+    word by all lanes.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure(variants, limit, EXPLAINED_BY)
     note = (
         f"Shared memory has {BANKS} banks, and each serves one word at a time. A read takes as many wavefronts as its "
-        f"busiest bank has different words to serve. Strides without a common factor with {BANKS} need one wavefront, "
-        "and so do lanes that all read the same word."
+        f"busiest bank has different words to serve. A stride that has no common factor with {BANKS} needs one "
+        "wavefront, and so does a read of the same word by all lanes."
     )
     return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note])
 

@@ -14,24 +14,24 @@ On the simulator, which checks and counts but does not time:
     8 elements, contiguous            31.9           12.5 %            12.5 %  right
     8 elements, block stride          4.00          100.0 %           100.0 %  right
     8 elements, vector loads          15.9          100.0 %           100.0 %  right
-    Sums of the columns or rows of a matrix stored by rows
+    Sums of the columns or rows of a row-major matrix
                            sectors/load  load efficiency  store efficiency  check
     ─────────────────────────────────────────────────────────────────────────────
     one thread per column          4.00           99.6 %            99.6 %  right
     one thread per row             31.9           12.5 %            99.6 %  right
     one warp per row               3.67           97.3 %            12.5 %  right
-    When the lanes of a warp read 32 adjacent 4-byte elements, they touch 4 sectors
-    of 32 bytes. The order of the lanes does not matter, and lanes that read the
+    When the lanes of a warp read 32 adjacent 4-byte elements, they touch four
+    32-byte sectors. The order of the lanes does not matter, and lanes that read the
     same element share its sector. Lanes that are 8 or more elements apart touch 32
     sectors and use 4 bytes of each.
     So give adjacent elements to adjacent lanes, not to one thread. A thread that
     reads adjacent elements one after another may find the rest of each sector in
     the cache, but every load of its warp still touches 32 sectors. When each lane
     loads 16 adjacent bytes, a warp touches 16 sectors and uses all of their bytes.
-    GB/s counts each element that is read, but only once, and each element that is
-    written. With one element per thread, each thread has one 4-byte load in flight.
-    That is too little to reach the limit of a large GPU. With 8 elements per
-    thread, 8 loads are in flight.
+    The GB/s rates count each element read once, however many lanes read it, and
+    each element written. With one element per thread, each thread has one 4-byte
+    load in flight. That is not enough to saturate the memory of a large GPU. With 8
+    elements per thread, 8 loads are in flight.
     In a row-major matrix, one thread per row puts adjacent lanes one row apart.
     With one warp per row, adjacent lanes read adjacent elements.
 """
@@ -63,18 +63,18 @@ CURVE = (1, 2, 4, 8, 16, 32)
 KINDS = {"contiguous": "copy_contiguous<{}>", "block stride": "copy_block_strided<{}>"}
 GROUPS = f"copy_groups<{EACH}>"
 LENGTH = 1021  # the longest column or row that one thread sums
-WALKS = "Sums of the columns or rows of a matrix stored by rows"
+WALKS = "Sums of the columns or rows of a row-major matrix"
 EXPLAINED_BY = ("sectors/load", "load efficiency", "store efficiency")
 NOTES = (
-    "When the lanes of a warp read 32 adjacent 4-byte elements, they touch 4 sectors of 32 bytes. The order of the "
+    "When the lanes of a warp read 32 adjacent 4-byte elements, they touch four 32-byte sectors. The order of the "
     "lanes does not matter, and lanes that read the same element share its sector. Lanes that are 8 or more elements "
     "apart touch 32 sectors and use 4 bytes of each.",
     "So give adjacent elements to adjacent lanes, not to one thread. A thread that reads adjacent elements one after "
     "another may find the rest of each sector in the cache, but every load of its warp still touches 32 sectors. When "
     "each lane loads 16 adjacent bytes, a warp touches 16 sectors and uses all of their bytes.",
-    "GB/s counts each element that is read, but only once, and each element that is written. With one element per "
-    "thread, each thread has one 4-byte load in flight. That is too little to reach the limit of a large GPU. With 8 "
-    "elements per thread, 8 loads are in flight.",
+    "The GB/s rates count each element read once, however many lanes read it, and each element written. With one "
+    "element per thread, each thread has one 4-byte load in flight. That is not enough to saturate the memory of a "
+    "large GPU. With 8 elements per thread, 8 loads are in flight.",
     "In a row-major matrix, one thread per row puts adjacent lanes one row apart. With one warp per row, adjacent "
     "lanes read adjacent elements.",
 )
@@ -162,7 +162,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def walking(module: cuda.Module, data: Words, x: cuda.DeviceArray, size: int) -> list[Variant]:
-    """Return the variants that sum the columns or the rows of a matrix stored by rows."""
+    """Return the variants that sum the columns or the rows of a row-major matrix."""
     results = cuda.empty(size, np.uint32)
     few = min(size, CHECKED)
 

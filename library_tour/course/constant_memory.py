@@ -1,10 +1,10 @@
-"""Coefficients that all threads share, and a table of which each lane reads a different word, in several memories.
+"""Coefficients that all threads share, and a table from which each lane reads a different word, in several memories.
 
 On the simulator, which checks and counts but does not time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
-    size 8,197: elements to compute the polynomial of
+    size 8,197: elements to evaluate the polynomial for
                                  loads  constants  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────────────────────
     global memory               66,049          0           0       136,544  right
@@ -18,21 +18,21 @@ On the simulator, which checks and counts but does not time:
     constant table, 32 words         0     30,720           0         5,736  right
     shared table, 32 words          24          0         984         3,432  right
     global table, 32 words         960          0           0         5,760  right
-    Rates count the coefficients, or the table words, that the threads read. A
+    The rates count the coefficients, or the table words, that the threads read. A
     polynomial has 256 terms. Each takes one multiply-add and one coefficient, which
     is the same for all threads. A coefficient in constant memory is an operand of
     the multiply-add, directly or from a register that the whole warp shares. A
     coefficient in global or shared memory must first be loaded into a register in
-    each lane. Kernel arguments are in constant memory too, so a few coefficients
-    need no variable.
+    each lane. Kernel arguments are also in constant memory, so a few coefficients
+    need no `__constant__` variable.
     A thread that computes 8 elements loads each coefficient once for all of them,
-    so the loads hardly matter. Nor do they matter in a polynomial of 4 terms, which
-    is limited by reading and writing the elements.
-    If the lanes of a warp read different words of constant memory, its cache serves
-    them one after another: 32 words take 32 times as long as one. Even one word
-    takes a load here, since its index is known only at run time. A table in which
-    each lane reads a different word belongs in shared memory, or in global memory,
-    where the L1 cache holds it.
+    so the loads hardly matter. Nor do they matter for a polynomial of 4 terms,
+    where reading and writing the elements is the limit.
+    If the lanes of a warp read different words of constant memory, the constant
+    cache serves the words one after another: 32 words take 32 times as long as one.
+    Here, even a single word takes a load, since its index is known only at run
+    time. A table in which each lane reads a different word belongs in shared
+    memory, or in global memory, where the L1 cache holds it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ..stop import Curve, Limit, Result, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Coefficients and tables in constant memory"
-SIZE = Size("elements to compute the polynomial of", full=2**27 + 3, small=2**13 + 5)
+SIZE = Size("elements to evaluate the polynomial for", full=2**27 + 3, small=2**13 + 5)
 BLOCK, PER_THREAD = 256, 8
 TERMS, FEW_TERMS = 256, 4
 SEVERAL = f"polynomial_registers<{TERMS}, {PER_THREAD}>"
@@ -99,18 +99,18 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, EXPLAINED_BY)
     notes = [
-        "Rates count the coefficients, or the table words, that the threads read. A polynomial has "
-        f"{TERMS} terms. Each takes one multiply-add and one coefficient, which is the same for all threads. A "
-        "coefficient in constant memory is an operand of the multiply-add, directly or from a register that the whole "
-        "warp shares. A coefficient in global or shared memory must first be loaded into a register in each lane. "
-        "Kernel arguments are in constant memory too, so a few coefficients need no variable.",
+        f"The rates count the coefficients, or the table words, that the threads read. A polynomial has {TERMS} terms. "
+        "Each takes one multiply-add and one coefficient, which is the same for all threads. A coefficient in constant "
+        "memory is an operand of the multiply-add, directly or from a register that the whole warp shares. A "
+        "coefficient in global or shared memory must first be loaded into a register in each lane. Kernel arguments "
+        "are also in constant memory, so a few coefficients need no `__constant__` variable.",
         f"A thread that computes {PER_THREAD} elements loads each coefficient once for all of them, so the loads "
-        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, which is limited by reading and "
-        "writing the elements.",
-        "If the lanes of a warp read different words of constant memory, its cache serves them one after another: 32 "
-        "words take 32 times as long as one. Even one word takes a load here, since its index is known only at run "
-        "time. A table in which each lane reads a different word belongs in shared memory, or in global memory, where "
-        "the L1 cache holds it.",
+        f"hardly matter. Nor do they matter for a polynomial of {FEW_TERMS} terms, where reading and writing the "
+        "elements is the limit.",
+        "If the lanes of a warp read different words of constant memory, the constant cache serves the words one after "
+        "another: 32 words take 32 times as long as one. Here, even a single word takes a load, since its index is "
+        "known only at run time. A table in which each lane reads a different word belongs in shared memory, or in "
+        "global memory, where the L1 cache holds it.",
     ]
     pictures = [tables.curve(limit)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=notes)

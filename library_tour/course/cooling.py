@@ -1,4 +1,4 @@
-"""Compute the input of an algorithm when it is read, with CCCL's iterators instead of a temporary array.
+"""Compute an algorithm's input as it is read, with CCCL's iterators instead of a temporary array.
 
 On the simulator, which checks and counts but does not time:
 
@@ -35,13 +35,14 @@ On the simulator, which checks and counts but does not time:
     many bytes move through memory as in one pass. The rate counts only the two
     input arrays. A warp whose lanes load single elements fetches 128 bytes per
     load. Loading four elements at a time takes a quarter of the instructions for
-    the same bytes, but saves no time where memory bandwidth is the limit.
+    the same number of bytes, but saves no time where memory bandwidth is the limit.
     An algorithm that takes the step as a function object performs the same loads
-    and stores as a kernel written for the step. A span adds the length of the array
-    to a pointer, and an mdspan the numbers of rows and columns. The kernels that
-    use them perform the same loads and stores too, except at the ends of the
-    mdspan's rows. Because of their loops, they take a fifth longer on an H200.
-    The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot
+    and stores as a kernel written for the step. A span combines a pointer with the
+    length of the array, and an mdspan combines one with the numbers of rows and
+    columns. The kernels that use them also perform the same loads and stores,
+    except at the ends of the mdspan's rows. Because of their loops, they take a
+    fifth longer on an H200.
+    The iterators are in Thrust's headers, which NVRTC can compile. It cannot
     compile Thrust's algorithms and vectors, because they are host code. The program
     scripts/thrust_cooling.cu uses them and is built with nvcc.
 """
@@ -248,12 +249,12 @@ def notes() -> list[str]:
         "algorithm's loop.",
         "With a temporary array, the differences are written and read back, so twice as many bytes move through memory "
         "as in one pass. The rate counts only the two input arrays. A warp whose lanes load single elements fetches "
-        "128 bytes per load. Loading four elements at a time takes a quarter of the instructions for the same bytes, "
-        "but saves no time where memory bandwidth is the limit.",
+        "128 bytes per load. Loading four elements at a time takes a quarter of the instructions for the same number "
+        "of bytes, but saves no time where memory bandwidth is the limit.",
         "An algorithm that takes the step as a function object performs the same loads and stores as a kernel written "
-        "for the step. A span adds the length of the array to a pointer, and an mdspan the numbers of rows and "
-        "columns. The kernels that use them perform the same loads and stores too, except at the ends of the mdspan's "
-        "rows. Because of their loops, they take a fifth longer on an H200.",
-        "The iterators are in Thrust's headers, which NVRTC compiles too. NVRTC cannot compile Thrust's algorithms and "
+        "for the step. A span combines a pointer with the length of the array, and an mdspan combines one with the "
+        "numbers of rows and columns. The kernels that use them also perform the same loads and stores, except at the "
+        "ends of the mdspan's rows. Because of their loops, they take a fifth longer on an H200.",
+        "The iterators are in Thrust's headers, which NVRTC can compile. It cannot compile Thrust's algorithms and "
         "vectors, because they are host code. The program scripts/thrust_cooling.cu uses them and is built with nvcc.",
     ]

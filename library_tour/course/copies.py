@@ -35,26 +35,27 @@ On the simulator, which checks and does not time:
     call.
     wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
     read-only target: memcpy: argument 'dst' is read-only
-    Bandwidths named in the lectures
+    Bandwidths given in the lectures
                        course GB/s
     ──────────────────────────────
     link, PCIe 5                32
     host, DDR5                 102
     device, RTX 2070S          448
     device, RTX 5090         1,790
-    The device copies pinned memory directly. Pageable memory goes through pinned
-    memory, piece by piece.
-    One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. It
-    depends on the memory: a copy between device arrays is only queued, and a copy
-    to or from host memory is done when the call returns. A copy in a stream
-    (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source
-    must not change until the copy has run. If the source is pageable, the call
-    reads all of its bytes before it returns. If the target is pageable, the call
-    waits.
-    In C, the argument 'kind' states the direction. Its values are named in the
-    'kind' column. cudaMemcpyDefault lets the driver infer the direction from the
-    addresses, and cudart-py infers it from the arrays. It can be wrong only if a
-    host address is passed off as a device address, and the driver refuses that.
+    The device copies pinned memory directly. Data in pageable memory is copied
+    through pinned memory, piece by piece.
+    One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. The
+    right answer depends on the memory: a copy between device arrays is only queued,
+    and a copy to or from host memory is done when the call returns. A copy in a
+    stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the
+    source must not change until the copy has run. If the source is pageable, the
+    call reads all of its bytes before it returns. If the target is pageable, the
+    call waits.
+    In C, the 'kind' argument states the direction. The 'kind' column shows its
+    value for each copy. With cudaMemcpyDefault, the driver infers the direction
+    from the addresses. cudart-py infers it from the arrays. The direction can then
+    be wrong only if a host address is passed off as a device address, and the
+    driver refuses that.
     According to the lectures' figures, device memory is some 10 times as fast as
     host memory, which is 3 times as fast as the link. The link's 32 GB/s correspond
     to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within one
@@ -151,18 +152,20 @@ def run(device: cuda.Device, size: int) -> Result:
             shown_wrong("wrong direction", wrong_direction),
             into_read_only(data),
         ],
-        "Bandwidths named in the lectures": [beside_course(name, rows) for name in COURSE_RATES],
+        "Bandwidths given in the lectures": [beside_course(name, rows) for name in COURSE_RATES],
     }
     notes = [
-        "The device copies pinned memory directly. Pageable memory goes through pinned memory, piece by piece.",
-        "One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. It depends on the memory: a copy "
-        "between device arrays is only queued, and a copy to or from host memory is done when the call returns. A copy "
-        "in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source must not change "
-        "until the copy has run. If the source is pageable, the call reads all of its bytes before it returns. If the "
-        "target is pageable, the call waits.",
-        "In C, the argument 'kind' states the direction. Its values are named in the 'kind' column. cudaMemcpyDefault "
-        "lets the driver infer the direction from the addresses, and cudart-py infers it from the arrays. It can be "
-        "wrong only if a host address is passed off as a device address, and the driver refuses that.",
+        "The device copies pinned memory directly. Data in pageable memory is copied through pinned memory, piece by "
+        "piece.",
+        "One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. The right answer depends on the "
+        "memory: a copy between device arrays is only queued, and a copy to or from host memory is done when the call "
+        "returns. A copy in a stream (cudaMemcpyAsync) is only queued if its host memory is pinned, and the source "
+        "must not change until the copy has run. If the source is pageable, the call reads all of its bytes before it "
+        "returns. If the target is pageable, the call waits.",
+        "In C, the 'kind' argument states the direction. The 'kind' column shows its value for each copy. With "
+        "cudaMemcpyDefault, the driver infers the direction from the addresses. cudart-py infers it from the arrays. "
+        "The direction can then be wrong only if a host address is passed off as a device address, and the driver "
+        "refuses that.",
         "According to the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times "
         "as fast as the link. The link's 32 GB/s correspond to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 "
         "GB/s. A copy within one memory both reads and writes, so its bytes count twice. A single thread does not "

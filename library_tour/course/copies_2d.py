@@ -1,4 +1,4 @@
-"""Copy a window of a larger matrix, whose rows are not contiguous in memory.
+"""Copy a window of a matrix. The rows of a window are not contiguous in memory.
 
 On the simulator, which checks and does not time:
 
@@ -21,8 +21,8 @@ On the simulator, which checks and does not time:
     device to device  queued    queued       right
     The rows of a window are one pitch apart. memcpy2d takes the pitch from the
     arrays' strides and copies all rows in one call. In a stream
-    (cudaMemcpy2DAsync), a copy of pinned memory is only queued, so copies in two
-    streams can use both directions of the link at the same time.
+    (cudaMemcpy2DAsync), a copy to or from pinned memory is only queued, so copies
+    in two streams can use both directions of the link at the same time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def run(device: cuda.Device, size: int) -> Result:
     def work(way: Way, to_or_from_host: bool) -> dict[str, float]:
         nbytes = way.windows * host[window].nbytes
         over_link = nbytes if to_or_from_host else 0
-        return {"calls": way.calls, "bytes of a call": nbytes // way.calls, "bytes over the link": over_link}
+        return {"calls": way.calls, "bytes per call": nbytes // way.calls, "bytes over the link": over_link}
 
     def variants(ways: Mapping[str, Way]) -> list[Variant]:
         return [
@@ -123,8 +123,8 @@ def run(device: cuda.Device, size: int) -> Result:
     tables = {"When the call returns, the copy is": [returned(name, call) for name, call in calls.items()]}
     notes = [
         "The rows of a window are one pitch apart. memcpy2d takes the pitch from the arrays' strides and copies all "
-        "rows in one call. In a stream (cudaMemcpy2DAsync), a copy of pinned memory is only queued, so copies in two "
-        "streams can use both directions of the link at the same time.",
+        "rows in one call. In a stream (cudaMemcpy2DAsync), a copy to or from pinned memory is only queued, so copies "
+        "in two streams can use both directions of the link at the same time.",
     ]
     return Result(found, limit, checks, tables=tables, notes=notes)
 

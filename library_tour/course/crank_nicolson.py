@@ -1,4 +1,4 @@
-"""Price put options by finite differences: one tridiagonal system per time step, solved in six ways and by cuSPARSE.
+"""Price put options with finite differences: one tridiagonal system per time step, solved in six ways and by cuSPARSE.
 
 On the simulator, which checks and counts but does not time:
 
@@ -18,15 +18,15 @@ On the simulator, which checks and counts but does not time:
     thread has the longest chain. A block reduces its system level by level. A level
     is short, but it ends with barriers. A warp needs no barriers: each lane
     eliminates seven of its eight unknowns in registers, and five levels of shuffles
-    solve for the others. If the matrix stays the same, the multiples of the rows
-    can be kept, and a step only applies them to the right-hand side.
+    solve for the remaining ones. If the matrix stays the same, the multiples of the
+    rows can be kept, and a step only applies them to the right-hand side.
     Cyclic reduction leaves rows at strides of 2, 4, 8 and so on. These strides
     cause bank conflicts in shared memory. The permuted form moves the even and the
     odd rows to separate halves, and those moves cause conflicts too. The lectures
     give no times.
     With exact boundary values, volatility 0.5 and 256 cells, the largest error in a
-    price is 1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding errors of the
-    steps add up. The boundary values of the lectures leave an error of 1.43 to 2.38
+    price is 1.3e-04 in fp64 and 3.7e-03 in fp32, where rounding errors accumulate
+    from step to step. The lectures' boundary values leave an error of 1.43 to 2.38
     on any grid (the strike K is 50). At S = K / 2, u is about K - S e^(r (T - t)),
     not the payoff K - S.
 """
@@ -101,9 +101,9 @@ LIBRARY, LIBRARY_ROW = "cuSPARSE, batched", 4
 WHY = [
     "A step is a chain of dependent operations, so latency is the limit. A single thread has the longest chain. A "
     "block reduces its system level by level. A level is short, but it ends with barriers. A warp needs no barriers: "
-    "each lane eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the others. "
-    "If the matrix stays the same, the multiples of the rows can be kept, and a step only applies them to the "
-    "right-hand side.",
+    "each lane eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the "
+    "remaining ones. If the matrix stays the same, the multiples of the rows can be kept, and a step only applies them "
+    "to the right-hand side.",
     "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on. These strides cause bank conflicts in shared "
     "memory. The permuted form moves the even and the odd rows to separate halves, and those moves cause conflicts "
     "too. The lectures give no times.",
@@ -335,8 +335,8 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
     }
     at_edge["exact boundary, all three"] = list(zip(nodes, exact.max(axis=0).tolist(), strict=True))
     curves = [
-        Curve("convergence", "cells", "largest error of a price", lines, logarithmic="xy"),
-        Curve("edge", "price of the share", "error of the option's price", at_edge),
+        Curve("convergence", "cells", "largest error in a price", lines, logarithmic="xy"),
+        Curve("edge", "share price", "error in the option price", at_edge),
     ]
     checks = [
         Check("the error has order 2", 1.8 < order < 2.2, f"Its order is {order:.3g}."),
@@ -344,8 +344,8 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
     ]
     notes = [
         f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error in a price is "
-        f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where the rounding errors of the steps add up. "
-        f"The boundary values of the lectures leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is "
+        f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where rounding errors accumulate from step to "
+        f"step. The lectures' boundary values leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is "
         f"{STRIKE:g}). At S = K / 2, u is about K - S e^(r (T - t)), not the payoff K - S.",
     ]
     return curves, checks, notes

@@ -20,8 +20,8 @@ On the simulator, which checks and does not time:
     (30,30) (31,31)
     one line in two calls: the first line is 'block 0, block 0, block 0, block 0,
     thread 0': other threads print between a thread's two calls.
-    buffer overflow: only 21,845 of 32,768 lines are printed: the buffer of 524,288
-    bytes is circular, and new lines overwrite the oldest ones.
+    buffer overflow: only 21,845 of 32,768 lines are printed: the 524,288-byte
+    buffer is circular, and new lines overwrite the oldest ones.
     no synchronisation: 0 lines have arrived when the launch returns, 64 after
     device.synchronize(). A program that ends without waiting prints nothing.
     Cost of printf per thread
@@ -34,7 +34,7 @@ On the simulator, which checks and does not time:
     with each value and sort the lines, or let only one thread print.
     Each pair is a lane and the value that it reads with __shfl_down_sync(mask,
     lane, 2, width): the number of the lane two further on, or its own number if
-    that lane is outside its group of `width` lanes. 10 of 32 pairs are shown.
+    that lane is outside its group of `width` lanes. 10 of the 32 pairs are shown.
     printf costs every thread of the kernel registers and stack space, even if only
     one thread calls it. The buffer for printed text holds 7,340,032 bytes here
     (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).
@@ -100,8 +100,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "warps run in any order. Print the thread's index with each value and sort the lines, or let only one thread "
         "print.",
         "Each pair is a lane and the value that it reads with __shfl_down_sync(mask, lane, 2, width): the number of "
-        "the lane two further on, or its own number if that lane is outside its group of `width` lanes. 10 of 32 pairs "
-        "are shown.",
+        "the lane two further on, or its own number if that lane is outside its group of `width` lanes. 10 of the 32 "
+        "pairs are shown.",
         "printf costs every thread of the kernel registers and stack space, even if only one thread calls it. The "
         f"buffer for printed text holds {device.limits.printf_fifo_size:,} bytes here "
         "(device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).",
@@ -183,8 +183,8 @@ def too_much() -> str:
     if len(lines) == size:
         return ""
     return (
-        f"only {len(lines):,} of {size:,} lines are printed: the buffer of {limits.printf_fifo_size:,} bytes is "
-        "circular, and new lines overwrite the oldest ones."
+        f"only {len(lines):,} of {size:,} lines are printed: the {limits.printf_fifo_size:,}-byte buffer is circular, "
+        "and new lines overwrite the oldest ones."
     )
 
 

@@ -84,11 +84,11 @@ On the simulator, which checks and does not time:
     course: AMD 7995WX                                                      35
     No live figures: "nvml" is an NVIDIA driver library and can only be found via
     system search. Ensure the NVIDIA display driver is installed.
-    CUDA 13 compiles for compute capability 7.5 and later; the rows before 7.5 show
-    older limits for comparison. A kernel must opt in to use more than 48 KiB of
-    shared memory per block. Peak arithmetic assumes that every lane completes one
-    fused multiply-add, which counts as two operations, in every clock cycle. Tensor
-    cores, which multiply matrices, are faster.
+    CUDA 13 compiles for compute capability 7.5 and later; the rows for earlier ones
+    show older limits for comparison. A kernel must opt in to use more than 48 KiB
+    of shared memory per block. The peak arithmetic rates assume that every lane
+    completes one fused multiply-add, which counts as two operations, in every clock
+    cycle. Tensor cores, which multiply matrices, are faster.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "Peak arithmetic of this device and of the lectures' devices": peaks(has),
     }
     note = (
-        "CUDA 13 compiles for compute capability 7.5 and later; the rows before 7.5 show older limits for comparison. "
-        "A kernel must opt in to use more than 48 KiB of shared memory per block. Peak arithmetic assumes that every "
-        "lane completes one fused multiply-add, which counts as two operations, in every clock cycle. Tensor cores, "
-        "which multiply matrices, are faster."
+        "CUDA 13 compiles for compute capability 7.5 and later; the rows for earlier ones show older limits for "
+        "comparison. A kernel must opt in to use more than 48 KiB of shared memory per block. The peak arithmetic "
+        "rates assume that every lane completes one fused multiply-add, which counts as two operations, in every clock "
+        "cycle. Tensor cores, which multiply matrices, are faster."
     )
     pictures = [held(tables["Limits per multiprocessor, by compute capability"])]
     return Result(rows + live, checks=checks, pictures=pictures, notes=[*notes, note], tables=tables)

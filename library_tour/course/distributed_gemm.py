@@ -17,10 +17,10 @@ On the simulator with one device, which checks and counts but does not time:
     columns of A and the same number of rows of B. The workers that own a panel send
     it along their rows and columns of the grid, and every worker adds the product
     of its two parts to its block of C. Meanwhile, the next panel is in flight.
-    Data often arrives in strips of whole rows. In the row 'redistributed', the
-    strips are sent to the blocks of the grid and back.
-    cuBLASMp multiplies the blocks of the same grid. It also multiplies strips, for
-    which each rank gathers the strips of A.
+    Data often arrives in strips of whole rows. In the 'redistributed' row, the
+    strips are turned into the blocks of the grid and back.
+    cuBLASMp multiplies matrices in blocks on the same grid. It can also multiply
+    matrices in strips, but each rank must then gather all the strips of A.
     'efficiency' is the time on one device, divided by N times the time on N
     devices.
     All 4 workers are on one device. This process has one device. For several
@@ -65,10 +65,10 @@ NOTES = (
     "The matrices are divided into blocks on a grid of workers. A panel is a few columns of A and the same number of "
     "rows of B. The workers that own a panel send it along their rows and columns of the grid, and every worker adds "
     "the product of its two parts to its block of C. Meanwhile, the next panel is in flight.",
-    "Data often arrives in strips of whole rows. In the row 'redistributed', the strips are sent to the blocks of the "
-    "grid and back.",
-    "cuBLASMp multiplies the blocks of the same grid. It also multiplies strips, for which each rank gathers the "
-    "strips of A.",
+    "Data often arrives in strips of whole rows. In the 'redistributed' row, the strips are turned into the blocks of "
+    "the grid and back.",
+    "cuBLASMp multiplies matrices in blocks on the same grid. It can also multiply matrices in strips, but each rank "
+    "must then gather all the strips of A.",
     "'efficiency' is the time on one device, divided by N times the time on N devices.",
 )
 
@@ -337,8 +337,8 @@ def work_of(size: int, workers: int, panels: int, sent: int) -> dict[str, float]
     if timing.available():
         return {}
     return {
-        "operations of a worker": 2 * size**3 // workers,
-        "products of a worker": max(panels, 1),
+        "operations per worker": 2 * size**3 // workers,
+        "products per worker": max(panels, 1),
         "bytes sent": sent,
     }
 

@@ -1,4 +1,4 @@
-"""Branches that the threads of a warp take differently: the warp executes both sides, one after the other.
+"""Branches on which the threads of a warp disagree: the warp executes both sides, one after the other.
 
 On the simulator, which checks and counts but does not time:
 
@@ -29,18 +29,20 @@ On the simulator, which checks and counts but does not time:
     x % 2, in loops        14,233          24.4  right
     x % 2, selected         6,259          32.0  right
     A warp executes one instruction at a time. When its threads disagree on a
-    condition, the warp executes both sides, each with the threads that take it, and
-    the time is T(condition) + T(then) + T(else). When all 32 threads agree, it
-    executes only one side. Different warps do not wait for each other's branches.
-    So all threads of a warp should agree on a condition. They do if it depends only
-    on threadIdx.x / 32, or if it is threadIdx.x < s and s is a multiple of 32. With
-    any other s, one warp of the block diverges. In a two-dimensional block, threads
-    are numbered along x first. A warp is then one row of 32 threads or two rows of
-    16. The two rows of a warp disagree on y % 2 and agree on y < 8.
+    condition, the warp executes both sides of the branch, each with the threads
+    that take it, and the time is T(condition) + T(then) + T(else). When all 32
+    threads agree, it executes only one side. Different warps do not wait for each
+    other's branches.
+    So all threads of a warp should agree on a condition. In a one-dimensional
+    block, they do if it depends only on threadIdx.x / 32, or if it is threadIdx.x <
+    s and s is a multiple of 32. With any other s, one warp of the block diverges.
+    In a two-dimensional block, threads are numbered along x first. Here, a warp is
+    either one row of 32 threads or two rows of 16. With rows of 16, every warp
+    diverges on x < 8. The two rows of a warp disagree on y % 2 but agree on y < 8.
     Eight functions take eight times as long as one only if nothing else takes time.
     If they are short, most of the time goes into memory accesses, which all threads
     of a warp perform together. In the lectures, 256 launches on a T1000 took 8.61 s
-    with eight functions picked by threadIdx.x % 8, and 4.61 s with one function: a
+    with eight functions picked by threadIdx.x % 8, and 4.61 s with one function, a
     factor of 1.87.
     The compiler replaces a short branch with a selection, or it predicates the
     instructions of both sides. With predication, every thread executes both sides,
@@ -76,16 +78,17 @@ EXPLAINED_BY = ("instructions", "active lanes")
 SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "Two sides of one multiply-add each"
 IN_LOOPS, SELECTED = "x % 2, in loops", "x % 2, selected"
 NOTES = (
-    "A warp executes one instruction at a time. When its threads disagree on a condition, the warp executes both "
-    "sides, each with the threads that take it, and the time is T(condition) + T(then) + T(else). When all 32 threads "
-    "agree, it executes only one side. Different warps do not wait for each other's branches.",
-    "So all threads of a warp should agree on a condition. They do if it depends only on threadIdx.x / 32, or if it "
-    "is threadIdx.x < s and s is a multiple of 32. With any other s, one warp of the block diverges. In a "
-    "two-dimensional block, threads are numbered along x first. A warp is then one row of 32 threads or two rows of "
-    "16. The two rows of a warp disagree on y % 2 and agree on y < 8.",
+    "A warp executes one instruction at a time. When its threads disagree on a condition, the warp executes both sides "
+    "of the branch, each with the threads that take it, and the time is T(condition) + T(then) + T(else). When all 32 "
+    "threads agree, it executes only one side. Different warps do not wait for each other's branches.",
+    "So all threads of a warp should agree on a condition. In a one-dimensional block, they do if it depends only on "
+    "threadIdx.x / 32, or if it is threadIdx.x < s and s is a multiple of 32. With any other s, one warp of the block "
+    "diverges. In a two-dimensional block, threads are numbered along x first. Here, a warp is either one row of 32 "
+    "threads or two rows of 16. With rows of 16, every warp diverges on x < 8. The two rows of a warp disagree on y % "
+    "2 but agree on y < 8.",
     "Eight functions take eight times as long as one only if nothing else takes time. If they are short, most of the "
     "time goes into memory accesses, which all threads of a warp perform together. In the lectures, 256 launches on a "
-    "T1000 took 8.61 s with eight functions picked by threadIdx.x % 8, and 4.61 s with one function: a factor of 1.87.",
+    "T1000 took 8.61 s with eight functions picked by threadIdx.x % 8, and 4.61 s with one function, a factor of 1.87.",
     "The compiler replaces a short branch with a selection, or it predicates the instructions of both sides. With "
     "predication, every thread executes both sides, but the side that it did not take has no effect. Either way, no "
     "warp diverges.",

@@ -39,8 +39,8 @@ On the simulator, which checks and counts but does not time:
     times. Only threads that have returned are exempt. A barrier may be inside a
     branch or a loop if all threads of the block take that branch, or run the same
     number of iterations. Otherwise the behaviour is undefined: the block waits
-    forever, or continues with sums that are not complete. So a thread without an
-    element contributes a zero and reaches the barrier too.
+    forever, or continues with incomplete sums. So a thread without an element
+    contributes a zero and reaches the barrier too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ NOTES = (
     "All threads of a block must reach the same __syncthreads(), the same number of times. Only threads that have "
     "returned are exempt. A barrier may be inside a branch or a loop if all threads of the block take that branch, or "
     "run the same number of iterations. Otherwise the behaviour is undefined: the block waits forever, or continues "
-    "with sums that are not complete. So a thread without an element contributes a zero and reaches the barrier too.",
+    "with incomplete sums. So a thread without an element contributes a zero and reaches the barrier too.",
 )
 
 Floats = NDArray[np.float32]
@@ -111,7 +111,7 @@ def run(device: cuda.Device, size: int) -> Result:
     wrong = all_shown_wrong(
         {"barrier in a branch": in_branch, "barrier in the tree's if": in_tree, "barrier in a loop": in_loop}
     )
-    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
+    part = [f"The '{EVERY}' kernel is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
     return Result([*rows, *wrong], limit, notes=[*NOTES, *part])
 
 

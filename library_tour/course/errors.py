@@ -36,7 +36,7 @@ On the simulator, which checks and does not time:
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:223
+    stream 0x1, launched at library_tour/course/errors.py:226
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -91,7 +91,7 @@ On the simulator, which checks and does not time:
     uninitialised memory: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:276), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:279), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];
@@ -102,19 +102,20 @@ On the simulator, which checks and does not time:
     4,096 bytes   right
     32,760 bytes  right
     Every call in this package raises an exception if its status is not success, so
-    no error is overlooked. A C program must compare the status of every call, and
-    call cudaGetLastError() after every launch. cuda.check turns the status of a raw
-    call into an exception.
-    A launch returns before its kernel runs. If the kernel fails, the next call that
-    waits raises the error, and the context is lost: a GPU then needs a new process,
-    and the simulator needs a call to cuda.reset(). The simulator names the kernel
-    and the line. A GPU names neither, so its first error lists the launches since
-    the last synchronisation, as the next call's error does here. cuda.debug() and
-    CUDART_PY_DEBUG=1 wait after each launch, so the error names the kernel and the
-    line of the host program that launched it.
-    Mistakes that end a context, or that only the simulator detects, run in separate
-    processes on the simulator. A GPU that can access the host's pageable memory, as
-    in a Grace Hopper system, accepts a host pointer.
+    no error is overlooked. A C program must check the status of every call, and
+    must call cudaGetLastError() after every launch. cuda.check turns the status of
+    a raw call into an exception.
+    A launch returns before its kernel runs. If the kernel fails, a later call
+    raises the error: at the latest, the next call that waits. The context is then
+    lost. On a GPU you need a new process, and on the simulator a call to
+    cuda.reset(). The simulator reports the kernel and the line. A GPU reports
+    neither, so the first error there lists the launches since the last
+    synchronisation. Here, the next call's error lists them. With cuda.debug() or
+    CUDART_PY_DEBUG=1, the host waits after each launch, so the error identifies the
+    kernel and the line of the host program that launched it.
+    Mistakes that make a context unusable, or that only the simulator detects, are
+    made in separate processes on the simulator. A GPU that can access the host's
+    pageable memory, as in a Grace Hopper system, accepts a host pointer.
 """
 
 from __future__ import annotations
@@ -154,15 +155,17 @@ def run(device: cuda.Device, size: int) -> Result:
     sound = compare("the device still works after refused calls", filled(COUNT), np.full(COUNT, 3, np.float32))
     notes = [
         "Every call in this package raises an exception if its status is not success, so no error is overlooked. A C "
-        "program must compare the status of every call, and call cudaGetLastError() after every launch. cuda.check "
+        "program must check the status of every call, and must call cudaGetLastError() after every launch. cuda.check "
         "turns the status of a raw call into an exception.",
-        "A launch returns before its kernel runs. If the kernel fails, the next call that waits raises the error, and "
-        "the context is lost: a GPU then needs a new process, and the simulator needs a call to cuda.reset(). The "
-        "simulator names the kernel and the line. A GPU names neither, so its first error lists the launches since "
-        "the last synchronisation, as the next call's error does here. cuda.debug() and CUDART_PY_DEBUG=1 wait after "
-        "each launch, so the error names the kernel and the line of the host program that launched it.",
-        "Mistakes that end a context, or that only the simulator detects, run in separate processes on the simulator. "
-        "A GPU that can access the host's pageable memory, as in a Grace Hopper system, accepts a host pointer.",
+        "A launch returns before its kernel runs. If the kernel fails, a later call raises the error: at the latest, "
+        "the next call that waits. The context is then lost. On a GPU you need a new process, and on the simulator a "
+        "call to cuda.reset(). The simulator reports the kernel and the line. A GPU reports neither, so the first "
+        "error there lists the launches since the last synchronisation. Here, the next call's error lists them. With "
+        "cuda.debug() or CUDART_PY_DEBUG=1, the host waits after each launch, so the error identifies the kernel and "
+        "the line of the host program that launched it.",
+        "Mistakes that make a context unusable, or that only the simulator detects, are made in separate processes on "
+        "the simulator. A GPU that can access the host's pageable memory, as in a Grace Hopper system, accepts a host "
+        "pointer.",
     ]
     tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
     return Result(rows, checks=[sound], notes=notes, tables=tables)

@@ -22,9 +22,9 @@ On the simulator, which checks and does not time:
     host, one wait         yes   right
     host, wait after each  yes   right
     An asynchronous call returns when its work is queued. A host clock that is read
-    without a wait therefore shows the time of the calls. In the lectures, it shows
-    0.043 ms for 10 steps of CUB's transform, on a card that they do not name. That
-    is less than one kernel takes.
+    without a wait therefore shows only the time of the calls. The lectures report
+    0.043 ms for 10 steps of CUB's transform, on a card that they do not identify.
+    That is less than a single kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
     wait before they return, unless their execution policy is
     thrust::cuda::par_nosync.
@@ -97,8 +97,8 @@ def run(device: cuda.Device, size: int) -> Result:
     heading = copy_limit(device).heading(f"{STEPS} kernel launches, timed by each clock")
     notes = [
         "An asynchronous call returns when its work is queued. A host clock that is read without a wait therefore "
-        f"shows the time of the calls. In the lectures, it shows {COURSE_MS} ms for {STEPS} steps of CUB's transform, "
-        "on a card that they do not name. That is less than one kernel takes.",
+        f"shows only the time of the calls. The lectures report {COURSE_MS} ms for {STEPS} steps of CUB's transform, "
+        "on a card that they do not identify. That is less than a single kernel takes.",
         "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
         "unless their execution policy is thrust::cuda::par_nosync.",
     ]

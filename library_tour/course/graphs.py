@@ -1,4 +1,4 @@
-"""Start a hundred launches with one call, as a graph, which saves work on the host but not on the device.
+"""Start a hundred launches with one call, as a graph. This saves work on the host but not on the device.
 
 On the simulator, which checks and counts but does not time:
 
@@ -28,24 +28,26 @@ On the simulator, which checks and counts but does not time:
     update to another shape            refused
     wait in a capture                  refused
     pageable copy in a capture         refused
-    Each row takes 100 steps, and each step is a pass over all temperatures. 'us
-    queued' is the time on the host clock, in microseconds, until the calls have
+    Every variant takes 100 steps, and each step is a pass over all temperatures.
+    'us queued' is the time on the host clock, in microseconds, until the calls have
     returned, and 'us done' is the time until the steps are done.
     A graph is recorded once and launched with one call, so the host no longer
-    spends the time of 100 launches. That helps where a kernel takes less time than
-    its launch, as with few temperatures. A graph performs the same loads and stores
-    as the launches, so over a large array it takes as long as they do.
+    spends time on 100 launches. That helps where a kernel takes less time than its
+    launch, as with few temperatures. A graph performs the same loads and stores as
+    the launches, so over a large array it takes as long as they do.
     The loop inside the kernel reads and writes each element once instead of 100
     times. It works here because no element depends on another. Where a step needs
-    the results of neighbouring elements, the end of a launch is the barrier. Over a
-    large array, the loop is limited by the arithmetic of 100 steps, not by memory.
+    the results of neighbouring elements, the end of a launch acts as the barrier.
+    Over a large array, the loop is limited by the arithmetic of 100 steps, not by
+    memory.
     In the lectures, 256 launches took 4.61 s on a T1000, and one launch with the
     loop inside took 1.4 s. They attribute the difference, 12.5 ms per launch, to
-    the cost of a launch. But each launch reads two arrays of 1 GiB and writes one,
-    which takes 18 ms at 179 GB/s, and the loop inside does so only once. A launch
-    itself takes the host a few microseconds, as the first table shows on a GPU.
+    launch overhead. But each launch reads two arrays of 1 GiB and writes one, which
+    takes 18 ms at 179 GB/s, and the launch with the loop inside does so only once.
+    A launch itself takes the host a few microseconds, as the first table shows when
+    the stop runs on a GPU.
     The address of an array and the value of a scalar are part of the graph, and an
-    update replaces them. The contents of the array are read at each launch.
+    update can replace them. The contents of the array are read at each launch.
 """
 
 from __future__ import annotations
@@ -305,21 +307,21 @@ def notes() -> list[str]:
     """Return what the tables show."""
     saved = 1e3 * (COURSE_SECONDS - COURSE_LOOP_SECONDS) / COURSE_LAUNCHES
     return [
-        f"Each row takes {STEPS} steps, and each step is a pass over all temperatures. 'us queued' is the time on the "
-        "host clock, in microseconds, until the calls have returned, and 'us done' is the time until the steps "
-        "are done.",
-        f"A graph is recorded once and launched with one call, so the host no longer spends the time of {STEPS} "
-        "launches. That helps where a kernel takes less time than its launch, as with few temperatures. A graph "
-        "performs the same loads and stores as the launches, so over a large array it takes as long as they do.",
+        f"Every variant takes {STEPS} steps, and each step is a pass over all temperatures. 'us queued' is the time on "
+        "the host clock, in microseconds, until the calls have returned, and 'us done' is the time until the steps are "
+        "done.",
+        f"A graph is recorded once and launched with one call, so the host no longer spends time on {STEPS} launches. "
+        "That helps where a kernel takes less time than its launch, as with few temperatures. A graph performs the "
+        "same loads and stores as the launches, so over a large array it takes as long as they do.",
         f"The loop inside the kernel reads and writes each element once instead of {STEPS} times. It works here "
         "because no element depends on another. Where a step needs the results of neighbouring elements, the end of a "
-        f"launch is the barrier. Over a large array, the loop is limited by the arithmetic of {STEPS} steps, not by "
-        "memory.",
+        f"launch acts as the barrier. Over a large array, the loop is limited by the arithmetic of {STEPS} steps, not "
+        "by memory.",
         f"In the lectures, {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s on a T1000, and one launch with the loop "
-        f"inside took {COURSE_LOOP_SECONDS} s. They attribute the difference, {saved:.1f} ms per launch, to "
-        "the cost of a launch. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 "
-        "GB/s, and the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
-        "first table shows on a GPU.",
-        "The address of an array and the value of a scalar are part of the graph, and an update replaces them. The "
+        f"inside took {COURSE_LOOP_SECONDS} s. They attribute the difference, {saved:.1f} ms per launch, to launch "
+        "overhead. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 GB/s, and the "
+        "launch with the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
+        "first table shows when the stop runs on a GPU.",
+        "The address of an array and the value of a scalar are part of the graph, and an update can replace them. The "
         "contents of the array are read at each launch.",
     ]

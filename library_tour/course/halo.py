@@ -1,4 +1,4 @@
-"""Divide the heat plate into one strip per device, and send the edges while the inside is computed.
+"""Divide the heat plate into one strip per device, and send the edges while the interior is computed.
 
 On the simulator with one device, which checks and counts but does not time:
 
@@ -11,24 +11,25 @@ On the simulator with one device, which checks and counts but does not time:
     sequential                4  11,168       212,764      24,960  right
     overlapped                4  11,264       233,528      24,960  right
     halo not waited for                                            caught
-    halo not waited for: 448 of 10000 cells were computed from an old halo.
+    halo not waited for: 448 of 10000 cells were computed from a stale halo.
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:39):
     race: it writes 16 bytes of global memory at 0x7f… (19600 bytes into
     the 20400-byte allocation at 0x7f…, allocated at
-    library_tour/course/halo.py:90), which a copy in another stream read, and
+    library_tour/course/halo.py:91), which a copy in another stream read, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 6, 0), thread (0, 0, 0), instruction
     'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
-    Each strip keeps a copy of its neighbours' nearest rows, its halo. In the
+    Each strip keeps a copy of its neighbours' nearest rows, called its halo. In the
     sequential version, a device computes its strip, sends its edges, and waits for
     the next halo. In the overlapped version, it computes the edges first. Another
-    stream sends them while the device computes the inside, which needs no halo.
-    Events order the streams, and the result equals that of one strip bit for bit.
-    'hidden' is the fraction of the exchange that does not make a step longer.
+    stream sends them while the device computes the interior, which needs no halo.
+    Events order the streams, and the result is identical to that of one strip, bit
+    for bit.
+    'hidden' is the fraction of the exchange time that does not lengthen a step.
     'efficiency' is the time with one strip, divided by N times the time on N
-    devices: 1 if N devices are N times as fast. In the larger plate, each strip has
-    as many rows as the single strip.
+    devices: 1 if N devices are N times as fast. In the 'larger plate' row, each
+    strip has as many rows as the single strip.
     All 4 strips are on one device. This process has one device. For several
     devices, use a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the
     simulator, or several processes: `mpiexec -n 4 library-tour run halo`.
@@ -67,13 +68,13 @@ SEQUENTIAL, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
 WAYS, ONE = {"sequential": SEQUENTIAL, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
-    "Each strip keeps a copy of its neighbours' nearest rows, its halo. In the sequential version, a device computes "
-    "its strip, sends its edges, and waits for the next halo. In the overlapped version, it computes the edges first. "
-    "Another stream sends them while the device computes the inside, which needs no halo. Events order the streams, "
-    "and the result equals that of one strip bit for bit.",
-    "'hidden' is the fraction of the exchange that does not make a step longer. 'efficiency' is the time with one "
-    "strip, divided by N times the time on N devices: 1 if N devices are N times as fast. In the larger plate, each "
-    "strip has as many rows as the single strip.",
+    "Each strip keeps a copy of its neighbours' nearest rows, called its halo. In the sequential version, a device "
+    "computes its strip, sends its edges, and waits for the next halo. In the overlapped version, it computes the "
+    "edges first. Another stream sends them while the device computes the interior, which needs no halo. Events order "
+    "the streams, and the result is identical to that of one strip, bit for bit.",
+    "'hidden' is the fraction of the exchange time that does not lengthen a step. 'efficiency' is the time with one "
+    "strip, divided by N times the time on N devices: 1 if N devices are N times as fast. In the 'larger plate' row, "
+    "each strip has as many rows as the single strip.",
 )
 
 Floats = NDArray[np.float32]
@@ -281,7 +282,7 @@ def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
     cut = Strips([device], *plate.shape)
     counted = stepped(cut, SEQUENTIAL, plate)
     after = cut.collect(plate)
-    check = compare("one strip equals the plate by NumPy", after, reference(plate, STEPS), 1e-6)
+    check = compare("one strip equals the plate computed by NumPy", after, reference(plate, STEPS), 1e-6)
     return Row(ONE, {"strips": 1, **counted} if not timing.available() else {}, check), after
 
 
@@ -360,7 +361,7 @@ def without_waits() -> str:
     take_steps(cut, STEPS, SEQUENTIAL, waits=False)
     wait_for(cut.devices)
     wrong = int(np.count_nonzero(np.abs(cut.collect(plate) - reference(plate, STEPS)) > 1e-6))
-    return f"{wrong} of {plate.size} cells were computed from an old halo." if wrong else ""
+    return f"{wrong} of {plate.size} cells were computed from a stale halo." if wrong else ""
 
 
 def drawn(cut: Cut) -> Timeline:

@@ -19,7 +19,7 @@ On the simulator, which checks and counts but does not time:
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:215;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:216;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
         28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
     1)
@@ -27,15 +27,16 @@ On the simulator, which checks and counts but does not time:
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:202;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:203;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
         97 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *
     columns + column]);
     The asymmetry check prints the columns in which the first and the last row
     differ by more than 0.1. A plate that equals its mirror image has none. Without
-    its bounds test, the kernel compares memory beyond the plate.
-    One thread and one block get smaller plates, as the 'cells' column shows.
-    Compare their rates and their counters per cell with those of the other rows.
+    its bounds check, the kernel reads memory beyond the plate.
+    The launches of one thread and of one block process smaller plates, as the
+    'cells' column shows. Compare their rates, and their counters per cell, with
+    those in the other rows.
 """
 
 from __future__ import annotations
@@ -147,9 +148,9 @@ def run(device: cuda.Device, size: int) -> Result:
     more, checks, pictures = film(device, module, max(16, size // 4))
     notes = [
         "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1. A plate "
-        "that equals its mirror image has none. Without its bounds test, the kernel compares memory beyond the plate.",
-        "One thread and one block get smaller plates, as the 'cells' column shows. Compare their rates and their "
-        "counters per cell with those of the other rows.",
+        "that equals its mirror image has none. Without its bounds check, the kernel reads memory beyond the plate.",
+        "The launches of one thread and of one block process smaller plates, as the 'cells' column shows. Compare "
+        "their rates, and their counters per cell, with those in the other rows.",
     ]
     return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
 
@@ -192,7 +193,7 @@ def asymmetry_row(module: cuda.Module, plate: Floats) -> Row:
     spoiled[0, columns] += 1
     lines = [printed(partial(check_asymmetry, module["asymmetry"], each)) for each in (plate, spoiled)]
     found = np.array([int(line.split()[1].rstrip(":")) for line in lines[1]])
-    check = compare("the kernel names the columns that differ, and no others", np.sort(found), np.array(columns))
+    check = compare("the kernel prints the columns that differ, and no others", np.sort(found), np.array(columns))
     quiet = Check("the kernel finds no difference where there is none", not lines[0], "; ".join(lines[0][:3]))
     return Row("asymmetry check", check=check if quiet.holds else quiet)
 
@@ -349,7 +350,7 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
     rows[-1] = Row(
         rows[-1].name,
         rows[-1].values,
-        note=f"{note} ({FRAMES} frames with sides of {plate.shape[0]} cells, {steps} steps each)",
+        note=f"{note} ({FRAMES} frames of {plate.shape[0]} x {plate.shape[1]} cells, {steps} steps each)",
     )
     return rows, checks, [*pictures, overlapping.timeline(begin, begin_seconds)]
 

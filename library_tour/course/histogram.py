@@ -34,8 +34,8 @@ On the simulator, which checks and counts but does not time:
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
-    The columns show counts for 256 bins and values spread evenly over [0, 1).
-    A scope names the threads that may use a counter at the same time. Private
+    The columns show the counters for 256 bins and values spread evenly over [0, 1).
+    A scope states which threads may use a counter at the same time. Private
     counters are used by one block only, so all three scopes give the right counts.
     A wider scope guarantees more and may cost more.
 """
@@ -105,8 +105,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
         note = (
-            f"The columns show {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, 1) "
-            "or, under 'equal', are all 0.5."
+            f"The columns show {limit.unit} for {BINS[0]} and {BINS[1]} bins. The values are spread evenly over [0, "
+            "1), except in the 'equal' columns, where they are all 0.5."
         )
         rows = [of_slowest(row, limit) for row in rows]
         bars = {
@@ -115,14 +115,14 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:
-        note = f"The columns show counts for {BINS[-1]} bins and values spread evenly over [0, 1)."
+        note = f"The columns show the counters for {BINS[-1]} bins and values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
     wrong = all_shown_wrong({"no atomics": race, "no barriers": unordered})
     notes = [
         note,
-        "A scope names the threads that may use a counter at the same time. Private counters are used by one block "
-        "only, so all three scopes give the right counts. A wider scope guarantees more and may cost more.",
+        "A scope states which threads may use a counter at the same time. Private counters are used by one block only, "
+        "so all three scopes give the right counts. A wider scope guarantees more and may cost more.",
     ]
     return Result([*wrong, *rows, *other_operations(uniform)], limit, pictures=pictures, notes=notes)
 

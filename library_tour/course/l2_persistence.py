@@ -1,4 +1,4 @@
-"""Keep an array in the L2 cache while a longer one passes through, with an access policy on the stream.
+"""Keep an array in the L2 cache while a longer one passes through it, with an access policy on the stream.
 
 On the simulator, which checks and counts but does not time:
 
@@ -23,24 +23,25 @@ On the simulator, which checks and counts but does not time:
     after a reset               100.0 %  right
     'L2 hit rate' is the share of reads of the weights, or of the other array, that
     hit in a model of L2. The model always replaces the least recently used line. A
-    real L2 replaces lines differently, and its rates change less.
+    real L2 cache replaces lines differently, and the measured rates vary less.
     The weights take up 0.9 times the size that can be set aside, and the large
     weights 1.5 times. The weights are read again and again, and each value only
     once. Without a policy, the values displace the weights. With a persisting
     policy, the weights stay in the part of L2 that is set aside. The limit is the
-    bandwidth of memory, so a rate above it shows how much L2 saves. A streaming
-    policy does the opposite: the weights are replaced first. With __ldcs in the
-    kernel, the values are replaced first, so the weights stay without any policy.
-    Weights that are larger than the part set aside displace each other there. With
-    a hit ratio a little below the size of that part divided by the size of the
-    weights, that share of the weights persists. The rest is replaced first.
+    memory bandwidth, so a rate above it shows how much L2 saves. A streaming policy
+    does the opposite: the weights are replaced first. With __ldcs in the kernel,
+    the values are replaced first, so the weights stay without any policy.
+    If the weights are larger than the part set aside, they displace one another
+    there. Divide the size of that part by the size of the weights. With a hit ratio
+    a little below the quotient, that share of the weights persists, and the rest is
+    replaced first.
     Lines continue to persist after the kernel ends, until they are read as normal
     lines or reset. Until then, less of L2 is available to other data.
-    An H200 follows the model only in part. __ldcs raises its rate by a quarter, and
-    a streaming policy lowers it. Weights that fit are read as fast without a policy
-    as with a persisting one. Large weights gain a little from a persisting policy,
-    and less from the tuned ratio. Another array, half as large as L2, is read just
-    as fast alongside persisting lines.
+    An H200 behaves only partly like the model. __ldcs raises its rate by a quarter,
+    and a streaming policy lowers it. Weights that fit are read as fast without a
+    policy as with a persisting one. Large weights gain a little from a persisting
+    policy, and less from the tuned ratio. Another array, half as large as L2, is
+    read just as fast alongside persisting lines.
 """
 
 from __future__ import annotations
@@ -76,20 +77,21 @@ HITS = "L2 hit rate"
 
 NOTES = [
     "'L2 hit rate' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
-    "always replaces the least recently used line. A real L2 replaces lines differently, and its rates change less.",
+    "always replaces the least recently used line. A real L2 cache replaces lines differently, and the measured rates "
+    "vary less.",
     f"The weights take up {FITS} times the size that can be set aside, and the large weights {EXCEEDS} times. The "
     "weights are read again and again, and each value only once. Without a policy, the values displace the weights. "
-    "With a persisting policy, the weights stay in the part of L2 that is set aside. The limit is the bandwidth of "
-    "memory, so a rate above it shows how much L2 saves. A streaming policy does the opposite: the weights are "
+    "With a persisting policy, the weights stay in the part of L2 that is set aside. The limit is the memory "
+    "bandwidth, so a rate above it shows how much L2 saves. A streaming policy does the opposite: the weights are "
     "replaced first. With __ldcs in the kernel, the values are replaced first, so the weights stay without any policy.",
-    "Weights that are larger than the part set aside displace each other there. With a hit ratio a little below the "
-    "size of that part divided by the size of the weights, that share of the weights persists. The rest is replaced "
-    "first.",
+    "If the weights are larger than the part set aside, they displace one another there. Divide the size of that part "
+    "by the size of the weights. With a hit ratio a little below the quotient, that share of the weights persists, and "
+    "the rest is replaced first.",
     "Lines continue to persist after the kernel ends, until they are read as normal lines or reset. Until then, less "
     "of L2 is available to other data.",
-    "An H200 follows the model only in part. __ldcs raises its rate by a quarter, and a streaming policy lowers it. "
-    "Weights that fit are read as fast without a policy as with a persisting one. Large weights gain a little from a "
-    "persisting policy, and less from the tuned ratio. Another array, half as large as L2, is read just as fast "
+    "An H200 behaves only partly like the model. __ldcs raises its rate by a quarter, and a streaming policy lowers "
+    "it. Weights that fit are read as fast without a policy as with a persisting one. Large weights gain a little from "
+    "a persisting policy, and less from the tuned ratio. Another array, half as large as L2, is read just as fast "
     "alongside persisting lines.",
 ]
 
@@ -285,7 +287,7 @@ def run(device: cuda.Device, size: int) -> Result:
             line: rows({f"{line} {size}": way(size) for size in WINDOWS}, quick=True) for line, way in LINES.items()
         }
     if not reserved:
-        notes.append("This device sets nothing aside, so nothing can persist. An H200 can set 37.5 MiB aside.")
+        notes.append("This device sets nothing aside in L2, so nothing can persist. An H200 can set aside 37.5 MiB.")
     megabytes = [size * whole / 2**20 for size in WINDOWS]
 
     def curve(name: str, column: str, y: str, limit: Limit | None = None) -> Curve:

@@ -1,4 +1,4 @@
-"""Choose the grid and the block of a launch: which threads exist, why a few are slow, and which shapes are refused.
+"""Choose a launch's grid and block: which threads exist, why few threads are slow, and which shapes are refused.
 
 On the simulator, which checks and counts but does not time:
 
@@ -57,22 +57,22 @@ On the simulator, which checks and counts but does not time:
     Instructions are executed by warps of 32 threads, so a block of 1 thread costs
     as much as one of 32, and a block of 33 as much as one of 64. Choose a multiple
     of 32 threads per block, with x along adjacent elements in memory. The names of
-    the rows 'matrix' give the size of a block in x and y: a block of 3 x 3 leaves
-    23 lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads
-    from a different row.
+    the 'matrix' rows give the block size in x and y. A 3 x 3 block leaves 23 lanes
+    of its warp idle, and in a 1 x 256 block each lane of a warp reads from a
+    different row.
     A block runs on one multiprocessor, so it takes many blocks to use the whole
     device. A few threads also have only a few loads in flight. Even with one thread
-    per cell, one 4-byte load per thread does not reach the limit of a large GPU
-    (see the stop coalescing). The 'cells' column shows the number of cells, or of
-    elements per matrix; launches with few threads get fewer cells. In lectures on
-    GPU programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s
-    with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per
-    cell.
+    per cell, one 4-byte load per thread does not saturate the memory of a large GPU
+    (see the coalescing stop). The 'cells' column shows the number of cells, or of
+    elements per matrix. Launches with few threads process fewer cells. In lectures
+    on GPU programming, 10 steps over 5.12 million cells on an unnamed card took
+    4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one
+    thread per cell.
     For the table of allowed shapes, each thread wrote its own number. Threads are
     numbered along x first, then along y, then along z, and so are blocks.
-    A message begins with the kernel's name, here `nothing`. The driver refuses the
-    same shapes with CUDA_ERROR_INVALID_VALUE, which does not name the axis. The
-    runtime's name for this error is cudaErrorInvalidConfiguration.
+    Each message begins with the kernel's name, here `nothing`. The driver refuses
+    the same shapes with CUDA_ERROR_INVALID_VALUE, which does not identify the axis.
+    For these launches, the runtime reports cudaErrorInvalidConfiguration.
 """
 
 from __future__ import annotations
@@ -197,18 +197,18 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "Instructions are executed by warps of 32 threads, so a block of 1 thread costs as much as one of 32, and a "
         "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along adjacent elements "
-        "in memory. The names of the rows 'matrix' give the size of a block in x and y: a block of 3 x 3 leaves 23 "
-        "lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads from a different row.",
+        "in memory. The names of the 'matrix' rows give the block size in x and y. A 3 x 3 block leaves 23 lanes of "
+        "its warp idle, and in a 1 x 256 block each lane of a warp reads from a different row.",
         "A block runs on one multiprocessor, so it takes many blocks to use the whole device. A few threads also have "
-        "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not reach the "
-        "limit of a large GPU (see the stop coalescing). The 'cells' column shows the number of cells, or of elements "
-        "per matrix; launches with few threads get fewer cells. In lectures on GPU programming, 10 steps over 5.12 "
+        "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not saturate the "
+        "memory of a large GPU (see the coalescing stop). The 'cells' column shows the number of cells, or of elements "
+        "per matrix. Launches with few threads process fewer cells. In lectures on GPU programming, 10 steps over 5.12 "
         "million cells on an unnamed card took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s "
         "with one thread per cell.",
         "For the table of allowed shapes, each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
-        "A message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "
-        "CUDA_ERROR_INVALID_VALUE, which does not name the axis. The runtime's name for this error is "
+        "Each message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "
+        "CUDA_ERROR_INVALID_VALUE, which does not identify the axis. For these launches, the runtime reports "
         "cudaErrorInvalidConfiguration.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)

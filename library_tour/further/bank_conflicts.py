@@ -52,9 +52,9 @@ FURTHER = [
             "Begin with the largest step: thread `t` adds the element at `t + 128` to the one at `t`, and then the one "
             "at `t + 64`.",
         ],
-        answer="The step begins at 128 and is halved after each pass. The threads that still add are the first ones of "
-        "the block, and they access consecutive words. As a bonus, whole warps become idle, rather than parts of every "
-        "warp.",
+        answer="The step begins at 128 and is halved after each pass. The threads that are still adding are the first "
+        "ones of the block, and they access consecutive words. As a bonus, whole warps become idle, rather than parts "
+        "of every warp.",
         check=check_block_sums,
     ),
     Exercise(

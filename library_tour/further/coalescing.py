@@ -65,9 +65,9 @@ FURTHER = [
             "The block has the shape of the tile, so no division is needed: `threadIdx.x` and `threadIdx.y` are the "
             "column and the row within the tile.",
         ],
-        answer="The column of a thread follows from `threadIdx.x`, and its row from `threadIdx.y`. A warp then reads "
-        "32 adjacent elements of one row, which lie in 4 sectors. In the original kernel, it read 4 elements in each "
-        "of 8 rows.",
+        answer="A thread's column follows from `threadIdx.x`, and its row from `threadIdx.y`. A warp then reads 32 "
+        "adjacent elements of one row, which lie in 4 sectors. In the original kernel, it read 4 elements in each of 8 "
+        "rows.",
         check=check_brighten,
     ),
     Exercise(
@@ -79,7 +79,7 @@ FURTHER = [
         "Come back to this exercise after that stop.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
-            "Put the 384 elements into shared memory first, in three coalesced steps. After a barrier, each thread "
+            "First copy the 384 elements to shared memory, in three coalesced steps. After a barrier, each thread "
             "takes its own three.",
             "In shared memory, the lanes are 3 words apart. 3 and 32 have no common factor, so the 32 lanes use 32 "
             "different banks.",
@@ -87,7 +87,7 @@ FURTHER = [
         answer="The block loads its 384 elements into shared memory with coalesced loads: three per thread, 128 "
         "elements apart. After the barrier, each thread reads the three coordinates of its point and writes them with "
         "coalesced stores. Threads without a point may have to load elements of other points, so they must not return "
-        "before that.",
+        "before they have done so.",
         check=check_split,
     ),
 ]

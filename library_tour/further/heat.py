@@ -74,11 +74,11 @@ FURTHER = [
     Exercise(
         name="hard",
         task="In a step, each cell of a rod becomes `(left + 2 cell + right) / 4`. At the ends, the cell itself takes "
-        "the place of a missing neighbour. The kernel takes two steps in one launch, and each thread itself loads "
-        "every cell that it needs. Let a block of 256 threads load its cells and the halo only once: the warps of a "
-        "block may perform at most ten loads. The rod may have any number of cells.",
+        "the place of a missing neighbour. The kernel takes two steps in one launch, and each thread loads all the "
+        "cells that it needs from global memory. Let a block of 256 threads load its cells and the halo only once: the "
+        "warps of a block may perform at most ten loads. The rod may have any number of cells.",
         hints=[
-            "A block's 256 cells after two steps need 258 cells after one step, and 260 cells of the input.",
+            "A block's 256 cells after two steps depend on 258 cells after one step, and 260 cells of the input.",
             "Use two arrays in shared memory: one for the 260 cells, and one for the 258 cells after the first step. "
             "Where do barriers belong?",
             "Do not take a first step for a cell beyond the end. Clamp the index to the rod each time before you look "

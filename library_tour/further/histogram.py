@@ -46,11 +46,11 @@ def check_copies(answer: cuda.Module) -> Iterator[Check]:
 FURTHER = [
     Exercise(
         name="easy",
-        task="Count the lowercase letters of a text. Each block counts in shared memory and adds its counts to the "
-        "result at the end. The barriers are missing, so counts are lost, or start from memory that is not zero yet. "
-        "Add the two barriers that are needed, and no more.",
+        task="Count the lowercase letters in a text. Each block counts in shared memory and adds its counts to the "
+        "result at the end. The barriers are missing, so counts are lost, or start from memory that has not been set "
+        "to zero yet. Add the two barriers that are needed, and no more.",
         hints=[
-            "A thread may count a letter before the thread that sets its counter to zero has done so.",
+            "A thread may count a letter before another thread has set the counter for that letter to zero.",
             "A thread may add a counter to the result before all threads have finished counting.",
             "All threads of the block must reach a barrier, even one inside a loop or a branch. Here, both can be "
             "outside.",
@@ -62,9 +62,9 @@ FURTHER = [
     Exercise(
         name="hard",
         task="Count values from 0 to 7. Each block counts in shared memory. If many values are equal, the lanes of a "
-        "warp add to the same word, and the hardware handles them one after another: these are bank conflicts too. "
-        "Remove all conflicts, whatever the values are. A block has 128 threads and may execute at most eight atomics "
-        "on global memory.",
+        "warp add to the same word, and the hardware performs the additions one after another. That, too, is a bank "
+        "conflict. Remove all conflicts, whatever the values are. A block has 128 threads and may execute at most "
+        "eight atomics on global memory.",
         hints=[
             "There is room for more than one copy of the counters. How many copies does a warp need so that no two "
             "lanes ever use the same word?",

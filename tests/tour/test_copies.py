@@ -26,8 +26,8 @@ def returned(result):
     [
         ("copies", "pinned to device", {"over the link": NBYTES, "in host memory": NBYTES, "in device memory": NBYTES}),
         ("copies", "device to device", {"over the link": 0, "in host memory": 0, "in device memory": 2 * NBYTES}),
-        ("copies_2d", "host to device", {"calls": 1, "over the link": WINDOW, "of a call": WINDOW}),
-        ("copies_2d", "host to device, row by row", {"calls": 1535, "over the link": WINDOW, "of a call": 1022 * 4}),
+        ("copies_2d", "host to device", {"calls": 1, "over the link": WINDOW, "per call": WINDOW}),
+        ("copies_2d", "host to device, row by row", {"calls": 1535, "over the link": WINDOW, "per call": 1022 * 4}),
         ("memset", "8 bits", {"elements filled": 308, "written": 308}),
         ("memset", "32 bits", {"elements filled": 77, "written": 308}),
     ],

@@ -29,4 +29,4 @@ def test_the_product_of_random_numbers_is_numpys(size, rng, device):
 def test_one_atomic_per_thread_is_timed_with_few_elements(monkeypatch, nothing_apart, device):
     monkeypatch.setattr(dot_product, "ATOMICS", 100)
     result = run_stop("dot_product", device, 1000).result
-    assert result.notes[-1] == "The row 'one atomic per thread' is timed with 100 elements."
+    assert result.notes[-1] == "The 'one atomic per thread' kernel is timed with 100 elements."
