@@ -75,7 +75,8 @@ def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
         if hint < len(hints):
             console.print(Text(f"\nFor the next hint: library-tour exercise {name} --hint {hint + 1}"))
     elif solution:
-        console.print(Markdown(of.answer), Text(""), _source(lesson.solution(name)))
+        console.print(Markdown(of.answer), Text(""))
+        _print_source(console, lesson.solution(name))
     elif file:
         return _check(console, name, file)
     else:
@@ -194,7 +195,11 @@ def _neighbours(name: str) -> Iterator[Text]:
         yield Text(f"This is the last stop{on}.", "dim")
 
 
-def _source(path: Path) -> Syntax:
-    return Syntax(
-        path.read_text(encoding="utf-8"), lesson.language_of(path), theme="ansi_dark", background_color="default"
-    )
+def _print_source(console: Console, path: Path) -> None:
+    """Print a file of code whole: wrapped and highlighted on a terminal, and otherwise as it is."""
+    code = path.read_text(encoding="utf-8")
+    if not console.is_terminal:
+        console.out(code, end="")
+    else:
+        language = lesson.language_of(path)
+        console.print(Syntax(code, language, theme="ansi_dark", word_wrap=True, background_color="default"))

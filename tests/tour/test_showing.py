@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from library_tour import glossary, lesson, logbook, path, recorded, showing
+from library_tour import glossary, lesson, logbook, path, recorded, report, showing, stops
 from library_tour.__main__ import main
 
 
@@ -111,6 +112,20 @@ def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
     text = shown("exercise", "daxpy", "--solution")
     assert "The loop's condition" in text
     assert re.search(r"for \(int i = blockIdx\.x", text)
+
+
+EXERCISES = [name for stop in stops.names() if lesson.has_lesson(stop) for name in lesson.exercises(stop)]
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "file"])
+def test_a_solution_is_printed_whole_at_80_columns(terminal, monkeypatch, capsys):
+    def words(text: str) -> str:
+        return "".join(text.split()) if terminal else text
+
+    monkeypatch.setattr(report, "console", lambda: Console(width=80, force_terminal=terminal, color_system=None))
+    for name in EXERCISES:
+        assert main(["exercise", name, "--solution"]) == 0
+        assert words(lesson.solution(name).read_text()) in words(capsys.readouterr().out), name
 
 
 def test_a_further_exercise_is_named_with_its_stop(shown, tmp_path, monkeypatch, capsys):
