@@ -58,6 +58,7 @@ extern "C" __global__ void arithmetic(float* x, double* y) {
     asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, 7; @p mul.f32 %0, %0, %0; }" : "+f"(guarded) : "r"(i));
     x[i] = guarded;
 }
+extern "C" __global__ void add_at(int* counts, const int* places) { atomicAdd(counts + places[threadIdx.x], 1); }
 __constant__ int table[64];
 extern "C" __global__ void look_up(int* out, int lanes_a_word) { out[threadIdx.x] = table[threadIdx.x / lanes_a_word]; }
 extern "C" __global__ void take(int* out) { out[threadIdx.x] = table[3]; }
@@ -114,6 +115,17 @@ def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_
     assert found == {"fadd": 0, "fmul": 7, "ffma": 64, "dadd": 5, "dmul": 5, "dfma": 0}
     number = next(number for number, text in enumerate(SOURCE.splitlines(), 1) if "setp" in text)
     assert [line.metrics["smsp__thread_inst_executed.sum"] for line in launch.lines if line.line == number] == [128]
+
+
+@pytest.mark.parametrize(
+    ("words", "sectors"),
+    [([3], 1), ([0, 1], 16), ([0, 8], 32), ([*range(32)], 4), ([*range(0, 256, 8)], 32), ([0, 0, 0, 8], 24 + 8)],
+    ids=str,
+)
+def test_lanes_at_one_word_take_turns_unless_the_whole_warp_is_at_it(counted, words, sectors):
+    places = cuda.to_device(np.resize(np.array(words, np.int32), 32))
+    metrics = counted("add_at", (1, 32), zeros(256, np.int32), places).metrics
+    assert metrics[LD.replace("_ld", "_red").format("sectors")] == sectors
 
 
 def test_a_generic_load_counts_where_each_lane_goes(counted):
