@@ -57,14 +57,9 @@ def pieces(stop: str, lesson: Lesson, step: Step) -> list[Piece]:
         excerpt = excerpts.find(stop, name)
         arguments = _arguments(name, excerpt.lines)
         known = name in shown
-        if known or not before:
-            changed = set()
-        else:
-            changed = _changed(old, _plain(name, excerpt.lines))
-            for other, same in shown.items():
-                if (same.file, same.first) == (excerpt.file, excerpt.first):  # another instance of the same template
-                    differing = dict(set(arguments) - set(_arguments(other, same.lines)))
-                    changed = _using(differing, excerpt.lines)
+        # The text of another instance of the same template is the same too.
+        same = any((each.file, each.first) == (excerpt.file, excerpt.first) for each in shown.values())
+        changed = set() if same or not before else _changed(old, _plain(name, excerpt.lines))
         numbers = frozenset(excerpt.first + at for at in changed)
         found.append(Piece(name, excerpt.file, excerpt.first, excerpt.lines, numbers, arguments, known))
     return found
@@ -99,12 +94,3 @@ def _arguments(name: str, lines: Sequence[str]) -> list[tuple[str, str]]:
     template = next((line for line in lines if line.startswith("template")), "")
     parameters = [part.split()[-1] for part in template.partition("<")[2].rstrip(">").split(",") if part.split()]
     return list(zip(parameters, (value.strip() for value in values.split(",")), strict=False)) if values else []
-
-
-def _using(parameters: dict[str, str], lines: Sequence[str]) -> set[int]:
-    words = [re.compile(rf"\b{re.escape(parameter)}\b") for parameter in parameters]
-    return {
-        at
-        for at, line in enumerate(lines)
-        if not line.startswith(("template", "//")) and any(word.search(line) for word in words)
-    }
