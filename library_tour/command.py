@@ -138,7 +138,13 @@ def build_parser() -> argparse.ArgumentParser:
     )  # fmt: skip  # grouped by meaning
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops, by chapters")
-    list_.add_argument("--route", metavar="ROUTE", help=f"the stops of one route: {', '.join(path.ROUTES)}")
+    list_.add_argument(
+        "--route",
+        type=route_name,
+        default="",
+        metavar="ROUTE",
+        help=f"the stops of one route: {', '.join(path.ROUTES)}; or {WHOLE_PATH} for the whole path",
+    )
     list_.add_argument("--json", action="store_true", help="as JSON on standard output")
     list_.set_defaults(command="list")
     run = commands.add_parser("run", help="run the named stops, or all")
@@ -191,6 +197,7 @@ def build_parser() -> argparse.ArgumentParser:
     progress = commands.add_parser("progress", help="print the stops that you have seen and the exercises passed")
     progress.add_argument(
         "--route",
+        type=route_name,
         metavar="ROUTE",
         help=f"follow one route from now on: {', '.join(path.ROUTES)}; or {WHOLE_PATH} for the whole path",
     )
@@ -208,10 +215,15 @@ def print_progress(route: str | None, *, reset: bool) -> None:
         logbook.reset()
         console().print(f"reset: {logbook.file()}", soft_wrap=True)
         return
-    if route:
-        logbook.follow("" if route == WHOLE_PATH else route)
+    if route is not None:
+        logbook.follow(route)
     for part in logbook.summary():
         console().print(part, soft_wrap=isinstance(part, Text))
+
+
+def route_name(text: str) -> str:
+    """Return the name of a route, "" for the whole path."""
+    return "" if text == WHOLE_PATH else text
 
 
 def positive(text: str) -> int:

@@ -16,8 +16,8 @@ from .path import Position
 MARKS = {"introductory": "●○○", "intermediate": "●●○", "advanced": "●●●"}
 
 
-def print_stops(route: str | None, *, as_json: bool) -> None:
-    """Print the stops in the order of the path, with their titles, levels and minutes.
+def print_stops(route: str, *, as_json: bool) -> None:
+    """Print the stops of a route, or of the whole path for "", with their titles, levels and minutes.
 
     Raises UnknownRouteError for a name that no route has.
     """

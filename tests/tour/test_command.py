@@ -118,6 +118,15 @@ def test_list_has_the_names_titles_sizes_and_places_of_all_stops(capsys):
         )  # fmt: skip  # one is what the list says, the other what the path says
 
 
+def test_the_route_all_is_the_whole_path(capsys):
+    printed = []
+    for arguments in (["list"], ["list", "--route", "all"], ["list", "--json"], ["list", "--json", "--route", "all"]):
+        assert main(arguments) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[2] == printed[3]
+
+
 @pytest.mark.parametrize("route", path.ROUTES)
 def test_list_has_the_stops_of_a_route(route, capsys):
     assert main(["list", "--route", route]) == 0
