@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import reprlib
 import subprocess
 import sys
 import traceback
@@ -16,7 +17,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
+
+import numpy as np
 
 import cudart_py as cuda
 
@@ -80,7 +83,7 @@ def tried(exercise: str, file: Path) -> list[Check]:
         except cuda.CudaError as error:
             found.append(_reported(str(error), "a CUDA call failed"))
         except Exception as error:  # whatever an answer does is the answer's
-            found.append(_raised(error))
+            found.append(_raised(error, file))
     return found + [_reported(str(warning.message), "the simulator found a mistake") for warning in warned[:1]]
 
 
@@ -96,13 +99,33 @@ def _reported(report: str, other: str) -> Check:
     return Check(fact, False, re.sub(r": the limit of seconds is reached[^\n]*", "", detail))
 
 
-def _raised(error: Exception) -> Check:
-    """Return what an answer, or its check, has raised."""
+def _raised(error: Exception, file: Path) -> Check:
+    """Return what an answer, or its check, has raised: the answer's own line, and the call that has led to it."""
     if isinstance(error, KeyError) and error.args[0] in counters.COLUMNS:
         return Check("the kernel does not do what is counted", False, f"There is nothing to count: {error.args[0]}.")
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(where.filename).name}:{where.lineno}"
-    return Check("the answer raised an exception", False, f"{place}: {type(error).__name__}: {error}")
+    path = [
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if Path(frame.f_code.co_filename) == file.absolute()
+    ]
+    where = f"{file.name}:{path[-1][1]}{_call(path[0][0])}: " if path else ""
+    return Check("the answer raised an exception", False, f"{where}{type(error).__name__}: {error}")
+
+
+def _call(frame: FrameType) -> str:
+    """Return the name of a function that runs and its arguments, arrays by their types and shapes."""
+    code = frame.f_code
+    if code.co_name == "<module>":
+        return ""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    arguments = [f"{name}={_brief(frame.f_locals[name])}" for name in names if name in frame.f_locals]
+    return f", in {code.co_name}({', '.join(arguments)})"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, np.ndarray | cuda.DeviceArray):
+        return f"{value.dtype}{value.shape}"
+    return reprlib.repr(value) if isinstance(value, int | float | str | tuple) else f"<{type(value).__name__}>"
 
 
 def _loaded(file: Path) -> cuda.Module | ModuleType:
@@ -110,8 +133,8 @@ def _loaded(file: Path) -> cuda.Module | ModuleType:
     if file.suffix == ".cu":
         return cuda.compile(file)
     spec = importlib.util.spec_from_file_location("answer", file)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{file.name} is neither CUDA C++ (.cu) nor Python (.py)")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -21,6 +21,7 @@ from .runner import Outcome, run_stop
 from .usage import UsageError, wrong_usage_if
 
 GOOD, BAD = 0, 1
+LANGUAGES = {".cu": "CUDA C++", ".py": "Python"}
 
 
 def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None, *, draw: bool = False) -> int:
@@ -108,8 +109,7 @@ def _begin(console: Console, name: str, of: Exercise) -> None:
 
 
 def _check(console: Console, name: str, file: Path) -> int:
-    with wrong_usage_if(OSError):
-        file.open().close()  # so that a missing file does not count as a wrong answer
+    _refuse_other_files(name, file)
     [found] = answers.check_answers(name, [file])
     for check in found:
         console.print(report.tried(check))
@@ -120,6 +120,17 @@ def _check(console: Console, name: str, file: Path) -> int:
         Text("solved", "bold green") if right else Text(f"not solved; for a hint: library-tour exercise {name} --hint")
     )
     return GOOD if right else BAD
+
+
+def _refuse_other_files(name: str, file: Path) -> None:
+    """Raise UsageError for a file that cannot be read or is not in the exercise's language: it is no wrong answer."""
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}")
+    suffix = lesson.start(name).suffix
+    if file.suffix != suffix:
+        raise UsageError(f"the answer to {name} must be a {LANGUAGES[suffix]} file ({suffix}), not {file.name}")
+    with wrong_usage_if(OSError):
+        file.open().close()
 
 
 def _print(console: Console, parts: Iterator[RenderableType]) -> None:

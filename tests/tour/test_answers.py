@@ -22,10 +22,9 @@ WRONG = {
         "numpy.py:2: ValueError: no",
     ),
     "ends its process": (".py", "raise SystemExit('enough')", "the answer ended its process", "enough"),
-    "is neither CUDA nor Python": (".txt", "", "the answer raised an exception", "neither CUDA C++ (.cu) nor Python"),
 }
 # Tried in this process, since none launches anything.
-HERE = {"compiles not", "lacks the kernel", "is neither CUDA nor Python"}
+HERE = {"compiles not", "lacks the kernel"}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -74,3 +73,24 @@ def test_an_answer_that_never_ends_is_stopped(tmp_path, monkeypatch):
     [[check]] = answers.check_answers("daxpy", [file])
     assert not check.holds
     assert check.fact == "the answer did not finish within 1.5 s"
+
+
+def test_an_exception_is_told_with_the_answers_own_line_and_with_the_case(tmp_path):
+    start = lesson.start("vector_add")
+    found = {check.fact: check.detail for check in answers.tried("vector_add", start) if not check.holds}
+    line = 1 + next(at for at, text in enumerate(start.read_text().splitlines()) if "kernel[blocks, THREADS]" in text)
+    place = f"vector_add.py:{line}, in add(kernel=<Kernel>, a=float32(77,), b=float32(77,))"
+    said = found["the answer raised an exception"]
+    assert said.startswith(f"{place}: ValueError: vector_add: argument 'grid.x' must be")
+    # The line of a function that the answer's function calls, with the case of the latter.
+    file = tmp_path / "answer.py"
+    file.write_text("def add(kernel, a, b):\n    return half(a)\n\ndef half(a):\n    return a // 'two'")
+    [check] = answers.tried("vector_add", file)
+    assert check.detail.startswith("answer.py:5, in add(kernel=<Kernel>, a=float32(1024,), b=float32(1024,)): ")
+
+
+def test_an_exception_outside_of_the_answer_has_no_line(tmp_path):
+    file = tmp_path / "answer.py"
+    file.write_text("def other(): pass")
+    [check] = answers.tried("vector_add", file)
+    assert check.detail == "AttributeError: module 'answer' has no attribute 'add'"
