@@ -63,8 +63,9 @@ def check_largest_tile(answer: ModuleType) -> Iterator[Check]:
     for capability, threads, registers, blocks in TILES:
         found = answer.largest_tile(capability, threads, registers, blocks)
         expected = _largest(capability, threads, registers, blocks)
+        noun = "block" if blocks == 1 else "blocks"
         yield Check(
-            f"capability {capability[0]}.{capability[1]}, {blocks} resident blocks of {threads} threads with "
+            f"capability {capability[0]}.{capability[1]}, {blocks} resident {noun} of {threads} threads with "
             f"{registers} registers each: {expected} bytes",
             found == expected,
             f"The answer is {found}.",

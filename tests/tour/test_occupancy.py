@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import cudart_py as cuda
+from library_tour import answers, lesson
 from library_tour.course import occupancy as stop
 from library_tour.device_code import load
 from tests.tour.outcomes import counted
@@ -77,3 +78,8 @@ def test_occupancy_never_rises_with_registers_or_shared_memory(device):
     for points in (points for curve in stop.occupancy_curves(device) for points in curve.lines.values()):
         heights = [y for _, y in points]
         assert heights == sorted(heights, reverse=True)
+
+
+def test_a_case_of_one_resident_block_is_told_in_the_singular():
+    facts = [check.fact for check in answers.tried("occupancy/hard", lesson.solution("occupancy/hard"))]
+    assert sum(" 1 resident block of 1024 threads" in fact for fact in facts) == 1
