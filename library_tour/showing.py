@@ -114,12 +114,14 @@ def _check(console: Console, name: str, file: Path) -> int:
     for check in found:
         console.print(report.tried(check))
     right = all(check.holds for check in found)
-    if right:
-        logbook.add(passed=[name])
-    console.print(
-        Text("solved", "bold green") if right else Text(f"not solved; for a hint: library-tour exercise {name} --hint")
-    )
-    return GOOD if right else BAD
+    if not right:
+        console.print(Text(f"not solved; for a hint: library-tour exercise {name} --hint"))
+        return BAD
+    logbook.add(passed=[name])
+    console.print(Text("solved", "bold green"))
+    stop = name.partition("/")[0]
+    console.print(*_further(stop, lesson.load(stop), but=name), _following(stop), sep="\n")
+    return GOOD
 
 
 def _refuse_other_files(name: str, file: Path) -> None:
@@ -178,8 +180,7 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield _heading("Exercise")
     yield Markdown(of.exercise.task)
     yield Text(f"\nTo begin: library-tour exercise {name}")
-    for further in of.further:
-        yield Text(f"{further.name.capitalize()} exercise: library-tour exercise {name}/{further.name}")
+    yield from _further(name, of)
     yield _heading(COURSE)
     yield Markdown(of.course)
     if terms := _terms(name, of):
@@ -194,16 +195,31 @@ def _terms(name: str, of: Lesson) -> Sequence[glossary.Term]:
     return glossary.used(texts, name)
 
 
+def _further(stop: str, of: Lesson, but: str = "") -> Iterator[Text]:
+    """Yield the calls that begin the further exercises of a stop, except for one of them."""
+    for each in of.further:
+        if (name := f"{stop}/{each.name}") != but:
+            yield Text(f"{each.name.capitalize()} exercise: library-tour exercise {name}")
+
+
 def _neighbours(name: str) -> Iterator[Text]:
     route = logbook.followed()
-    on = f" on the route {route}" if route else ""
-    previous, following = path.neighbours(name, route)
+    previous, _ = path.neighbours(name, route)
     if previous:
-        yield Text(f"Previous{on}: library-tour show {previous}", "dim")
+        yield Text(f"Previous{_on(route)}: library-tour show {previous}", "dim")
+    yield _following(name)
+
+
+def _following(name: str) -> Text:
+    route = logbook.followed()
+    _, following = path.neighbours(name, route)
     if following:
-        yield Text(f"Next{on}: library-tour show {following}", "dim")
-    else:
-        yield Text(f"This is the last stop{on}.", "dim")
+        return Text(f"Next{_on(route)}: library-tour show {following}", "dim")
+    return Text(f"This is the last stop{_on(route)}.", "dim")
+
+
+def _on(route: str) -> str:
+    return f" on the route {route}" if route else ""
 
 
 def _print_source(console: Console, path: Path) -> None:

@@ -10,6 +10,11 @@ from library_tour import glossary, lesson, logbook, path, recorded, report, show
 from library_tour.__main__ import main
 
 
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDART_PY_PROGRESS", str(tmp_path / "progress.json"))
+
+
 @pytest.fixture
 def shown(capsys):
     def run(*arguments: str) -> str:
@@ -101,6 +106,20 @@ def test_exercise_checks_an_answer(capsys):
     for file, status, said in ((lesson.solution("daxpy"), 0, "solved"), (lesson.start("daxpy"), 1, helps)):
         assert main(["exercise", "daxpy", str(file)]) == status
         assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_solved_names_the_further_exercises_and_the_next_stop(shown):
+    easy, hard = (f"library-tour exercise coalescing/{name}" for name in ("easy", "hard"))
+    text = shown("exercise", "coalescing", str(lesson.solution("coalescing")))
+    assert text.endswith(
+        f"solved Easy exercise: {easy} Hard exercise: {hard} Next: library-tour show stride_and_offset"
+    )
+    logbook.follow("cpp")
+    text = shown("exercise", "coalescing/easy", str(lesson.solution("coalescing/easy")))
+    assert text.endswith(f"solved Hard exercise: {hard} Next on the route cpp: library-tour show aliasing")
+    logbook.follow("first-day")
+    text = shown("exercise", "events", str(lesson.solution("events")))
+    assert text.endswith("solved This is the last stop on the route first-day.")
 
 
 def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
