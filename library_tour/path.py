@@ -99,7 +99,6 @@ CHAPTERS: Sequence[Chapter] = (
             Place("daxpy", "introductory", 20, ["vector_add"]),
             Place("map", "introductory", 30, ["vector_add"]),
             Place("launch_shapes", "introductory", 25, ["vector_add"]),
-            Place("occupancy", "intermediate", 40, ["launch_shapes"]),
             Place("errors", "introductory", 25, ["vector_add"]),
             Place("debug_print", "introductory", 20, ["vector_add"]),
             Place("nan_check", "intermediate", 20, ["daxpy"]),
@@ -131,7 +130,8 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         "Access patterns",
-        "read an index expression and say how many sectors, bank conflicts and idle lanes it costs.",
+        "read an index expression and say how many sectors, bank conflicts and idle lanes it costs, and compute how "
+        "many warps a multiprocessor can hold.",
         [
             Place("coalescing", "introductory", 30, ["launch_shapes"]),
             Place("stride_and_offset", "introductory", 20, ["coalescing"]),
@@ -140,6 +140,7 @@ CHAPTERS: Sequence[Chapter] = (
             Place("bank_conflicts", "intermediate", 25, ["variables", "coalescing"]),
             Place("divergence", "introductory", 25, ["launch_shapes"]),
             Place("synchronization", "intermediate", 30, ["variables"]),
+            Place("occupancy", "intermediate", 40, ["launch_shapes", "synchronization"]),
         ],
     ),
     Chapter(
@@ -190,8 +191,8 @@ ROUTES = {
         "C++ programmer",
         "You write C++ for CPUs, and want to write kernels that use the hardware well.",
         [
-            "vector_add", "daxpy", "launch_shapes", "occupancy", "errors", "copies", "variables", "local_memory",
-            "coalescing", "aliasing", "transpose", "bank_conflicts", "divergence", "synchronization", "reduction",
+            "vector_add", "daxpy", "launch_shapes", "errors", "copies", "variables", "local_memory", "coalescing",
+            "aliasing", "transpose", "bank_conflicts", "divergence", "synchronization", "occupancy", "reduction",
             "histogram", "cooling", "matmul",
         ],
     ),

@@ -74,21 +74,26 @@ LESSON = Lesson(
     "```\n\n"
     "In every cycle, the multiprocessor's schedulers pick warps that are ready to run. Latency is hidden as long as "
     "there is always such a warp.\n\n"
-    "**Little's law** says how many bytes are enough: bytes in flight = latency x bandwidth. On an H200, 662 cycles x "
-    "17.7 bytes per cycle is about 11,700 bytes per multiprocessor. A multiprocessor's 2,048 threads, with one 4-byte "
-    "load each, have 8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
+    "**Little's law** says how many bytes are enough: bytes in flight = latency x bandwidth. An H200 reads at 4,618 "
+    "GB/s, which is 17.7 bytes per cycle for each of its 132 multiprocessors at 1.98 GHz. 662 cycles x 17.7 bytes per "
+    "cycle is about 11,700 bytes per multiprocessor. A multiprocessor's 2,048 threads, with one 4-byte load each, have "
+    "8,192 bytes in flight, so even full occupancy is not enough here. With 16-byte loads it is.\n\n"
     "Rule of thumb: use 128 to 256 threads per block, check the limiter, and then give each thread more loads in "
     "flight.",
     steps=[
         Step(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
-            text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. This step verifies the "
-            "result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of "
-            "them are resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid "
-            "has even one block more. The `asm` statement reads the index of the multiprocessor. In other versions of "
-            "the kernel, each thread keeps `Live` values in registers, so that registers become the limit. `#pragma "
-            "unroll` makes every index of `kept` a constant, as registers require.",
+            text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. `cuda.occupancy` computes the "
+            "same from a compute capability, a block size and the registers per thread. This step verifies the result: "
+            "every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of them are "
+            "resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid has even "
+            "one block more. In each block, one thread increments a counter with `atomicAdd`, which no other thread "
+            "can interrupt. It then adds zero, which only reads the counter, until all blocks have arrived. The other "
+            "threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` statement reads the index "
+            "of the multiprocessor. In other versions of the kernel, each thread keeps `Live` values in registers, so "
+            "that registers become the limit. `#pragma unroll` makes every index of `kept` a constant, as registers "
+            "require.",
         ),
         Step(
             name="256 threads",

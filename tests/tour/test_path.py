@@ -32,7 +32,7 @@ def test_a_stop_knows_its_neighbours_across_chapters():
 @pytest.mark.parametrize(
     ("name", "route", "expected"),
     [
-        ("launch_shapes", "cpp", ("daxpy", "occupancy")),
+        ("synchronization", "cpp", ("divergence", "occupancy")),
         ("map", "cpp", ("daxpy", "launch_shapes")),  # not on the route
         ("device_query", "cpp", ("", "vector_add")),
         ("matmul", "cpp", ("cooling", "")),
