@@ -62,9 +62,10 @@ FURTHER = [
     Exercise(
         name="hard",
         task="Count values from 0 to 7. Each block counts in shared memory. If many values are equal, the lanes of a "
-        "warp add to the same word, and the hardware performs the additions one after another. That, too, is a bank "
-        "conflict. Remove all conflicts, whatever the values are. A block has 128 threads and may execute at most "
-        "eight atomics on global memory.",
+        "warp add to the same word. In general, the hardware performs such additions one after another, and the "
+        "simulator counts them as bank conflicts. (An H200 merges them only because each lane adds one and does not "
+        "use the result.) Remove all conflicts, whatever the values are. A block has 128 threads and may execute at "
+        "most eight atomics on global memory.",
         hints=[
             "There is room for more than one copy of the counters. How many copies does a warp need so that no two "
             "lanes ever use the same word?",

@@ -100,7 +100,8 @@ LESSON = Lesson(
     look_at=[
         "The 'atomics' column shows how many atomic instructions the warps execute. The count falls from one per 32 "
         "elements to one per block, and to none with two passes in two launches. The count of the first variant may "
-        "look small, but each of these instructions still performs 32 additions, one after another.",
+        "look small, but each of these instructions still performs 32 float additions to one address in global memory, "
+        "one after another.",
         "With vector loads, which read four elements each, the count in the 'loads' column falls to a quarter.",
         "The 'error' column shows the relative error of a sum of random numbers. A single total is rounded at each "
         "addition. Once it has reached 2^24, adding a number below one no longer changes it: on an H200, the first "

@@ -141,13 +141,15 @@ LESSON = Lesson(
     exercise=Exercise(
         task="The kernel replaces each element with the running sum of its block: the sum of the block's elements up "
         "to and including that one. It works in place in shared memory, in eight rounds. In each round, a thread adds "
-        "the sum of the thread that is 1, 2, 4, ..., 128 places before it. All threads reach a barrier in every "
-        "round, and yet there is a race, so the results may be right only by chance. Fix the race. Keep the eight "
-        "rounds, and read other threads' elements from shared memory.",
+        "the sum of the thread that is 1, 2, 4, ..., 128 places before it. All threads reach a barrier in every round, "
+        "and yet there is a race, so the results may be right only by chance. Fix the race. Keep the eight rounds, and "
+        "read other threads' elements from shared memory. In total, the eight warps of a block may access shared "
+        "memory at most 208 times.",
         hints=[
             "In each round, one thread reads `sums[tid - step]`, and another thread overwrites the same element. "
             "Which of the two must come first, and what ensures that order?",
-            "Read into a register first. Write to `sums` only after all threads have read.",
+            "Read into a register first. Write to `sums` only after all threads have read. If each thread also keeps "
+            "its own sum in a register, a warp needs only one read and one write per round.",
             "Each round needs two barriers: one between its reads and its writes, and one between its writes and the "
             "reads of the next round. Neither barrier may be inside the `if`.",
         ],
