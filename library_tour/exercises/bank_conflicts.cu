@@ -11,7 +11,7 @@ extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums)
     int lane = threadIdx.x;
     for (int row = 0; row < SIDE; row++)
         tile[row][lane] = in[row * SIDE + lane];
-    __syncwarp();
+    __syncwarp();  // the barrier for a warp
     unsigned sum = 0;
     for (int k = 0; k < SIDE; k++)
         sum += tile[lane][k];

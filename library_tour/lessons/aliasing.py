@@ -38,7 +38,8 @@ LESSON = Lesson(
     why="Adding the keyword `__restrict__` to three pointers takes a kernel from 2,266 to 4,331 GB/s on an H200. No "
     "statement in the kernel changes.\n\n"
     "Without it, the compiler must assume the worst: a store through one pointer may change what another points to. So "
-    "it reloads values that it already has, and delays loads until unrelated stores have been issued.",
+    "it delays loads until unrelated stores have been issued, which is what slows this kernel down. In other kernels, "
+    "it also reloads values that it already has.",
     learn=[
         "say which loads and stores the compiler repeats because pointers may alias.",
         "remove them with `__restrict__`, or with a local variable, which needs no promise.",
@@ -116,7 +117,8 @@ LESSON = Lesson(
     exercise=Exercise(
         task="The kernel divides each element of a table by the sum of its column, in place, and also writes the sums. "
         "Each thread handles one column of eight elements. Rewrite the kernel so that a thread loads each element only "
-        "once, and stores only the eight quotients and the sum. Try `__restrict__` first. It is not enough here. Why?",
+        "once, and stores only the eight quotients and the sum. Try `__restrict__` first: it is not enough here, and "
+        "the first hint says why.",
         hints=[
             "A promise about two pointers says nothing about two elements that are accessed through the same pointer.",
             "The compiler does not know `n`. After a store to `table[i]`, may it assume that `table[n + i]` is "

@@ -101,7 +101,8 @@ LESSON = Lesson(
             name="one warp per row",
             shows=["sum_rows_by_warps"],
             text="This is the fast kernel. The 32 lanes of a warp walk along one row side by side. At the end, they "
-            "add their 32 partial sums with shuffles, which pass values between the lanes of a warp.",
+            "add their 32 partial sums with shuffles, which pass values between the lanes of a warp. The mask "
+            "`0xffffffff` says that all 32 lanes take part.",
         ),
     ],
     look_at=[

@@ -78,7 +78,8 @@ LESSON = Lesson(
     "```\n\n"
     "A **stream** is a queue of work for the device. A copy in a stream is *asynchronous* if its host memory is "
     "pinned: the call only queues it. Until the copy has run, its source must not change and its target must not be "
-    "read.\n\n"
+    "read. If the source is pageable, the call reads all of it before it returns, but the copy to the device may still "
+    "be queued. If the target is pageable, the call waits until the copy is done.\n\n"
     "Rule of thumb: pin the arrays that you copy often, but not everything, because pinned pages are not available to "
     "other programs. Keep data on the device if a kernel will need it again.",
     steps=[
@@ -92,9 +93,10 @@ LESSON = Lesson(
         Step(
             name="done or queued",
             shows=["returned"],
-            text="Each copy runs once without a stream and once in a stream. Right after the call, `stream.done` tells "
-            "whether the copy has run. Without a stream, the call waits, except between two device arrays. In a "
-            "stream, it waits only if the target is pageable.",
+            text="Each copy runs once without `stream`, as with `cudaMemcpy`, and once with it, as with "
+            "`cudaMemcpyAsync`. Both times, the copy runs in the default stream. Right after the call, `stream.done` "
+            "tells whether the copy has run. Without a stream, the call waits, except between two device arrays. In a "
+            "stream, it waits for the copy only if the target is pageable.",
         ),
         Step(
             name="pageable, changed at once",
@@ -127,14 +129,13 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Write `upload(target, source, buffers, stream)`. It copies the pageable array `source` to the device in "
         "pieces, through two pinned buffers of the same size. The host must fill one buffer while the device copies "
-        "the other. Before refilling a buffer, wait only for the copy that reads it. Return while the last copies are "
-        "still queued. The last piece may be shorter than a buffer.",
+        "the other. Before refilling a buffer, wait only for the copy that reads it. An **event** marks a place in a "
+        "stream: `stream.record()` returns one, and `event.synchronize()` waits until all work queued before it has "
+        "run. Return while the last copies are still queued. The last piece may be shorter than a buffer.",
         hints=[
             "Which earlier copy reads the buffer that you are about to fill?",
-            "`stream.record()` returns an **event**, which is done when all work queued before it has run. "
-            "`event.synchronize()` waits for it.",
-            "Record an event after each copy. Before filling a buffer for piece *i*, wait for the event of piece *i - "
-            "2*.",
+            "Keep one event per copy, recorded right after the copy. When that event is done, so is the copy.",
+            "Before filling a buffer for piece *i*, wait for the event of piece *i - 2*.",
         ],
         answer="An event after each copy tells the host when the copy's buffer may be refilled. Before each piece, the "
         "host waits for the second-to-last copy so far, while the last one may still be running. Waiting for the whole "

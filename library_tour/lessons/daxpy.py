@@ -48,6 +48,9 @@ LESSON = Lesson(
     "In the time that an H200 takes to move 24 bytes at 4.8 TB/s, it could perform some 170 double-precision "
     "operations at 33 TFLOP/s. The kernel needs two, so the arithmetic is free, and memory bandwidth is the "
     "**limit**.\n\n"
+    "The kernel below needs one thread per element. A **grid-stride loop** lifts that restriction: a thread computes "
+    "several elements, and the distance between them is the number of threads in the grid. The exercise asks for such "
+    "a loop.\n\n"
     "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with a copy. If it is as fast "
     "as a copy, only moving fewer bytes can make it faster.",
     steps=[

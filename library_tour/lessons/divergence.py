@@ -58,8 +58,9 @@ LESSON = Lesson(
         Step(
             name="8 functions, by lane",
             shows=["apply", "ByLane", "choose<ByLane>"],
-            text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. Four lanes of every warp "
-            "pick each function, so the warp executes all eight, with four lanes active at a time.",
+            text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. `element()` returns the "
+            "thread's index in the grid. Four lanes of every warp pick each function, so the warp executes all eight, "
+            "with four lanes active at a time.",
         ),
         Step(
             name="8 functions, by warp",
@@ -89,9 +90,9 @@ LESSON = Lesson(
         "In the second table, about 32 lanes are active in every row whose condition splits no warp.",
         "In the last table, all lanes are active in the 'x % 2, selected' row, although the lanes of every warp "
         "disagree on its condition.",
-        "The curve shows when divergence matters. On an H200, with one multiply-add per function, eight functions "
-        "take only twice as long as one, because most of the time goes into memory accesses, which do not diverge. "
-        "With 512 multiply-adds, they take 7.7 times as long.",
+        "On the page with pictures, a plot shows when divergence matters. On an H200, with one multiply-add per "
+        "function, eight functions take only twice as long as one, because most of the time goes into memory accesses, "
+        "which do not diverge. With 512 multiply-adds, they take 7.7 times as long.",
     ],
     exercise=Exercise(
         task="Elements with an even index follow one rule, and elements with an odd index follow another. Thread `i` "

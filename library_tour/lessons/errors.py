@@ -47,7 +47,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A launch returns within microseconds, but its kernel may run much longer: one kernel in the `map` stop runs "
+    why="A launch returns within microseconds, but its kernel may run much longer: one of the course's kernels runs "
     "for 414 ms on an H200. If the kernel fails, the launch has long since returned without an error. The error "
     "surfaces in whichever call waits next, perhaps in a different file of your program, and seems to be the fault of "
     "that call.\n\n"
@@ -67,8 +67,18 @@ LESSON = Lesson(
     "Others happen while a kernel runs, for example a store to an invalid address or a failed assertion. They are "
     "reported at the latest by the next call that **synchronises**, which means that it waits for the device. They "
     "also leave the **context** unusable. The context is the process's entire state on the device: its memory, modules "
-    "and streams. Every later call then returns the same error (the error is *sticky*), and the only remedy is a new "
-    "process.\n\n"
+    "and streams. Every later call then returns the same error (the error is *sticky*), and on a GPU, the only remedy "
+    "is a new process.\n\n"
+    "In C, every call returns a status, except a launch with `<<<...>>>`: ask `cudaGetLastError()` for its status.\n\n"
+    "```\n"
+    "void check(cudaError_t status)\n"
+    "{\n"
+    '    if (status != cudaSuccess) { fprintf(stderr, "%s\\n", cudaGetErrorString(status)); exit(1); }\n'
+    "}\n\n"
+    "kernel<<<blocks, threads>>>(x, n);\n"
+    "check(cudaGetLastError());       // was the launch refused?\n"
+    "check(cudaDeviceSynchronize());  // did the kernel fail?\n"
+    "```\n\n"
     "Rule of thumb: check every call. To find the launch at fault, wait after each launch.",
     steps=[
         Step(

@@ -96,9 +96,10 @@ LESSON = Lesson(
             shows=["cooled", "stride_over", "cool"],
             text="One step of cooling moves the temperature of every cell halfway to 20 degrees. `stride_over` is the "
             "grid-stride loop from the `daxpy` exercise, so the same kernel runs with a single thread or with one "
-            "thread per cell. `__host__ __device__` compiles `cooled` for both the host and the device. `stride_over` "
-            "is a **template** that accepts any function as the body of the loop. Here the body is `[=](unsigned i) { "
-            "... }`, a **lambda**: an unnamed function that captures copies of the surrounding variables.",
+            "thread per cell. A `__device__` function can be called from kernels, and `__host__ __device__` compiles "
+            "`cooled` for both the host and the device. `stride_over` is a **template** that accepts any function as "
+            "the body of the loop. Here the body is `[=](unsigned i) { ... }`, a **lambda**: an unnamed function that "
+            "captures copies of the surrounding variables.",
         ),
         Step(
             name="matrix, 32 x 8",
@@ -111,8 +112,9 @@ LESSON = Lesson(
         Step(
             name="shapes that are refused",
             shows=["REFUSED", "refused"],
-            text="Each shape violates one limit. cudart-py says which one before the launch reaches the driver. The "
-            "driver's own error does not identify the axis.",
+            text="Each shape violates one limit. cudart-py says which one before the launch reaches the driver. Each "
+            "message begins with the name of the kernel, which is called `nothing`. The driver's own error does not "
+            "identify the axis.",
         ),
     ],
     look_at=[
@@ -122,8 +124,8 @@ LESSON = Lesson(
         "one thread still occupies a whole warp, with 31 idle lanes. Blocks of 3 x 3 use 9 of 32 lanes.",
         "`matrix, 1 x 256` keeps its lanes busy, yet it is slow. The 'sectors/load' column shows why: each lane reads "
         "from a different row.",
-        "Plotted against the threads per block, the rate has a sawtooth shape. A block of 33 threads needs two warps, "
-        "as many as a block of 64.",
+        "On the page with pictures, the plot of the rate against the threads per block has a sawtooth shape. A block "
+        "of 33 threads needs two warps, as many as a block of 64.",
     ],
     exercise=Exercise(
         task="Write `shape(rows: int, columns: int)`. It returns a grid and a block, each as a pair of sizes in x and "

@@ -91,8 +91,8 @@ LESSON = Lesson(
             name="4 x 4 in registers",
             shows=["Square", "load_square", "turned", "transpose_registers"],
             text="A different approach, without a tile. Each thread loads four vectors of four elements, 16 bytes "
-            "each. It transposes them by using its registers in a different order, which takes no instructions, and "
-            "stores four vectors.",
+            "each, so the numbers of rows and columns must be multiples of four. It transposes them by using its "
+            "registers in a different order, which takes no instructions, and stores four vectors.",
         ),
         Step(
             name="4 x 4, then a tile",

@@ -75,7 +75,8 @@ LESSON = Lesson(
             shows=["states", "next", "place", "steps_device"],
             text="Each thread computes many steps of a random number generator. It keeps the generator's state in an "
             "array in **global memory**: device memory that all threads can access. Every step loads the state and "
-            "stores it again. `volatile` keeps the compiler from using a register instead.",
+            "stores it again. `volatile` keeps the compiler from using a register instead. `next` and `place` are "
+            "`__device__` functions, which kernels can call.",
         ),
         Step(
             name="dynamic shared memory",
@@ -102,10 +103,11 @@ LESSON = Lesson(
         ),
         Step(
             name="variables of a module",
-            shows=["threads_so_far", "count_threads", "coefficients", "line", "lifetimes"],
-            text="A `__device__` variable keeps its value from launch to launch. The host reads and writes it through "
-            "`module.symbol`. If a module is loaded again, the new copy has its own variables. Only the host can write "
-            "to a `__constant__` variable.",
+            shows=["threads_so_far", "count_threads", "coefficients", "line", "constant"],
+            text="A `__device__` variable keeps its value from launch to launch. `atomicAdd` adds to it without "
+            "interference from other threads, and returns the value before the addition. The host reads and writes the "
+            "variables through `module.symbol`, as `constant` does here. If a module is loaded again, the new copy has "
+            "its own variables. Only the host can write to a `__constant__` variable.",
         ),
     ],
     look_at=[
