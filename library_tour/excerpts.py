@@ -37,8 +37,9 @@ def find(stop: str, name: str) -> Excerpt:
     """
     plain = name.partition("<")[0]
     part = _PART.fullmatch(name)
-    files = list(_files(stop))
-    for file in files:
+    files: list[Path] = []
+    for file in _files(stop):
+        files.append(file)
         text = file.read_text(encoding="utf-8")
         if part:
             found = _part_of_function(text, *part.groups()) if file.suffix == ".py" else None

@@ -9,7 +9,7 @@ def test_a_pool_keeps_freed_memory_until_it_is_trimmed_and_a_full_one_names_its_
     assert [values["used MiB"] for values in found] == [256, 64, 0]
     assert found[0]["reserved MiB"] == found[1]["reserved MiB"] >= 256
     assert found[2]["reserved MiB"] == 0
-    assert f"the pool holds {stream_ordered.CHUNK:,} at most" in rows["more than max_size"].note
+    assert f"at most {stream_ordered.CHUNK:,}" in rows["more than max_size"].note
 
 
 def test_the_waiting_program_has_no_wrong_elements(device):
