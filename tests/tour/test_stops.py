@@ -34,7 +34,7 @@ def plain(text: str) -> str:
 
 def settled(report: str) -> str:
     """Return a report up to the thread that happens to be first."""
-    return re.split(r"(?<=race: )it|; block|, which|(?<=asked for)", report)[0]
+    return re.split(r"(?<=race: )it|; block|, which|(?<=requested;)", report)[0]
 
 
 def settled_lines(report: str) -> list[str]:
