@@ -125,7 +125,7 @@ def _check(console: Console, name: str, file: Path) -> int:
 
 
 def _refuse_other_files(name: str, file: Path) -> None:
-    """Raise UsageError for a file that cannot be read or is not in the exercise's language: its answer is not wrong, but missing."""
+    """Raise UsageError for a file that cannot be read or is not in the exercise's language, instead of judging it."""
     if not file.is_file():
         raise UsageError(f"there is no file {file}")
     suffix = lesson.start(name).suffix

@@ -1,5 +1,7 @@
 """Whatever an answer to an exercise does, what is wrong with it is said, and the process that asks goes on."""
 
+import re
+
 import pytest
 
 from library_tour import answers, lesson
@@ -73,6 +75,7 @@ def test_an_answer_that_never_ends_is_stopped(tmp_path, monkeypatch):
     [[check]] = answers.check_answers("daxpy", [file])
     assert not check.holds
     assert check.fact == "the answer did not finish within 1.5 s"
+    assert 0 < float(re.search(r"([\d.]+) s of processor time", check.detail)[1]) < 3
 
 
 def test_an_exception_is_told_with_the_answers_own_line_and_with_the_case(tmp_path):
