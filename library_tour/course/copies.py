@@ -159,9 +159,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "piece.",
         "One lecture calls cudaMemcpy asynchronous, and another calls it synchronous. The right answer depends on the "
         "memory: a copy between device arrays is only queued, and a copy to or from host memory is done when the call "
-        "returns. In a stream (cudaMemcpyAsync), a copy to or from pinned memory is only queued, and the source must not "
-        "change until the copy has run. A pageable source has been read completely when the call returns, although the "
-        "copy itself may still be queued. With a pageable target, the call waits until the copy is done.",
+        "returns. In a stream (cudaMemcpyAsync), a copy to or from pinned memory is only queued, and the source must "
+        "not change until the copy has run. A pageable source has been read completely when the call returns, although "
+        "the copy itself may still be queued. With a pageable target, the call waits until the copy is done.",
         "In C, the 'kind' argument states the direction. The 'kind' column shows its value for each copy. With "
         "cudaMemcpyDefault, the driver infers the direction from the addresses. cudart-py infers it from the arrays. "
         "The direction can then be wrong only if a host address is passed off as a device address, and the driver "

@@ -79,7 +79,7 @@ BLOCK = 256
 PER_THREAD = 4  # elements
 CHECKED = 2**14 + 5
 ROUNDS = 4096  # per timed launch
-# The flags that --use_fast_math is said to stand for.
+# The flags that --use_fast_math stands for, according to the documentation of NVRTC.
 FOUR_FLAGS = ("--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=true")
 
 Array = NDArray[Any]
