@@ -1,4 +1,4 @@
-// A step of the heat plate (heat.cu) on one strip of its rows. Other devices have the rows above and below. A strip
+// A step of the heated plate (heat.cu) on one strip of its rows. Other devices have the rows above and below. A strip
 // keeps a copy of the nearest row of each, its halo, as its first and its last row.
 //
 //   heat_strip   all rows except the halo, which must already have arrived

@@ -1,4 +1,4 @@
-// Shared by the kernels of the heat plate: the next value of a cell, and a thread that goes down several rows.
+// Shared by the kernels of the heated plate: the next value of a cell, and a thread that goes down several rows.
 
 #pragma once
 

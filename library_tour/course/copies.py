@@ -56,11 +56,11 @@ On the simulator, which checks and does not time:
     from the addresses. cudart-py infers it from the arrays. The direction can then
     be wrong only if a host address is passed off as a device address, and the
     driver refuses that.
-    According to the lectures' figures, device memory is some 10 times as fast as
-    host memory, which is 3 times as fast as the link. The link's 32 GB/s correspond
-    to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A copy within one
-    memory both reads and writes, so its bytes count twice. A single thread does not
-    reach the full bandwidth of host memory.
+    According to the lectures' figures, device memory is 4 to 18 times as fast as
+    host memory, which is 3 times as fast as the link. The link's 32 GB/s
+    corresponds to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 GB/s. A
+    copy within the same memory both reads and writes it, so its bytes count twice.
+    A single thread does not reach the full bandwidth of host memory.
 """
 
 from __future__ import annotations
@@ -166,9 +166,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "cudaMemcpyDefault, the driver infers the direction from the addresses. cudart-py infers it from the arrays. "
         "The direction can then be wrong only if a host address is passed off as a device address, and the driver "
         "refuses that.",
-        "According to the lectures' figures, device memory is some 10 times as fast as host memory, which is 3 times "
-        "as fast as the link. The link's 32 GB/s correspond to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 "
-        "GB/s. A copy within one memory both reads and writes, so its bytes count twice. A single thread does not "
+        "According to the lectures' figures, device memory is 4 to 18 times as fast as host memory, which is 3 times "
+        "as fast as the link. The link's 32 GB/s corresponds to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 "
+        "GB/s. A copy within the same memory both reads and writes it, so its bytes count twice. A single thread does "
+        "not "
         "reach the full bandwidth of host memory.",
     ]
     return Result(rows, limit, checks, pictures, notes, tables)

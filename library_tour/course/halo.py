@@ -1,9 +1,9 @@
-"""Divide the heat plate into one strip per device, and send the edges while the interior is computed.
+"""Divide the heated plate into one strip per device, and send the edges while the interior is computed.
 
 On the simulator with one device, which checks and counts but does not time:
 
     $ library-tour run halo
-    halo: The heat plate on several devices: overlapped halo exchange
+    halo: Heat diffusion on several devices: overlapped halo exchange
     size 256: rows and columns of the plate
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
@@ -24,8 +24,8 @@ On the simulator with one device, which checks and counts but does not time:
     sequential version, a device computes its strip, sends its edges, and waits for
     the next halo. In the overlapped version, it computes the edges first. Another
     stream sends them while the device computes the interior, which needs no halo.
-    Events order the streams, and the result is identical to that of one strip, bit
-    for bit.
+    Events synchronise the streams, and the result is identical to that of one
+    strip, bit for bit.
     'hidden' is the fraction of the exchange time that does not lengthen a step.
     'efficiency' is the time with one strip, divided by N times the time on N
     devices: 1 if N devices are N times as fast. In the 'larger plate' row, each
@@ -56,7 +56,7 @@ from ..stop import Limit, Picture, Result, Row, Size, Timeline, Value
 from ..wrong import all_shown_wrong
 from .heat import RATE, make_plate, reference
 
-TITLE = "The heat plate on several devices: overlapped halo exchange"
+TITLE = "Heat diffusion on several devices: overlapped halo exchange"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 CHECKED = 1000
 STEPS = 4  # in a check; even, so that the result is in the first copy
@@ -70,8 +70,8 @@ EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
     "Each strip keeps a copy of its neighbours' nearest rows, called its halo. In the sequential version, a device "
     "computes its strip, sends its edges, and waits for the next halo. In the overlapped version, it computes the "
-    "edges first. Another stream sends them while the device computes the interior, which needs no halo. Events order "
-    "the streams, and the result is identical to that of one strip, bit for bit.",
+    "edges first. Another stream sends them while the device computes the interior, which needs no halo. Events "
+    "synchronise the streams, and the result is identical to that of one strip, bit for bit.",
     "'hidden' is the fraction of the exchange time that does not lengthen a step. 'efficiency' is the time with one "
     "strip, divided by N times the time on N devices: 1 if N devices are N times as fast. In the 'larger plate' row, "
     "each strip has as many rows as the single strip.",

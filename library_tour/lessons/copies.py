@@ -95,7 +95,8 @@ LESSON = Lesson(
             shows=["returned"],
             text="Each copy runs once without `stream`, as with `cudaMemcpy`, and once with it, as with "
             "`cudaMemcpyAsync`. Both times, the copy runs in the default stream. Right after the call, `stream.done` "
-            "tells whether the copy has run. Without a stream, the call waits, except between two device arrays. In a "
+            "shows whether the copy has run. Without a stream, the call waits, unless both arrays are on the device. "
+            "In a "
             "stream, it waits for the copy only if the target is pageable.",
         ),
         Step(
@@ -121,7 +122,7 @@ LESSON = Lesson(
         "The 'When the call returns, the copy is' table shows the same results with and without a GPU. Its 'memcpy' "
         "and 'in a stream' columns differ for pinned memory and for pageable sources.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
-        "device and 44 GB/s from it, because every byte is also copied within the host.",
+        "device and 44 GB/s from it, because every byte is also copied within host memory.",
         "The 'call ms' column, which is present only on a GPU, shows how long a call takes to queue a copy in a "
         "stream. For pageable memory, that is nearly the whole duration of the copy.",
         "A copy within an H200's device memory reaches 4,092 GB/s, counting both reads and writes.",

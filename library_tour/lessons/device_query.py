@@ -38,7 +38,8 @@ LESSON = Lesson(
     "Some limits will be the same, and some will not: one block may use 64 KiB of shared memory on compute capability "
     "7.5, and 227 KiB on an H200. A program that queries the device runs well on both. A program with hard-coded "
     "limits is slow on one of them, or its launches are refused.\n\n"
-    "Two figures are worth knowing before you write a kernel. An H200 can move 4,814 GB/s and compute at 66.9 TFLOP/s "
+    "Two figures are worth knowing before you write a kernel. An H200 can move data at 4,814 GB/s and compute at 66.9 "
+    "TFLOP/s "
     "in single precision. Divide the second figure by the first: a kernel that performs fewer than 14 operations per "
     "byte waits for memory.",
     learn=[
@@ -110,9 +111,9 @@ LESSON = Lesson(
         ],
         answer="`shared_memory_per_block_optin`, divided by the 4 bytes of a float, is the number of elements. Its "
         "square root, rounded down, is the side. A constant that is right on one device wastes shared memory on "
-        "another, or its launches are refused there.",
+        "another, or causes launches to be refused there.",
         check=check,
     ),
     course="The peaks of the T1000, V100, A100, H100 and AMD 7995WX come from lectures on GPU programming. All other "
-    "figures are for the device that you are using.",
+    "peaks and properties are those of the device that you are using.",
 )

@@ -105,7 +105,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="Two GPUs should be twice as fast as one. For the heat plate, they nearly are: on two H200s, a step of a "
+    why="Two GPUs should be twice as fast as one. For the heated plate, they nearly are: on two H200s, a step of a "
     "plate with 16,384 x 16,384 cells takes 0.265 ms instead of 0.514 ms, an efficiency of 0.97. If the devices "
     "compute first and exchange their edges afterwards, the efficiency is 0.93, and the loss grows with the number of "
     "devices.\n\n"
@@ -115,7 +115,7 @@ LESSON = Lesson(
         "divide a plate among devices, so that each has a strip of rows and a copy of its neighbours' nearest rows, "
         "the halo.",
         "overlap the exchange of edges with the computation of the interior by computing the edges first.",
-        "order the streams of several devices with events, while the host only queues the work.",
+        "synchronise the streams of several devices with events, while the host only queues the work.",
         "estimate the number of devices beyond which the exchange can no longer be hidden, and say why larger plates "
         "scale further.",
     ],
@@ -131,7 +131,9 @@ LESSON = Lesson(
         Step(
             name="one strip",
             shows=["heated", "heat_down", "heat_between", "heat_strip", "cuts"],
-            text="A step of the heat plate on one device. The new value of a cell depends on the four cells around it. "
+            text="One step of the heat simulation on one device. The new value of a cell depends on the four cells "
+            "around "
+            "it. "
             "Each thread computes four columns in two rows, from top to bottom. `cuts` divides the rows among several "
             "devices.",
         ),
@@ -154,8 +156,8 @@ LESSON = Lesson(
         Step(
             name="halo not waited for",
             shows=["without_waits", "take_steps"],
-            text="WRONG on purpose: the list of events to wait for is emptied. Nothing then orders the streams of two "
-            "devices, so a strip may be computed from an old halo.",
+            text="WRONG on purpose: the list of events to wait for is emptied. Nothing then synchronises the streams "
+            "of the two devices, so a strip may be computed from a stale halo.",
         ),
     ],
     look_at=[

@@ -67,7 +67,7 @@ LESSON = Lesson(
     "it wherever it can. The result is more accurate than with two roundings, but it is different. Compiler flags "
     "allow faster, less accurate instruction sequences for division, square roots and mathematical functions.\n\n"
     "The rule of thumb: bits differ, so compare with a tolerance in ulp. Compare after one or a few steps, before the "
-    "errors have grown. Use fast flags only where you have measured their errors.",
+    "errors have grown. Use fast-math flags only where you have measured the errors that they cause.",
     steps=[
         Step(
             name="a b + c",
@@ -122,7 +122,8 @@ LESSON = Lesson(
         Step(
             name="float",
             shows=["drift", "steps_of"],
-            text="The device and NumPy compute many steps of `x = x x + c` from the same start. Each step inherits the "
+            text="The device and NumPy compute many steps of `x = x x + c` from the same starting values. Each step "
+            "inherits the "
             "rounding errors of all the steps before it. For `c = -1.9`, a step usually magnifies any difference.",
         ),
     ],

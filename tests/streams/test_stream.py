@@ -189,7 +189,7 @@ def test_an_event_not_reached_has_no_time(device):
     start = cuda.Event().record()
     wait[1, 1]()
     end = cuda.Event().record()
-    with pytest.raises(cuda.errors.NotReadyError, match="has not reached the start event yet"):
+    with pytest.raises(cuda.errors.NotReadyError, match="not reached"):
         end - start
     end.synchronize()
     assert end - start > 0
