@@ -169,8 +169,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "According to the lectures' figures, device memory is 4 to 18 times as fast as host memory, which is 3 times "
         "as fast as the link. The link's 32 GB/s corresponds to 8 lanes of PCIe 5 in one direction; 16 lanes carry 63 "
         "GB/s. A copy within the same memory both reads and writes it, so its bytes count twice. A single thread does "
-        "not "
-        "reach the full bandwidth of host memory.",
+        "not reach the full bandwidth of host memory.",
     ]
     return Result(rows, limit, checks, pictures, notes, tables)
 

@@ -96,8 +96,7 @@ LESSON = Lesson(
             text="Each copy runs once without `stream`, as with `cudaMemcpy`, and once with it, as with "
             "`cudaMemcpyAsync`. Both times, the copy runs in the default stream. Right after the call, `stream.done` "
             "shows whether the copy has run. Without a stream, the call waits, unless both arrays are on the device. "
-            "In a "
-            "stream, it waits for the copy only if the target is pageable.",
+            "In a stream, it waits for the copy only if the target is pageable.",
         ),
         Step(
             name="pageable, changed at once",

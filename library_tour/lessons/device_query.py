@@ -39,9 +39,8 @@ LESSON = Lesson(
     "7.5, and 227 KiB on an H200. A program that queries the device runs well on both. A program with hard-coded "
     "limits is slow on one of them, or its launches are refused.\n\n"
     "Two figures are worth knowing before you write a kernel. An H200 can move data at 4,814 GB/s and compute at 66.9 "
-    "TFLOP/s "
-    "in single precision. Divide the second figure by the first: a kernel that performs fewer than 14 operations per "
-    "byte waits for memory.",
+    "TFLOP/s in single precision. Divide the second figure by the first: a kernel that performs fewer than 14 "
+    "operations per byte waits for memory.",
     learn=[
         "query the properties of a device that matter when you launch a kernel.",
         "say which limits differ between GPU generations, and which have stayed the same for years.",

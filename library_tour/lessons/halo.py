@@ -132,10 +132,8 @@ LESSON = Lesson(
             name="one strip",
             shows=["heated", "heat_down", "heat_between", "heat_strip", "cuts"],
             text="One step of the heat simulation on one device. The new value of a cell depends on the four cells "
-            "around "
-            "it. "
-            "Each thread computes four columns in two rows, from top to bottom. `cuts` divides the rows among several "
-            "devices.",
+            "around it. Each thread computes four columns in two rows, from top to bottom. `cuts` divides the rows "
+            "among several devices.",
         ),
         Step(
             name="sequential",

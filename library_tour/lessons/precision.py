@@ -123,8 +123,8 @@ LESSON = Lesson(
             name="float",
             shows=["drift", "steps_of"],
             text="The device and NumPy compute many steps of `x = x x + c` from the same starting values. Each step "
-            "inherits the "
-            "rounding errors of all the steps before it. For `c = -1.9`, a step usually magnifies any difference.",
+            "inherits the rounding errors of all the steps before it. For `c = -1.9`, a step usually magnifies any "
+            "difference.",
         ),
     ],
     look_at=[
