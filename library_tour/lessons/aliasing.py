@@ -98,9 +98,9 @@ LESSON = Lesson(
             name="another type at one address",
             shows=["reread_float", "host_reread_float"],
             text="C++ lets the compiler assume that pointers to different types do not alias. This rule is called "
-            "**strict aliasing**. At -O2, a host compiler applies it and returns the 1 that it has stored, although "
-            "that memory now contains the float 0, whose bits are all zero. The device compiler does not apply it: its "
-            "code loads the value again.",
+            "**strict aliasing**. At -O2, a host compiler applies it, and the function returns the 1 that it has "
+            "stored, although that memory now contains the float 0, whose bits are all zero. The device compiler does "
+            "not apply it: its code loads the value again.",
         ),
     ],
     look_at=[

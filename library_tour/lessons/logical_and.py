@@ -110,10 +110,10 @@ LESSON = Lesson(
             "There is a barrier that tells all threads of a block whether a condition holds for any of them.",
             "It is `__syncthreads_or(condition)`. It combines the conditions of all threads of the block that have not "
             "returned, and all of these threads must reach it.",
-            "What is the condition of a thread without an element? Which thread writes, and when?",
+            "What should a thread without an element pass as its condition? Which thread writes, and when?",
         ],
-        answer="The condition of a thread without an element is false. The vote combines the conditions of the block, "
-        "and thread 0 writes if any of them is true.",
+        answer="A thread without an element passes false. The vote combines the conditions of the block, and thread 0 "
+        "writes if any of them is true.",
         check=check,
     ),
     course="The lectures on which the tour is based give no times for this topic.",

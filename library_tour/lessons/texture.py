@@ -47,7 +47,7 @@ LESSON = Lesson(
     "and what a texture object can do that plain loads cannot.",
     learn=[
         "choose the shape of a block so that each warp reads a compact patch of an image.",
-        "read an image through a texture object, which has its own rules for texels outside the image.",
+        "read an image through a texture object, which has its own rules for coordinates outside the image.",
         "say when a texture's filter pays off, and how accurate it is.",
     ],
     idea="Memory is fetched in 32-byte **sectors**. A sector holds 8 adjacent texels of a row (a texel is an element "

@@ -40,6 +40,7 @@ def test_the_model_is_that_of_the_guide():
         assert numbers == pytest.approx(expected, rel=0.002, abs=0.0051)
 
 
+@pytest.mark.exhaustive  # three interpreters, two of which compile
 def test_the_command_runs_a_stop_in_two_ranks(mpiexec, tmp_path):
     file = tmp_path / "devices.json"
     command = [sys.executable, "-m", "tests.benchmarks.peers", "devices", "--counts", "2", "--modes", "ranks"]
