@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -73,9 +74,14 @@ def _files(stop: str) -> Iterator[Path]:
         yield program.parent / f"{module}.py"
 
 
+@functools.lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def _in_python(text: str, name: str) -> tuple[int, int] | None:
     owner, _, name = name.rpartition(".")
-    body: Sequence[ast.stmt] = ast.parse(text).body
+    body: Sequence[ast.stmt] = _parsed(text).body
     if owner:
         body = [part for node in body if isinstance(node, ast.ClassDef) and node.name == owner for part in node.body]
     for node in body:
@@ -99,7 +105,7 @@ def _part_of_function(text: str, name: str, first: str, last: str | None) -> tup
     if not found:
         return None
     begin, end = None, None
-    for node in sorted(_statements(ast.parse(text)), key=lambda node: node.lineno):
+    for node in sorted(_statements(_parsed(text)), key=lambda node: node.lineno):
         if not found[0] < node.lineno <= found[1]:
             continue
         if begin is None and first in _assigned(node):

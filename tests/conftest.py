@@ -93,6 +93,19 @@ def pytest_collection_finish() -> None:
 
     Hundreds of tests collect, and the tests themselves are 400,000 objects, which stay till the end.
     """
+    _freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Let the garbage collector of a later file's tests leave out what this file's have put into caches."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        _freeze()
+    return result
+
+
+def _freeze() -> None:
     gc.collect()
     gc.freeze()
 
@@ -249,12 +262,23 @@ def event_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a program in a process of its own, with a time limit, and return what it printed."""
+def python(forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a program in a process of its own, with a time limit, and return what it printed.
 
-    def run(program: str, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
-        command, env = [sys.executable, "-c", program], {**os.environ, **environment}
-        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120, env=env)
+    The process begins with everything imported, unless the program is to have the `own_imports` alone.
+    """
+
+    def run(
+        program: str, *, check: bool = True, own_imports: bool = False, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, **environment}
+        if own_imports:
+            command = [sys.executable, "-c", program]
+            return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120, env=env)
+        ended = forks.run("tests.forks:run_program", [program], env)
+        if check:
+            ended.check_returncode()
+        return ended
 
     return run
 

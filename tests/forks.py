@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 300
@@ -83,6 +84,15 @@ def begin(request: Mapping[str, object]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     signal.alarm(LIMIT_S)
+
+
+def run_program() -> None:
+    """Run the program that is the last argument, as `python -c` does."""
+    main = ModuleType("__main__")
+    sys.modules["__main__"] = main
+    program = sys.argv.pop()
+    sys.argv[0] = "-c"
+    exec(compile(program, "<string>", "exec"), vars(main))
 
 
 def serve() -> None:

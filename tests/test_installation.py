@@ -44,19 +44,19 @@ def test_the_version_is_the_first_module_that_the_package_imports():
 
 
 def test_the_package_tells_an_older_python_what_it_needs(python):
-    said = python(f"{OLD_PYTHON}import cudart_py", check=False).stderr.splitlines()[-1]
+    said = python(f"{OLD_PYTHON}import cudart_py", check=False, own_imports=True).stderr.splitlines()[-1]
     assert re.match(r"ImportError: .*3\.11.*3\.10\.13.*uv run", said)
 
 
 def test_the_tour_tells_an_older_python_the_same_without_a_traceback(python):
-    done = python(OLD_PYTHON + RUN_THE_TOUR, check=False)
+    done = python(OLD_PYTHON + RUN_THE_TOUR, check=False, own_imports=True)
     assert done.returncode == 2
     assert re.fullmatch(r"library-tour: .*3\.11.*3\.10\.13.*uv run.*\n", done.stderr)
 
 
 @pytest.mark.parametrize("package", ["jinja2", "markdown_it", "pygments", "rich"])
 def test_the_tour_names_its_extra_where_it_is_missing(python, package):
-    done = python(f"import sys; sys.modules[{package!r}] = None\n{RUN_THE_TOUR}", check=False)
+    done = python(f"import sys; sys.modules[{package!r}] = None\n{RUN_THE_TOUR}", check=False, own_imports=True)
     assert done.returncode == 2
     assert re.fullmatch(rf"library-tour: .*{package}.*pip install 'cudart-py\[tour\]'\n", done.stderr)
 

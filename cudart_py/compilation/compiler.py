@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments, errors
+from ..files import read_file
 from . import cache as disk
 from . import exports, headers, includes
 from .assembler import read_attributes
@@ -131,7 +132,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     except errors.CompileError as error:
         raise _with_remedies(error, request, found) from None
     ptx, log = output.ptx, output.log
-    function_types, variable_types = _types(request, options, output)
+    function_types, variable_types = _types(request, inclusions, options, output)
     signatures = exports.read_signatures(ptx, function_types)
     variables = exports.read_variables(ptx, variable_types)
     attributes = read_attributes(log)
@@ -271,8 +272,13 @@ def _annotated(ptx: str, attributes: Mapping[str, KernelAttributes]) -> str:
     return ptx.rstrip() + "\n\n" + "".join(comments)
 
 
-def _types(request: Request, options: Sequence[str], output: _Output) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types that mangled names do not tell, by entry and by symbol."""
+def _types(
+    request: Request, inclusions: includes.Inclusions, options: Sequence[str], output: _Output
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the types that mangled names do not tell, by entry and by symbol.
+
+    Variables of the toolkit's headers, of which some declare dozens, stay without one.
+    """
     spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in output.lowered.items()}
     entries = {
         entry: type_queries.type_of(spelled.get(entry, signature.name))
@@ -280,10 +286,11 @@ def _types(request: Request, options: Sequence[str], output: _Output) -> tuple[d
         if any(needs_compiler(parameter) for parameter in signature.parameters)
     }
     found = exports.read_variables(output.ptx)
+    own = _text_of(request, inclusions)
     variables = {
         symbol: type_queries.type_of(spelled.get(symbol, variable.name), managed=variable.space == "managed")
         for symbol, variable in found.items()
-        if type_queries.can_be_spelled(variable.name)
+        if type_queries.can_be_spelled(variable.name) and type_queries.may_declare(own, variable.name)
     }
     queries = dict.fromkeys([*entries.values(), *variables.values()])
     types = output.types | _ask(request, options, [query for query in queries if query not in output.types])
@@ -291,6 +298,17 @@ def _types(request: Request, options: Sequence[str], output: _Output) -> tuple[d
         {entry: types[query] for entry, query in entries.items() if query in types},
         {symbol: types[query] for symbol, query in variables.items() if query in types},
     )
+
+
+def _text_of(request: Request, inclusions: includes.Inclusions) -> str | None:
+    """Return all of a program's own text, None where it cannot be told from that of the toolkit's headers."""
+    if not inclusions.certain:
+        return None
+    try:
+        headers = [read_file(path).decode(errors="replace") for path, _ in inclusions.files]
+    except (OSError, ValueError):  # a header was removed meanwhile
+        return None
+    return "\n".join([_text(request), *headers, *request.options])
 
 
 def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> dict[str, str]:

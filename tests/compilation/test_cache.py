@@ -97,7 +97,7 @@ def test_processes_at_once_end_with_one_valid_entry_and_a_hit_loads_no_compiler(
     processes = [subprocess.Popen([sys.executable, "-c", COMPILE], stdout=subprocess.DEVNULL) for _ in range(6)]
     assert [process.wait() for process in processes] == [0] * 6
     assert len(list(place.iterdir())) == 1
-    assert python(COMPILE).stdout == "\nFalse 1 0\n"
+    assert python(COMPILE, own_imports=True).stdout == "\nFalse 1 0\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs knows the folder")

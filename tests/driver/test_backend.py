@@ -35,7 +35,7 @@ assert 'bindings' in c.raw.__doc__ and not hasattr(c.raw, '__wrapped__')
 assert c.occupancy((9, 0), 256, 32).blocks == 8
 assert backend._used is None
 """
-    python(program, CUDART_PY_DRIVER="")
+    python(program, own_imports=True, CUDART_PY_DRIVER="")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ assert backend._used is None
 )
 def test_the_simulator_serves_where_it_is_asked_for_or_nothing_else_can(python, before, chosen, words):
     program = "import cudart_py as c; print(c.devices()[0].name, c.devices()[0].name)"
-    result = python(before + program, CUDART_PY_DRIVER=chosen)
+    result = python(before + program, own_imports=True, CUDART_PY_DRIVER=chosen)
     assert result.stdout.count("simulator") == 2
     assert re.search(words, result.stderr.rstrip())
 
@@ -63,7 +63,9 @@ def test_the_simulator_serves_where_it_is_asked_for_or_nothing_else_can(python, 
     ],
 )
 def test_a_driver_that_cannot_serve_is_an_error(python, before, chosen, words):
-    result = python(before + "import cudart_py as c; c.devices()", check=False, CUDART_PY_DRIVER=chosen)
+    result = python(
+        before + "import cudart_py as c; c.devices()", check=False, own_imports=True, CUDART_PY_DRIVER=chosen
+    )
     assert result.returncode
     assert re.search(words, result.stderr)
 
@@ -106,7 +108,7 @@ try:
 except cuda.errors.NotSupportedError as error:
     print(error)
 """
-    done = python(program, CUDART_PY_DRIVER=driver)
+    done = python(program, own_imports=True, CUDART_PY_DRIVER=driver)
     assert all(word in done.stdout for word in (platform, "WSL", "Docker", "Colab"))
     assert done.stderr == ""
 
@@ -120,7 +122,9 @@ for ask in (cuda.devices, cuda.Stream):
     except cuda.errors.NoDeviceError as error:
         print(error)
 """
-    said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
+    said = python(
+        program, own_imports=True, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0"
+    ).stdout.splitlines()
     assert len(said) == 2
     assert all("CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device" in line for line in said)
 
@@ -152,4 +156,4 @@ thread.join()
 
 
 def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
-    assert python(WAITING, CUDART_PY_DRIVER=backend._selected).stdout.split() == ["True", "True"]
+    assert python(WAITING, own_imports=True, CUDART_PY_DRIVER=backend._selected).stdout.split() == ["True", "True"]

@@ -152,6 +152,7 @@ def test_names_that_the_locale_has_no_encoding_for_cost_no_report(python, tmp_pa
     done = python(
         f"import os; os.chdir({str(tmp_path)!r}); from cudart_py.__main__ import main\n"
         f"for options in [], ['--json', 'json', '--html', 'html']: assert main(['profile', *options, {name!r}]) == 0",
+        own_imports=True,
         LC_ALL="C",
         PYTHONUTF8="0",
         PYTHONCOERCECLOCALE="0",

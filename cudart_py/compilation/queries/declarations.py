@@ -24,8 +24,11 @@ _PIECE = re.compile(
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
 _CONDITION = re.compile(r"\s*\#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
-# Conditions that hold in NVRTC, by which a file can also be read by a compiler of C++ alone.
-_HOLDS = re.compile(r"\s*\#\s*ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)\s*", re.ASCII)
+# Conditions that hold in NVRTC, by which a file can also be read by a compiler of C++ alone, or most likely hold: a
+# source that asks for a header can use it. Where it is not there, the run of the compiler with queries fails.
+_HOLDS = re.compile(
+    r"\s*\#\s*(?:ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)|if\s+__has_include\s*\([^()]*\))\s*", re.ASCII
+)
 # A macro in place of a keyword that is looked for below.
 _CHANGED_KEYWORD = re.compile(
     r"\s*\#\s*(?:define|undef)\s+(?:__(?:global|device|constant|managed)__|const|constexpr|signed|unsigned|bool|char"

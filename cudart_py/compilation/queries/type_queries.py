@@ -17,6 +17,8 @@ from ..diagnostics import NAME_MAP
 _PROBE = "cudart_py_type_of_3f9c1e"
 # Names of strings and of functions' own variables.
 _COMPILERS_OWN = re.compile(r"\$|\b__unnamed_\d")
+# A name without its namespaces, and without the arguments of a template's instance.
+_LAST_PART = re.compile(r"(\w+)(?:<.*>)?$")
 # In one line, which may end a line of the source, so that all of its lines keep their numbers.
 _PLAIN = (
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare;"
@@ -37,6 +39,14 @@ def type_of(name: str, *, managed: bool = False) -> str:
 def can_be_spelled(name: str) -> bool:
     """Return whether a source can spell a name, and not the compiler alone, as those of strings."""
     return _COMPILERS_OWN.search(name) is None
+
+
+def may_declare(text: str | None, name: str) -> bool:
+    """Return whether a text may declare a variable: it has the last part of its name, or joins names by macros."""
+    if text is None or "##" in text:
+        return True
+    part = _LAST_PART.search(name)
+    return part is None or re.search(rf"\b{re.escape(part[1])}\b", text) is not None
 
 
 def expression(query: str) -> str:

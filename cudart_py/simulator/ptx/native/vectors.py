@@ -68,7 +68,9 @@ class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
     """A vector of the same integer for all lanes, in LLVM's short form."""
 
     def __init__(self, element: ir.IntType, number: int, count: int = LANES) -> None:
-        super().__init__(ir.VectorType(element, count), [number] * count)
+        # All lanes share an object; llvmlite's own initialisation makes one for each.
+        self.type = ir.VectorType(element, count)
+        self.constant = [ir.Constant(element, int(number))] * count
         self.number = int(number)
         self._text = f"splat (i{element.width} {self.number})"
 
