@@ -128,7 +128,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         found = headers.find(library_version(), library)
     options = [*request.options, *(f"--include-path={folder}" for folder in found.folders)]
     try:
-        output = _compile_once(request, options)
+        output = _compile_once(request, options, found.folders)
     except errors.CompileError as error:
         raise _with_remedies(error, request, found) from None
     ptx, log = output.ptx, output.log
@@ -168,14 +168,14 @@ class _Output(NamedTuple):
     types: dict[str, str]
 
 
-def _compile_once(request: Request, options: Sequence[str]) -> _Output:
-    """Compile, and tell the types of the declarations in the source's text.
+def _compile_once(request: Request, options: Sequence[str], folders: Sequence[str]) -> _Output:
+    """Compile, and tell the types of the declarations in the source's text; `folders` have the toolkit's headers.
 
     Where the queries for them may have changed anything, the source is compiled again without queries, so that the
     images and the log are always its own.
     """
     # Link-time code tells no layout of parameters, so that types would be of no use.
-    declared = None if has_link_time_option(request.options) else read_declarations(request.source)
+    declared = None if has_link_time_option(request.options) else read_declarations(request.source, folders)
     types: dict[str, str] = {}
     if declared is not None and (declared.kernels or declared.variables or declared.managed):
         try:

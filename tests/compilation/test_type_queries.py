@@ -7,6 +7,7 @@ import pytest
 from cudart_py.compilation import compiler
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.programs import run_nvrtc
+from cudart_py.compilation.queries import type_queries
 from cudart_py.compilation.queries.declarations import read_declarations
 from cudart_py.errors import CompileError
 from tests.compilation.odd_sources import ONE_RUN, OTHERS, K
@@ -40,7 +41,7 @@ def facts(source, **arguments):
 
 def facts_without_queries(source, monkeypatch, **arguments):
     with monkeypatch.context() as changed:
-        changed.setattr(compiler, "read_declarations", lambda source: None)
+        changed.setattr(compiler, "read_declarations", lambda *_: None)
         return facts(source, **arguments)
 
 
@@ -80,6 +81,38 @@ def test_a_type_of_an_anonymous_namespace_hides_no_other_types():
     )
     assert str(image.signatures["scale"]) == "void scale(float*, int)"
     assert {variable.dtype for variable in image.variables.values() if "table" in variable.name} == {"float32"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "asked"),
+    [
+        ("__device__ float gain;", "gain", True),
+        ("namespace deep { __device__ float gain; }", "deep::gain", True),
+        ("template <class T> __device__ T gain = 1;", "gain<deep::Pair<int> >", True),
+        ("#define TABLE(name) __device__ float name##_table[4];\nTABLE(sine)", "sine_table", True),
+        (None, "gain", True),  # a macro names a file that is included, whose text is not known
+        ("__device__ float gains;", "gain", False),
+        ("#include <curand_kernel.h>\n__device__ float gain;", "precalc_xorwow_matrix", False),
+    ],
+)
+def test_types_are_asked_for_of_the_programs_own_variables(text, name, asked):
+    assert type_queries.may_declare(text, name) == asked
+
+
+def test_variables_of_a_header_beside_the_source_have_types(tmp_path):
+    (tmp_path / "gain.cuh").write_text("namespace deep { __device__ float gain[3]; }\n")
+    source = '#include "gain.cuh"\nextern "C" __global__ void k(float* x) { *x = deep::gain[threadIdx.x]; }'
+    (variable,) = compile_image(source, arch=90, cache=False, include=tmp_path).variables.values()
+    assert (variable.name, variable.dtype, variable.shape) == ("deep::gain", "float32", (3,))
+
+
+@pytest.mark.parametrize("header", ["cuda_fp16.h", "no_such_header.h"])
+def test_kernels_below_a_condition_that_asks_for_a_header_take_one_run(runs, header):
+    source = f"{K}#if __has_include(<{header}>)\n{K.replace(' k(', ' below(')}#endif\n"
+    signatures = compile_image(source, arch=90, cache=False).signatures.values()
+    names = ["k", "below"] if header == "cuda_fp16.h" else ["k"]
+    assert sorted(map(str, signatures)) == sorted(f"void {name}(int*)" for name in names)
+    assert len(runs) == 1
 
 
 def test_link_time_code_takes_one_run(runs):

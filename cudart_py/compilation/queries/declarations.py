@@ -6,7 +6,9 @@ caller checks each name and size in the PTX. Declarations inside `#if`, comments
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 # Text that is not code, and the marks that end a declaration. Every alternative also ends at the end of the text, so
@@ -24,11 +26,10 @@ _PIECE = re.compile(
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
 _CONDITION = re.compile(r"\s*\#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
-# Conditions that hold in NVRTC, by which a file can also be read by a compiler of C++ alone, or most likely hold: a
-# source that asks for a header can use it. Where it is not there, the run of the compiler with queries fails.
-_HOLDS = re.compile(
-    r"\s*\#\s*(?:ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)|if\s+__has_include\s*\([^()]*\))\s*", re.ASCII
-)
+# Conditions that hold in NVRTC, by which a file can also be read by a compiler of C++ alone, and those that ask for a
+# header.
+_HOLDS = re.compile(r"\s*\#\s*ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)\s*", re.ASCII)
+_ASKS = re.compile(r"\s*\#\s*if\s+__has_include\s*\(\s*<([^<>]*)>\s*\)\s*", re.ASCII)
 # A macro in place of a keyword that is looked for below.
 _CHANGED_KEYWORD = re.compile(
     r"\s*\#\s*(?:define|undef)\s+(?:__(?:global|device|constant|managed)__|const|constexpr|signed|unsigned|bool|char"
@@ -107,8 +108,11 @@ _FILE = _Scope("", False)
 _HIDDEN = _Scope(None, False)
 
 
-def read_declarations(source: bytes) -> Declarations | None:
-    """Return the declarations of a source, None if its text does not tell where they end."""
+def read_declarations(source: bytes, folders: Sequence[str] = ()) -> Declarations | None:
+    """Return the declarations of a source, None if its text does not tell where they end.
+
+    Those below a condition that asks for a header count where one of the folders has it.
+    """
     if _BACKSLASH_TRIGRAPH in source:
         return None
     text = source.decode("latin-1")
@@ -126,7 +130,7 @@ def read_declarations(source: bytes) -> Declarations | None:
             statement.append(text[start : piece.start()])
         start = piece.end()
         if kind == "directive":
-            _follow_condition(piece[0], scopes, conditions)
+            _follow_condition(piece[0], scopes, conditions, folders)
             is_active = all(condition.holds for condition in conditions)
         elif kind != "mark":
             statement.append(piece[0] if kind == "quoted" and is_active else " ")
@@ -152,17 +156,26 @@ def _line_length(text: str, position: int) -> int:
     return (len(text) if following < 0 else following) - text.rfind("\n", 0, position) - 1
 
 
-def _follow_condition(directive: str, scopes: list[_Scope], conditions: list[_Condition]) -> None:
+def _follow_condition(
+    directive: str, scopes: list[_Scope], conditions: list[_Condition], folders: Sequence[str]
+) -> None:
     match = _CONDITION.match(directive)
     if match is None:
         return
     if match[1].startswith("if"):
-        conditions.append(_Condition(scopes.copy(), _HOLDS.fullmatch(directive) is not None))
+        conditions.append(_Condition(scopes.copy(), _holds(directive, folders)))
     elif conditions and match[1] == "endif":
         conditions.pop()
     elif conditions:
         scopes[:] = conditions[-1].scopes
         conditions[-1] = conditions[-1]._replace(holds=False)
+
+
+def _holds(condition: str, folders: Sequence[str]) -> bool:
+    asked = _ASKS.fullmatch(condition)
+    if asked:
+        return any(os.path.isfile(os.path.join(folder, asked[1])) for folder in folders)
+    return _HOLDS.fullmatch(condition) is not None
 
 
 def _inner(declaration: str, outer: _Scope) -> _Scope:
