@@ -119,8 +119,18 @@ class Races:
             if strength:
                 # A plain read races with more.
                 records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
+            self._keep_other_reader(footprint, history, earlier, records)
             history.reads[footprint.index] = records
         return race
+
+    def _keep_other_reader(self, footprint: Footprint, history: History, earlier: Array, records: Array) -> None:
+        """Set the last reads of other threads aside: of each piece's last two, one is not the next writer's."""
+        latest = int(earlier.max())
+        if latest < self._begin or self._all_passed(footprint.group.chunk, latest, history):
+            return
+        lost = (earlier >= self._begin) & ((earlier ^ records) & THREAD != 0)
+        if lost.any():
+            history.set_aside(self, "read", footprint.index, earlier * lost)
 
     def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
         """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
@@ -214,7 +224,7 @@ class Races:
             places = np.flatnonzero(met)
             if len(places):
                 return kind, int(places[0]), int(records[places[0]])
-        older = history.aside(self, kind, footprint.index) if self._block_scope else None
+        older = history.aside(self, kind, footprint.index) if self._block_scope or kind == "read" else None
         for records in (before,) if older is None else (before, older):
             suspect = (records >= self._begin) & ((records & THREAD) != mine)
             if strength or exempt or self._block_scope:

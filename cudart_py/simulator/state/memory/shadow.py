@@ -174,7 +174,7 @@ class History:
         kept = kinds[kind] if kind in kinds else self._blank()
         if kept is not None:
             kinds[kind] = kept
-            kept[index] = np.where(records, records, kept[index])
+            kept[index] = records if records.all() else np.where(records, records, kept[index])
 
     def aside(self, work: Any, kind: str, index: Any) -> Array | None:
         """Return the records of a piece of work that were set aside, 0 where there is none; None if none ever was."""
