@@ -1,7 +1,7 @@
 // Kernels for common mistakes. A launch is either refused at once or queued, and then it returns. An error in a running
 // kernel is reported later: by the next call that waits for it, and from then on by every call in this process.
 //
-//   nothing            for a launch that is refused
+//   empty_kernel       for a launch that is refused
 //   fill               correct: writes a value to all n elements
 //   store              writes a value to any address: null, an uninitialised pointer or a host address
 //   require_positive   asserts that every element is positive; NDEBUG disables assert(), as in C
@@ -13,7 +13,7 @@
 #include <cassert>
 #endif
 
-extern "C" __global__ void nothing() {}
+extern "C" __global__ void empty_kernel() {}
 
 extern "C" __global__ void fill(float* x, int n, float value)
 {

@@ -5,7 +5,7 @@
 //                    threads of a block; 32 consecutive threads of a block form a warp
 //   matrix_add       one thread per element of a matrix: x runs along the row, whose elements are adjacent in memory
 //   cool             one step of cooling, for n cells and any number of threads, in a grid-stride loop
-//   nothing          for launches that will be refused
+//   empty_kernel     for launches that will be refused
 //
 // cooled is __host__ __device__: one function for both processors, here also evaluated at compile time. stride_over
 // takes the body of its loop as a lambda, which captures the kernel's parameters.
@@ -55,4 +55,4 @@ extern "C" __global__ void cool(const float* before, float* after, unsigned n)
     stride_over(n, [=](unsigned i) { after[i] = cooled(before[i]); });
 }
 
-extern "C" __global__ void nothing() {}
+extern "C" __global__ void empty_kernel() {}

@@ -43,8 +43,8 @@ On the simulator, which checks and does not time:
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
-    invalid configuration: ValueError: nothing: argument 'block.x' must be an int
-    from 1 to 1024, not the int 2048
+    invalid configuration: ValueError: empty_kernel: argument 'block.x' must be an
+    int from 1 to 1024, not the int 2048
     cuLaunchKernel returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
     InvalidValueError.
     failed allocation: OutOfMemoryError: cuMemAllocAsync: 1,125,899,906,842,624
@@ -286,9 +286,9 @@ def uninitialised_memory() -> str:
 
 def invalid_configuration() -> str:
     """Ask for a block of 2,048 threads."""
-    nothing = load_all()["nothing"]
-    error = error_of(lambda: nothing[1, 2048])
-    launched = cuda.raw.cuLaunchKernel(nothing.handle, 1, 1, 1, 2048, 1, 1, 0, 0, 0, 0)
+    empty = load_all()["empty_kernel"]
+    error = error_of(lambda: empty[1, 2048])
+    launched = cuda.raw.cuLaunchKernel(empty.handle, 1, 1, 1, 2048, 1, 1, 0, 0, 0, 0)
     return told(error, "cuLaunchKernel", launched)
 
 

@@ -40,20 +40,20 @@ On the simulator, which checks and counts but does not time:
     <<<(1, 1, 65536), 256>>>  refused
     <<<2147483648, 256>>>     refused
     <<<0, 256>>>              refused
-    <<<10, 2048>>>: nothing: argument 'block.x' must be an int from 1 to 1024, not
-    the int 2048
-    <<<10, (20, 100)>>>: nothing: a block of (20, 100, 1) has 2000 threads, but the
-    device's limit is 1024
-    <<<10, (1, 1, 65)>>>: nothing: argument 'block.z' must be an int from 1 to 64,
-    not the int 65
-    <<<(1, 65536), 256>>>: nothing: argument 'grid.y' must be an int from 1 to
+    <<<10, 2048>>>: empty_kernel: argument 'block.x' must be an int from 1 to 1024,
+    not the int 2048
+    <<<10, (20, 100)>>>: empty_kernel: a block of (20, 100, 1) has 2000 threads, but
+    the device's limit is 1024
+    <<<10, (1, 1, 65)>>>: empty_kernel: argument 'block.z' must be an int from 1 to
+    64, not the int 65
+    <<<(1, 65536), 256>>>: empty_kernel: argument 'grid.y' must be an int from 1 to
     65535, not the int 65536
-    <<<(1, 1, 65536), 256>>>: nothing: argument 'grid.z' must be an int from 1 to
-    65535, not the int 65536
-    <<<2147483648, 256>>>: nothing: argument 'grid.x' must be an int from 1 to
+    <<<(1, 1, 65536), 256>>>: empty_kernel: argument 'grid.z' must be an int from 1
+    to 65535, not the int 65536
+    <<<2147483648, 256>>>: empty_kernel: argument 'grid.x' must be an int from 1 to
     2147483647, not the int 2147483648
-    <<<0, 256>>>: nothing: argument 'grid.x' must be an int from 1 to 2147483647,
-    not the int 0
+    <<<0, 256>>>: empty_kernel: argument 'grid.x' must be an int from 1 to
+    2147483647, not the int 0
     Instructions are executed by warps of 32 threads, so a block of 1 thread costs
     as much as one of 32, and a block of 33 as much as one of 64. Choose a multiple
     of 32 threads per block, with x along adjacent elements in memory. The names of
@@ -70,9 +70,9 @@ On the simulator, which checks and counts but does not time:
     thread per cell.
     For the table of allowed shapes, each thread wrote its own number. Threads are
     numbered along x first, then along y, then along z, and so are blocks.
-    Each message begins with the kernel's name, here `nothing`. The driver refuses
-    the same shapes with CUDA_ERROR_INVALID_VALUE, which does not identify the axis.
-    For these launches, the runtime reports cudaErrorInvalidConfiguration.
+    Each message begins with the kernel's name, here `empty_kernel`. The driver
+    refuses the same shapes with CUDA_ERROR_INVALID_VALUE, which does not identify
+    the axis. For these launches, the runtime reports cudaErrorInvalidConfiguration.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def run(device: cuda.Device, size: int) -> Result:
             numbered(module, shape) for shape in VALID
         ],
         "Shapes at the limits and beyond": [
-            allowed(module["nothing"]), *(refused(module["nothing"], shape) for shape in REFUSED)
+            allowed(module["empty_kernel"]), *(refused(module["empty_kernel"], shape) for shape in REFUSED)
         ],
     }  # fmt: skip  # rows of a table
     notes = [
@@ -207,7 +207,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "with one thread per cell.",
         "For the table of allowed shapes, each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
-        "Each message begins with the kernel's name, here `nothing`. The driver refuses the same shapes with "
+        "Each message begins with the kernel's name, here `empty_kernel`. The driver refuses the same shapes with "
         "CUDA_ERROR_INVALID_VALUE, which does not identify the axis. For these launches, the runtime reports "
         "cudaErrorInvalidConfiguration.",
     ]

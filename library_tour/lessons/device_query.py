@@ -21,11 +21,11 @@ OTHERS = (((7, 5), 64, 128), ((8, 6), 99, 159), ((8, 0), 163, 204))
 def check(answer: ModuleType) -> Iterator[Check]:
     """Launch a kernel with the answer's tile, try a larger one, and ask about other devices."""
     has = cuda.current_device().properties
-    nothing = load("launch_shapes")["nothing"]
+    empty = load("launch_shapes")["empty_kernel"]
     side = answer.largest_tile(has)
-    nothing[1, 32, FLOAT_BYTES * side**2]()
+    empty[1, 32, FLOAT_BYTES * side**2]()
     larger = FLOAT_BYTES * (side + 1) ** 2
-    yield refusal(f"a tile of {side + 1} x {side + 1} does not fit", ValueError, lambda: nothing[1, 32, larger]())
+    yield refusal(f"a tile of {side + 1} x {side + 1} does not fit", ValueError, lambda: empty[1, 32, larger]())
     for capability, kibibytes, expected in OTHERS:
         other = dataclasses.replace(has, compute_capability=capability, shared_memory_per_block_optin=kibibytes * 2**10)
         found = answer.largest_tile(other)

@@ -113,8 +113,8 @@ LESSON = Lesson(
             name="shapes that are refused",
             shows=["REFUSED", "refused"],
             text="Each shape violates one limit. cudart-py says which one before the launch reaches the driver. Each "
-            "message begins with the name of the kernel, which is called `nothing`. The driver's own error does not "
-            "identify the axis.",
+            "message begins with the name of the kernel, `empty_kernel`. The driver's own error does not identify the "
+            "axis.",
         ),
     ],
     look_at=[
