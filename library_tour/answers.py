@@ -11,6 +11,7 @@ import os
 import re
 import reprlib
 import resource
+import signal
 import subprocess
 import sys
 import traceback
@@ -27,8 +28,9 @@ import cudart_py as cuda
 from . import counters, lesson
 from .stop import Check
 
-# One launch may take so long, and the whole answer, with imports and the compiler, so long.
-KERNEL_SECONDS, SECONDS = 10, 60
+# The limit of one launch, and those of the whole answer, with imports and the compiler: in processor time, so that a
+# right answer passes on a busy machine, and by the clock, for an answer that waits without computing.
+KERNEL_SECONDS, SECONDS, CLOCK_SECONDS = 10, 60, 180
 # The facts for faults of kernels and for the simulator's reports, by words of these.
 FAULTS = {
     "limit of seconds": f"the kernel did not finish within {KERNEL_SECONDS} s",
@@ -57,24 +59,23 @@ def check_answers(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
     environment |= {"PYTHONPATH": path, "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
     # Seconds alone, since a reader cannot tell what a step is.
     environment |= {"CUDART_PY_SIMULATOR_SECONDS": str(KERNEL_SECONDS), "CUDART_PY_SIMULATOR_STEPS": "0"}
-    before = _childrens_seconds()
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
-    except subprocess.TimeoutExpired:
-        # A right answer is late too where other programs take the processors.
-        detail = f"It had {_childrens_seconds() - before:.1f} s of processor time. If the machine is busy, try again."
-        return [[Check(f"the answer did not finish within {SECONDS} s", False, detail)], *([] for _ in files[1:])]
-    found = [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+        try:
+            output, errors = process.communicate(timeout=CLOCK_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return [[Check(f"the answer did not finish within {CLOCK_SECONDS} s", False)], *([] for _ in files[1:])]
+    if process.returncode == -signal.SIGXCPU:
+        fact = f"the answer did not finish within {SECONDS} s of processor time"
+        return [[Check(fact, False)], *([] for _ in files[1:])]
+    found = [[Check(**fields) for fields in json.loads(line)] for line in output.splitlines()]
     if len(found) < len(files):
         if not found or all(check.holds for check in found[-1]):
-            found.append([Check("the answer ended its process", False, done.stderr.strip())])
+            found.append([Check("the answer ended its process", False, errors.strip())])
         found += [[] for _ in files[len(found) :]]
     return found
-
-
-def _childrens_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def tried(exercise: str, file: Path) -> list[Check]:
