@@ -88,7 +88,7 @@ extern "C" __global__ void reread_float(int* whole, float* real, int* reread)
     *reread = *whole;
 }
 
-extern "C" __global__ void reread_char(int* whole, signed char* byte, int* reread)
+extern "C" __global__ void reread_char(int* whole, char* byte, int* reread)
 {
     *whole = 1;
     *byte = 0;
@@ -104,7 +104,7 @@ extern "C" int host_reread_float(int* whole, float* real)
     return *whole;
 }
 
-extern "C" int host_reread_char(int* whole, signed char* byte)
+extern "C" int host_reread_char(int* whole, char* byte)
 {
     *whole = 1;
     *byte = 0;

@@ -11,7 +11,7 @@ import cudart_py as cuda
 from .. import counters
 from ..checks import compare, poisoned
 from ..device_code import blocks_for
-from ..lesson import Exercise, Lesson, Step, at_most
+from ..lesson import Exercise, Lesson, Step, at_most, number_of
 from ..stop import Check
 
 PLANES, BLOCK, WARP = 8, 128, 32
@@ -26,12 +26,13 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         device_table, sums = cuda.to_device(table), poisoned(size, np.float32)
         launch = answer["shares"][blocks_for(size, BLOCK), BLOCK].bind(device_table, sums, size)
         counted = counters.count(launch, ["loads", "stores"])
+        columns = number_of(size, "column")
         per_thread = {name: float(count) / blocks_for(size, WARP) for name, count in counted.items()}
-        yield compare(f"{size} columns: the shares", device_table.to_host(), table / np.float32(256))
-        yield compare(f"{size} columns: the sums", sums.to_host(), np.full(size, 256, np.float32))
+        yield compare(f"{columns}: the shares", device_table.to_host(), table / np.float32(256))
+        yield compare(f"{columns}: the sums", sums.to_host(), np.full(size, 256, np.float32))
         stores = PLANES + 1
-        yield at_most(f"{size} columns: a thread loads at most {PLANES} elements", per_thread["loads"], PLANES)
-        yield at_most(f"{size} columns: a thread stores at most {stores} elements", per_thread["stores"], stores)
+        yield at_most(f"{columns}: a thread loads at most {PLANES} elements", per_thread["loads"], PLANES)
+        yield at_most(f"{columns}: a thread stores at most {stores} elements", per_thread["stores"], stores)
 
 
 LESSON = Lesson(
@@ -112,7 +113,8 @@ LESSON = Lesson(
         "The kernel with four results gains little from fewer loads: on the H200, it reaches 3,661 GB/s without the "
         "promise and 3,691 GB/s with it. The repeated loads hit in the cache.",
         "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. A "
-        "`char*` may point into any object, and `-fno-strict-aliasing` switches the rule off.",
+        "`char*` may point into any object, as may an `unsigned char*` and a `std::byte*`, but not a `signed char*`. "
+        "`-fno-strict-aliasing` switches the rule off.",
     ],
     exercise=Exercise(
         task="The kernel divides each element of a table by the sum of its column, in place, and also writes the sums. "
