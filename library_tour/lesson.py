@@ -100,6 +100,11 @@ def at_most(fact: str, counted: Value, most: float) -> Check:
     return Check(fact, float(counted) <= most, f"The count is {round(float(counted), 2):,.10g}.")
 
 
+def number_of(number: int, noun: str) -> str:
+    """Return a number with its noun, which has an "s" unless the number is 1: "1 load", "2,048 loads"."""
+    return f"{number:,} {noun}{'s'[: number != 1]}"
+
+
 def has_lesson(stop: str) -> bool:
     """Tell whether a stop has a lesson."""
     return _has_module("lessons", stop)

@@ -71,7 +71,7 @@ def exercise(name: str, file: Path | None, *, hint: int, solution: bool) -> int:
     if hint:
         hints = of.hints
         if hint > len(hints):
-            raise UsageError(f"the exercise of {name} has {len(hints)} hint{'s'[: len(hints) > 1]}, not {hint}")
+            raise UsageError(f"the exercise of {name} has {lesson.number_of(len(hints), 'hint')}, not {hint}")
         console.print(Markdown(hints[hint - 1]))
         if hint < len(hints):
             console.print(Text(f"\nFor the next hint: library-tour exercise {name} --hint {hint + 1}"))

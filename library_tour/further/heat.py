@@ -12,7 +12,7 @@ import cudart_py as cuda
 from .. import counters
 from ..checks import compare, poisoned
 from ..device_code import blocks_for
-from ..lesson import Exercise, at_most
+from ..lesson import Exercise, at_most, number_of
 from ..stop import Check
 
 BLOCK = (32, 8)
@@ -50,7 +50,8 @@ def check_two_steps(answer: cuda.Module) -> Iterator[Check]:
         blocks = blocks_for(size, ROD_BLOCK)
         launch = answer["two_steps"][blocks, ROD_BLOCK].bind(cuda.to_device(rod), out, size)
         counted = counters.count(launch, ["loads"])
-        yield compare(f"two steps of a rod of {size:,} cells", out.to_host(), _after_a_step(_after_a_step(rod)))
+        expected = _after_a_step(_after_a_step(rod))
+        yield compare(f"two steps of a rod of {number_of(size, 'cell')}", out.to_host(), expected)
         if size % ROD_BLOCK == 0:
             fact = f"the warps of a block perform at most {ROD_LOADS} loads"
             yield at_most(fact, float(counted["loads"]) / blocks, ROD_LOADS)

@@ -10,7 +10,7 @@ import cudart_py as cuda
 
 from .. import counters
 from ..checks import compare
-from ..lesson import Exercise, at_most
+from ..lesson import Exercise, at_most, number_of
 from ..stop import Check
 
 BLOCKS, THREADS, WARP = 4, 256, 32
@@ -23,7 +23,7 @@ def check_largest(answer: cuda.Module) -> Iterator[Check]:
         x = np.random.default_rng(5).integers(-1000, -1, size).astype(np.int32)
         largest = cuda.full(1, np.iinfo(np.int32).min, np.int32)
         counted = counters.count(answer["largest"][BLOCKS, THREADS].bind(cuda.to_device(x), largest, size), ["atomics"])
-        yield compare(f"the largest of {size:,} elements", largest.to_host(), np.array([x.max()], np.int32))
+        yield compare(f"the largest of {number_of(size, 'element')}", largest.to_host(), np.array([x.max()], np.int32))
         yield at_most(f"{warps} warps execute at most {warps} atomics", counted["atomics"], warps)
 
 
@@ -36,7 +36,7 @@ def check_first_largest(answer: cuda.Module) -> Iterator[Check]:
             answer["first_largest"][BLOCKS, THREADS].bind(cuda.to_device(x), key, size), ["atomics"]
         )
         expected = np.array([int(x.max()) << 32 | 2**32 - 1 - int(x.argmax())], np.uint64)
-        yield compare(f"the first largest of {size:,} elements", key.to_host(), expected)
+        yield compare(f"the first largest of {number_of(size, 'element')}", key.to_host(), expected)
         yield at_most(f"{BLOCKS} blocks execute at most {BLOCKS} atomics", counted["atomics"], BLOCKS)
 
 

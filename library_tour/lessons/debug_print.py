@@ -11,7 +11,7 @@ import cudart_py as cuda
 
 from .. import counters
 from ..device_code import blocks_for
-from ..lesson import Exercise, Lesson, Step, at_most
+from ..lesson import Exercise, Lesson, Step, at_most, number_of
 from ..printing import printed
 from ..stop import Check
 
@@ -33,7 +33,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         expected = [f"group {i}: {' '.join(map(str, group))}" for i, group in enumerate(x.reshape(-1, GROUP))]
         odd = next((line for line in lines if line not in expected), None)
         detail = f"a line is {odd[:40]!r}" if odd else f"there are {len(lines)} lines"
-        fact = f"{size} elements are printed in {len(expected)} line{'s'[: len(expected) > 1]} of {GROUP}"
+        fact = f"{size} elements are printed in {number_of(len(expected), 'line')} of {GROUP}"
         yield Check(fact, sorted(lines) == sorted(expected), detail)
         yield at_most(f"{size} elements: each thread loads at most one", counted["loads"], blocks_for(size, WARP))
 

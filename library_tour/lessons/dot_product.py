@@ -10,7 +10,7 @@ import cudart_py as cuda
 
 from ..checks import compare, poisoned
 from ..device_code import blocks_for
-from ..lesson import Exercise, Lesson, Step
+from ..lesson import Exercise, Lesson, Step, number_of
 from ..stop import Check
 
 BLOCK = 256
@@ -24,9 +24,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         largest = poisoned(blocks, np.float32)
         answer["largest"][blocks, BLOCK](cuda.to_device(x), largest, size)
         expected = np.array([x[BLOCK * block : BLOCK * (block + 1)].max() for block in range(blocks)], np.float32)
-        yield compare(
-            f"the largest element of each block, {blocks} blocks over {size:,} elements", largest.to_host(), expected
-        )
+        case = f"{number_of(blocks, 'block')} over {size:,} elements"
+        yield compare(f"the largest element of each block, {case}", largest.to_host(), expected)
 
 
 LESSON = Lesson(

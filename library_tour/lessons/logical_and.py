@@ -11,7 +11,7 @@ import cudart_py as cuda
 from .. import counters
 from ..checks import compare
 from ..device_code import blocks_for
-from ..lesson import Exercise, Lesson, Step, at_most
+from ..lesson import Exercise, Lesson, Step, at_most, number_of
 from ..stop import Check
 
 BLOCK = 256
@@ -26,7 +26,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         found = cuda.zeros(1, np.int32)
         launch = answer["any_above"][blocks_for(size, BLOCK), BLOCK].bind(cuda.to_device(x), 1.0, found, size)
         counted = counters.count(launch, ["atomics"])
-        fact = f"{len(above)} elements above the limit"
+        fact = f"{number_of(len(above), 'element')} above the limit"
         yield compare(f"{fact}: the result", found.to_host(), np.array([bool(above)], np.int32))
         blocks = len({index // BLOCK for index in above})
         yield at_most(f"{fact}: only blocks that contain one execute an atomic", counted["atomics"], blocks)

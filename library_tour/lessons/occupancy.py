@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
 
-from ..lesson import Exercise, Lesson, Step
+from ..lesson import Exercise, Lesson, Step, number_of
 from ..stop import Check
 
 
@@ -43,7 +43,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         )
         yield Check(
             f"{case.threads} threads per block, {case.registers} registers each, {case.latency} cycles, compute "
-            f"capability {case.capability[0]}.{case.capability[1]}: {case.loads} loads in flight",
+            f"capability {case.capability[0]}.{case.capability[1]}: {number_of(case.loads, 'load')} in flight",
             found == case.loads,
             f"the answer is {found}; {case.blocks} blocks fit",
         )

@@ -10,7 +10,7 @@ import cudart_py as cuda
 
 from .. import counters
 from ..checks import compare
-from ..lesson import Exercise, Lesson, Step, at_most
+from ..lesson import Exercise, Lesson, Step, at_most, number_of
 from ..stop import Check
 
 BLOCKS, THREADS = 8, 256
@@ -24,7 +24,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["sum_of_squares"][BLOCKS, THREADS].bind(cuda.to_device(x), total, size)
         counted = counters.count(launch, ["atomics"])
         expected = np.array([np.square(x).sum()], np.float32)
-        yield compare(f"the sum of {size:,} squares", total.to_host(), expected)
+        yield compare(f"the sum of {number_of(size, 'square')}", total.to_host(), expected)
         yield at_most(f"{BLOCKS} blocks perform at most {BLOCKS} atomic additions", counted["atomics"], BLOCKS)
 
 
