@@ -19,17 +19,17 @@ ARITHMETIC_CLOCKS, SHUFFLE_CLOCKS = 4, 23
 
 def copy_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of copying in the device's memory, counting both the bytes read and the bytes written."""
-    return Limit("copy bandwidth", rate=_measured(device, "copy"))
+    return Limit("copy bandwidth of device memory", rate=_measured(device, "copy"))
 
 
 def read_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of reading the device's memory."""
-    return Limit("read bandwidth", rate=_measured(device, "read"))
+    return Limit("read bandwidth of device memory", rate=_measured(device, "read"))
 
 
 def write_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of writing the device's memory."""
-    return Limit("write bandwidth", rate=_measured(device, "write"))
+    return Limit("write bandwidth of device memory", rate=_measured(device, "write"))
 
 
 def arithmetic_limit(device: cuda.Device, kind: str = "fp32") -> Limit:

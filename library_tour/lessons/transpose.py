@@ -38,8 +38,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="A transpose does no arithmetic. It only moves each element once, so it should run as fast as a copy. On an "
-    "H200, the obvious kernel runs at 509 GB/s, 12 % of the copy bandwidth. The last kernel of this lesson runs at "
-    "4,138 GB/s, or 96 %.\n\n"
+    "H200, the obvious kernel runs at 509 GB/s, 12 % of the copy bandwidth of device memory. The last kernel of this "
+    "lesson runs at 4,138 GB/s, or 96 %.\n\n"
     "The difficulty is that rows become columns: whichever way the threads are laid out, either the loads or the "
     "stores go down a column. The remedy is a detour through shared memory. It helps in every kernel that reads its "
     "input in one order and writes its output in another.",
@@ -122,7 +122,7 @@ LESSON = Lesson(
         "order of the blocks, so only times on a GPU show the difference: on the H200, the rate rises from 4,027 to "
         "4,138 GB/s.",
         "The best variants are faster than the plain copy, because they move 16 bytes per load and store, while the "
-        "plain copy moves only 4. The limit is the copy bandwidth of the device.",
+        "plain copy moves only 4. The limit is the copy bandwidth of device memory.",
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "
