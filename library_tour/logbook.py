@@ -139,7 +139,8 @@ def summary() -> Iterator[RenderableType]:
 
 
 def _seen(progress: Progress) -> set[str]:
-    return {*progress.run, *progress.shown}
+    """Return the stops that were run or shown, or of which an exercise was passed."""
+    return {*progress.run, *progress.shown, *(exercise.partition("/")[0] for exercise in progress.passed)}
 
 
 def _count(progress: Progress, names: Sequence[str]) -> str:

@@ -53,6 +53,14 @@ def test_an_exercise_is_kept_when_its_answer_is_right(file, capsys):
     assert "Next: library-tour show device_query" in lines
 
 
+def test_a_stop_is_seen_once_one_of_its_exercises_is_passed(file, capsys):
+    logbook.add(passed=["device_query", "coalescing/easy"])
+    assert main(["progress"]) == 0
+    out = capsys.readouterr().out
+    assert "1. First kernels: 1 of 8 stops seen, 1 of 8 exercises passed" in out
+    assert "Next: library-tour show vector_add" in out
+
+
 def test_a_route_is_followed_until_another_one_is_chosen(file, capsys):
     logbook.add(run=["daxpy"], shown=["map"], passed=["daxpy"])
     assert main(["progress", "--route", "first-day"]) == 0
