@@ -22,6 +22,26 @@ OTHER_SENSES: Mapping[str, Sequence[str]] = {
     "sparse": ["grid"],
 }
 
+# The first letters of names in CUDA C++, in lower case, and the terms that explain them.
+NAMES = {
+    "__all_sync": "vote",
+    "__any_sync": "vote",
+    "__ballot_sync": "ballot",
+    "__fma": "fused multiply-add",
+    "__shfl_": "shuffle",
+    "__syncthreads_": "barrier",
+    "__threadfence": "fence",
+    "atomic": "atomic",
+    "cudaevent": "event",
+    "cudagraph": "graph",
+    "cudamallocasync": "memory pool",
+    "cudamallochost": "pinned",
+    "cudamallocmanaged": "managed memory",
+    "cudamemprefetch": "prefetch",
+    "cudastream": "stream",
+    "warpsize": "warp",
+}
+
 
 class UnknownTermError(LookupError):
     """A word that the glossary does not have; the message names a similar term, or the command that prints all."""
@@ -83,19 +103,22 @@ def used(texts: Sequence[str], stop: str) -> Sequence[Term]:
 
 
 def explained(word: str) -> Term:
-    """Return the term for a word, its plural, or code in its definition such as `__global__`.
+    """Return the term for a word, its plural, or a name in CUDA C++ such as `threadIdx.x` or `atomicMax`.
 
-    Raises UnknownTermError for a word that is not in the glossary.
+    A name belongs to the term whose definition contains it, or else to the one in `NAMES`. Raises UnknownTermError for
+    a word that is not in the glossary.
     """
     form = " ".join(word.lower().split())
     for known in (form, form.removesuffix("s")):
         if known in terms():
             return terms()[known]
+    name = re.sub(r"(\(\)|\.[xyzw])$", "", form)
     for term in terms().values():
-        if form.removesuffix("()") in (
-            code.lower().removesuffix("()") for code in re.findall("`([^`]+)`", term.definition)
-        ):
+        if name in (code.lower().removesuffix("()") for code in re.findall("`([^`]+)`", term.definition)):
             return term
+    for letters, known in NAMES.items():
+        if name.startswith(letters) and " " not in name:
+            return terms()[known]
     near = difflib.get_close_matches(form, terms(), n=1)
     meant = f"; did you mean {near[0]}?" if near else "; `library-tour glossary` prints all terms"
     raise UnknownTermError(f"the glossary does not have {word!r}{meant}")

@@ -36,6 +36,22 @@ def test_only_the_first_use_of_a_term_is_linked_and_code_and_links_are_left_alon
     assert Links("page.html", "daxpy").link("```\nwarp\n```") == "```\nwarp\n```"
 
 
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        ("threadIdx.x", "Thread"),
+        ("blockIdx", "Block, thread block"),
+        ("gridDim.y", "Grid"),
+        ("__syncthreads", "Barrier"),
+        ("atomicAdd()", "Atomic, atomic operation"),
+        ("__shfl_down_sync", "Shuffle"),
+        *((f"{letters}X", glossary.terms()[term].heading) for letters, term in glossary.NAMES.items()),
+    ],
+)
+def test_a_name_of_cuda_leads_to_its_term(name, heading):
+    assert glossary.explained(name).heading == heading
+
+
 def test_a_word_in_another_sense_is_not_linked():
     assert Links("page.html", "sparse").link("a grid of blocks") == "a grid of [blocks](page.html#block-thread-block)"
     assert set(glossary.OTHER_SENSES) <= set(stops.names())
