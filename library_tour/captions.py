@@ -33,7 +33,7 @@ def caption(picture: Picture) -> str:
             return f"{picture.about}: the bars show {_listed(picture.panels, 'values')} for {of}."
         case Film():
             moments = list(dict.fromkeys(picture.captions))
-            return f"The film shows {len(moments)} stages, from “{moments[0]}” to “{moments[-1]}”."
+            return f"The film has {len(moments)} stages, from “{moments[0]}” to “{moments[-1]}”."
 
 
 def quantity(unit: str) -> str:

@@ -70,7 +70,7 @@ def _check(variant: Variant, explained_by: Sequence[str], quick: bool) -> Row:
             variant.launch()
         got = on_host(variant.output)
     except (cuda.errors.NotSupportedError, cuda.errors.NotFoundError) as error:
-        return Row(variant.name, note=f"not run here: {error}")
+        return Row(variant.name, note=f"Skipped: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
     values = {**variant.columns, **counters.values(metrics, explained_by)}
     return Row(variant.name, values, check, metrics=metrics, work=variant.work)

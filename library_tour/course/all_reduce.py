@@ -11,7 +11,7 @@ On the simulator with one device, which checks and counts but does not time:
     round a ring            4         1.50  right
     kernels on peers        4         1.50  right
     NCCL
-    NCCL: not run here: NCCL needs one GPU per worker, and nccl4py (pip install
+    NCCL: Skipped: NCCL needs one GPU per worker, and nccl4py (pip install
     'nccl4py[cu13]')
     In the first version, one device adds the arrays that all the others send, and
     sends the sums back. Its links carry N - 1 arrays each way. In a ring, each
@@ -58,7 +58,7 @@ SIZE = Size("elements per device", full=2**28, small=2**14, least=1)
 CHECKED = 2**14
 BLOCK, MOST_BLOCKS = 256, 1024
 GROUP = 4  # elements that a thread adds at a time
-INSTALL_NCCL = "not run here: NCCL needs one GPU per worker, and nccl4py (pip install 'nccl4py[cu13]')"
+INSTALL_NCCL = "Skipped: NCCL needs one GPU per worker, and nccl4py (pip install 'nccl4py[cu13]')"
 NOTES = (
     "In the first version, one device adds the arrays that all the others send, and sends the sums back. Its links "
     "carry N - 1 arrays each way. In a ring, each device sends one part of its array to the next device, which adds "

@@ -11,7 +11,7 @@ On the simulator with one device, which checks and counts but does not time:
     SUMMA                4  2 x 2       8     320,000  right
     redistributed                                      right
     cuBLASMp
-    cuBLASMp: not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip
+    cuBLASMp: Skipped: cuBLASMp needs ranks with a GPU each (mpiexec), and pip
     install 'nvmath-python[cu13-distributed]' mpi4py cupy-cuda13x
     The matrices are divided into blocks on a grid of workers. A panel is a few
     columns of A and the same number of rows of B. The workers that own a panel send

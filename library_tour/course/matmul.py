@@ -34,8 +34,8 @@ On the simulator, which checks and counts but does not time:
     same elements again if the kernel does not use blockIdx. A grid has at most
     65,535 blocks in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560
     rows.
-    The film shows the phases of a product that is computed with 2 x 2 tiles: which
-    tiles of a (lower left) and b (upper right) the first block has in shared
+    The film follows a product that is computed with 2 x 2 tiles. Each stage shows
+    which tiles of a (lower left) and b (upper right) the first block has in shared
     memory, and how far its sums in c have progressed.
 """
 
@@ -139,8 +139,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "oldest cards in the lectures allow 512 threads per block, and the lectures use 16 x 16 matrices.) Additional "
         "blocks compute the same elements again if the kernel does not use blockIdx. A grid has at most 65,535 blocks "
         "in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560 rows.",
-        "The film shows the phases of a product that is computed with 2 x 2 tiles: which tiles of a (lower left) and "
-        "b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
+        "The film follows a product that is computed with 2 x 2 tiles. Each stage shows which tiles of a (lower left) "
+        "and b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
     tables = {f"One block: {side} x {side} matrices": small}
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)

@@ -38,8 +38,8 @@ On the simulator, whose libraries run in software and which does not time:
     gemv float64          cuBLAS       1.8e-17  1.1e-14  right
     axpy float64          cuBLAS       6.8e-17  4.4e-16  right
     scal float64          cuBLAS       4.8e-17  4.4e-16  right
-    nvmath, bias, GELU: not run here: nvmath provides this function only on a GPU
-    nvmath, tensors: not run here: nvmath provides this function only on a GPU
+    nvmath, bias, GELU: Skipped: nvmath provides this function only on a GPU
+    nvmath, tensors: Skipped: nvmath provides this function only on a GPU
     Errors are in the Frobenius norm, relative to the product of the operands'
     norms. Matrices are row-major. cuBLAS expects column-major matrices. The stop
     therefore asks it for the transposed product, so that nothing has to be copied.

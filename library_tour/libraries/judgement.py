@@ -85,7 +85,7 @@ def relative_error(got: NDArray[Any], exact: NDArray[Any], scale: float | None =
 
 def skipped_row(name: str, reason: str) -> Row:
     """Return the row of an operation that this driver cannot do, with the reason."""
-    return Row(name, note=f"not run here: {reason}")
+    return Row(name, note=f"Skipped: {reason}")
 
 
 def missing_row(name: str, extra: str, error: Exception) -> Row:

@@ -30,8 +30,8 @@ On the simulator, whose libraries run in software and which does not time:
     least squares, degree 3   cuSOLVER  0.00413   30.0  right
     least squares, degree 15  cuSOLVER  0.00236   30.0  right
     Hilbert matrix, n = 12    cuSOLVER   0.0296   30.0  right
-    nvmath LU float64: not run here: nvmath provides this function only on a GPU
-    sparse direct, cuDSS: not run here: nvmath provides this function only on a GPU
+    nvmath LU float64: Skipped: nvmath provides this function only on a GPU
+    sparse direct, cuDSS: Skipped: nvmath provides this function only on a GPU
     least squares, degree 3: condition number 8.1e+00, relative error of the
     coefficients 5.0e-16
     least squares, degree 15: condition number 2.2e+05, relative error of the

@@ -18,7 +18,7 @@ On the simulator, whose libraries run in software and which does not time:
     dense x sparse vector  cuSPARSE  2.4e-17  1.7e-14  right
     nvmath SpMV, CSR
     conjugate gradients    cuSPARSE  0.00176     30.0  right
-    nvmath SpMV, CSR: not run here: nvmath provides this function only on a GPU
+    nvmath SpMV, CSR: Skipped: nvmath provides this function only on a GPU
     conjugate gradients: 288 iterations, each of which is one graph launch; the
     error is the residual divided by norm x n x eps. The plot shows the first 109.
     After these, the residual from the recurrence keeps falling, but b - A x does

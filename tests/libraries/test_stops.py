@@ -56,7 +56,7 @@ def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name, outcome
     assert outcome.result.all_checks
     rows = outcome.result.rows
     # Every row says what executed it or why nothing did, and most what their call does, for the picture without times.
-    assert all("by" in row.values or "not run here" in row.note for row in rows)
+    assert all("by" in row.values or "Skipped" in row.note for row in rows)
     called = [row for row in rows if str(row.values.get("by", "")).startswith("cu")]
     assert sum(bool(row.work or row.metrics) for row in called) > len(called) * 2 / 3
     if not timing.available():  # the docstrings show a driver without times
@@ -194,7 +194,7 @@ def test_blocks_that_a_kernel_cannot_have_are_left_out(device, monkeypatch, shor
 )
 def test_a_missing_library_is_named_with_its_extra(text, reason):
     note = judgement.missing_row("a row", "cu13", ImportError(text)).note
-    assert note.startswith(f"not run here: {reason};")
+    assert note.startswith(f"Skipped: {reason};")
     assert 'pip install "cudart-py[cu13]"' in note
 
 

@@ -78,7 +78,7 @@ def test_captions_are_sentences():
     many = Curve("many", "bytes", "ms", {str(number): [(1, 1)] for number in range(9)})
     assert captions.caption(many) == "The lines show the time in ms against bytes, for 9 lines."
     film = Film("f", [np.zeros((1, 1))] * 3, ["start", "start", "end"])
-    assert captions.caption(film) == "The film shows 2 stages, from “start” to “end”."
+    assert captions.caption(film) == "The film has 2 stages, from “start” to “end”."
 
 
 def test_bars_that_are_all_as_long_are_not_drawn(tmp_path):

@@ -60,7 +60,7 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
         raise cuda.errors.NotSupportedError("no such instruction")
 
     [row] = measure([variant(refuse, cuda.zeros(8, np.int32))], LIMIT)
-    assert (row.check, row.note) == (None, "not run here: no such instruction")
+    assert (row.check, row.note) == (None, "Skipped: no such instruction")
 
 
 @pytest.mark.needs("profile")
