@@ -1,1 +1,1 @@
-"""Further exercises of the stops that matter most: each module has an easy and a hard one in FURTHER."""
+"""Further exercises: an easy and a hard one of each stop that matters most, and an easy one of `precision`."""
