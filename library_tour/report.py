@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import ranks
+from .counters import COLUMNS
 from .runner import Outcome
 from .stop import Check, Result, Row, Value
 
@@ -99,6 +100,8 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
     result, limit = done.result, done.result.limit
     if done.size is not None:
         yield Text(f"size {done.size:,}: {done.counts}", "dim")
+    if has_counters(result):
+        yield Text(f"counters: {result.counted}", "dim")
     if limit is not None and limit.rate and any(LIMITED & row.values.keys() for row in result.all_rows):
         yield Text(f"limit {number(limit.rate)} {limit.unit}: {limit.name}", "dim")
     yield from _with_notes(result.rows)
@@ -110,6 +113,11 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
         yield tried(check)
     if done.message:
         yield Text(done.message, STYLES[done.state])
+
+
+def has_counters(result: Result) -> bool:
+    """Tell whether a result has counters, and names the size that they belong to."""
+    return bool(result.counted) and any(COLUMNS.keys() & row.values.keys() for row in result.all_rows)
 
 
 def _with_notes(rows: Sequence[Row]) -> Iterator[RenderableType]:

@@ -139,7 +139,8 @@ Picture = Curve | Bars | Timeline | Film | Panels
 class Result:
     """The result of a stop: `rows` in the table's order, facts beside them, `notes` in full sentences.
 
-    `tables` are further tables below the first, by their headings, for rows with columns of their own.
+    `tables` are further tables below the first, by their headings, for rows with columns of their own. `counted` is the
+    size that the counters belong to, such as "4,096 elements", where the stop counts less work than it is given.
     """
 
     rows: Sequence[Row]
@@ -148,6 +149,7 @@ class Result:
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
     tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    counted: str = ""
 
     @property
     def all_rows(self) -> list[Row]:

@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves
     size 8,197: elements in each plane
+    counters: 8,197 elements per plane
                        PTX loads  PTX stores  loads  stores  check
     ──────────────────────────────────────────────────────────────
     may alias                 32          17  8,224   4,369  right
@@ -134,7 +135,7 @@ def run(device: cuda.Device, size: int) -> Result:
         copying.heading(FOUR_TABLE): [*four, as_written(module, random), *wrong],
         REREAD_TABLE: read_again(module),
     }
-    return Result(rows, limit, notes=NOTES, tables=tables)
+    return Result(rows, limit, notes=NOTES, tables=tables, counted=f"{min(size, SIZE.small):,} elements per plane")
 
 
 def weighing(

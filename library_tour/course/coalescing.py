@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run coalescing
     coalescing: Coalescing: which lane reads which element
     size 262,147: elements to read
+    counters: 65,541 elements
                               sectors/load  load efficiency  store efficiency  check
     ────────────────────────────────────────────────────────────────────────────────
     neighbours                        4.00          100.0 %           100.0 %  right
@@ -158,7 +159,14 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures = [curve(measured, limit)]
     reading = read_limit(device)
     walks = measure(walking(module, data, x, size), reading, EXPLAINED_BY)
-    return Result(rows, limit, pictures=pictures, notes=NOTES, tables={reading.heading(WALKS): walks})
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=NOTES,
+        tables={reading.heading(WALKS): walks},
+        counted=f"{min(size, CHECKED):,} elements",
+    )
 
 
 def walking(module: cuda.Module, data: Words, x: cuda.DeviceArray, size: int) -> list[Variant]:

@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
     size 8,197: elements to evaluate the polynomial for
+    counters: 8,197 elements, or 3 blocks that read a table
                                  loads  constants  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────────────────────
     global memory               66,049          0           0       136,544  right
@@ -113,7 +114,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "global memory, where the L1 cache holds it.",
     ]
     pictures = [tables.curve(limit)] if timing.available() else []
-    return Result(rows, limit, pictures=pictures, notes=notes)
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=notes,
+        counted=f"{min(size, SIZE.small):,} elements, or {CHECKED_BLOCKS} blocks that read a table",
+    )
 
 
 def polynomials(module: cuda.Module, size: int) -> list[Variant]:

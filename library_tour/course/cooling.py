@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators
     size 65,539: elements to compare and to cool
+    counters: 65,539 elements
                              loads  stores  atomics  check
     ──────────────────────────────────────────────────────
     temporary array          6,150   2,049      528  right
@@ -116,7 +117,9 @@ def run(device: cuda.Device, size: int) -> Result:
         ),
         "What each iterator does:": examples(module),
     }
-    return Result(rows, limit, planted(few, rows), notes=notes(), tables=tables)
+    return Result(
+        rows, limit, planted(few, rows), notes=notes(), tables=tables, counted=f"{min(size, CHECKED):,} elements"
+    )
 
 
 class Ways:

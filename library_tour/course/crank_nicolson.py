@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank-Nicolson
     size 6: time steps
+    counters: 5 systems of 216 cells, 3 steps
                            instructions  wavefronts  conflicts  check
     ─────────────────────────────────────────────────────────────────
     one thread per system        21,388       7,716          0  right
@@ -236,7 +237,14 @@ def run(device: cuda.Device, size: int) -> Result:
     # Of the library's work, a driver counts only our own kernel.
     rows[LIBRARY_ROW:LIBRARY_ROW] = [replace(row, metrics={}) for row in measure([library], limit)]
     curves, checks, notes = look_at_errors(module, size)
-    return Result(rows, limit, checks, curves, [*WHY, *notes])
+    return Result(
+        rows,
+        limit,
+        checks,
+        curves,
+        [*WHY, *notes],
+        counted=f"{CHECKED_SYSTEMS} systems of {CHECKED_CELLS} cells, {min(size, CHECKED_STEPS)} steps",
+    )
 
 
 def make_variants(module: cuda.Module, steps: int) -> list[Variant]:

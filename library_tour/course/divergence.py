@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches
     size 8,197: threads, one element each
+    counters: 8,197 threads
                           course ms  instructions  active lanes  check
     ──────────────────────────────────────────────────────────────────
     one function              4,610       152,242          31.9  right
@@ -41,9 +42,9 @@ On the simulator, which checks and counts but does not time:
     diverges on x < 8. The two rows of a warp disagree on y % 2 but agree on y < 8.
     Eight functions take eight times as long as one only if nothing else takes time.
     If they are short, most of the time goes into memory accesses, which all threads
-    of a warp perform together. In the lectures, 256 launches on a T1000 took 8.61 s
-    with eight functions picked by threadIdx.x % 8, and 4.61 s with one function, a
-    factor of 1.87.
+    of a warp perform together. The 'course ms' column shows the lectures' times for
+    256 launches on a T1000: they took 8.61 s with eight functions picked by
+    threadIdx.x % 8, and 4.61 s with one function, a factor of 1.87.
     The compiler replaces a short branch with a selection, or it predicates the
     instructions of both sides. With predication, every thread executes both sides,
     but the side that it did not take has no effect. Either way, no warp diverges.
@@ -87,8 +88,9 @@ NOTES = (
     "threads or two rows of 16. With rows of 16, every warp diverges on x < 8. The two rows of a warp disagree on y % "
     "2 but agree on y < 8.",
     "Eight functions take eight times as long as one only if nothing else takes time. If they are short, most of the "
-    "time goes into memory accesses, which all threads of a warp perform together. In the lectures, 256 launches on a "
-    "T1000 took 8.61 s with eight functions picked by threadIdx.x % 8, and 4.61 s with one function, a factor of 1.87.",
+    "time goes into memory accesses, which all threads of a warp perform together. The 'course ms' column shows the "
+    "lectures' times for 256 launches on a T1000: they took 8.61 s with eight functions picked by threadIdx.x % 8, and "
+    "4.61 s with one function, a factor of 1.87.",
     "The compiler replaces a short branch with a selection, or it predicates the instructions of both sides. With "
     "predication, every thread executes both sides, but the side that it did not take has no effect. Either way, no "
     "warp diverges.",
@@ -176,7 +178,7 @@ def run(device: cuda.Device, size: int) -> Result:
             for passes in CURVE
         }
         pictures = [curve(measured, column)]
-    return Result(rows, limit, notes=NOTES, pictures=pictures, tables=tables)
+    return Result(rows, limit, notes=NOTES, pictures=pictures, tables=tables, counted=f"{min(size, CHECKED):,} threads")
 
 
 def curve(measured: Mapping[int, Sequence[Row]], column: str) -> Curve:

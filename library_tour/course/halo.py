@@ -5,6 +5,7 @@ On the simulator with one device, which checks and counts but does not time:
     $ library-tour run halo
     halo: Heat diffusion on several devices: overlapped halo exchange
     size 256: rows and columns of the plate
+    counters: 255 x 260 cells
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
     one strip                 1  11,144       212,632              right
@@ -15,7 +16,7 @@ On the simulator with one device, which checks and counts but does not time:
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:39):
     race: it writes 16 bytes of global memory at 0x7f… (19600 bytes into
     the 20400-byte allocation at 0x7f…, allocated at
-    library_tour/course/halo.py:91), which a copy in another stream read, and
+    library_tour/course/halo.py:92), which a copy in another stream read, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 6, 0), thread (0, 0, 0), instruction
     'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
@@ -274,7 +275,7 @@ def run(device: cuda.Device, size: int) -> Result:
     else:
         rows += all_shown_wrong({"halo not waited for": without_waits}, devices=2)
     notes += on_one_device(places, together, "halo", "strips")
-    return Result(rows, limit, pictures=pictures, notes=notes)
+    return Result(rows, limit, pictures=pictures, notes=notes, counted=f"{few - 1} x {few // 4 * 4 + 4} cells")
 
 
 def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:

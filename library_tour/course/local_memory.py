@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run local_memory
     local_memory: Local arrays: registers, local memory and spills
     size 4,101: groups of four values to count
+    counters: 4,101 groups, 3 blocks
                          local  instructions  sectors, random  sectors, same  check
     ───────────────────────────────────────────────────────────────────────────────
     loop, not unrolled  33,984       174,558             4.05           4.05  right
@@ -133,7 +134,14 @@ def run(device: cuda.Device, size: int) -> Result:
         "that do not fit are spilled to local memory, as the compiler's report shows. The kernel with spills is "
         "slower than the one without.",
     ]
-    return Result(rows, limit, pictures=pictures, notes=notes, tables={REPORTED: reported(module)})
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=notes,
+        tables={REPORTED: reported(module)},
+        counted=f"{min(size, SIZE.small):,} groups, {CHECKED_BLOCKS} blocks",
+    )
 
 
 def in_words(case: str) -> str:

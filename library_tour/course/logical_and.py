@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit
     size 262,147: elements to combine
+    counters: 262,147 elements, and three arrays of 16,389
                                 loads  atomics  instructions  check
     ────────────────────────────────────────────────────────────────
     one atomic per thread       9,732    9,732       175,456  right
@@ -140,7 +141,14 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Curve("early", "position of the only zero, as a fraction of the array", column, lines)]
     part = [f"The '{EVERY}' variant is timed with {ATOMICS:,} elements."] if size > ATOMICS else []
-    return Result([*rows, wrong], limit, notes=[*NOTES, *part], tables=tables, pictures=pictures)
+    return Result(
+        [*rows, wrong],
+        limit,
+        notes=[*NOTES, *part],
+        tables=tables,
+        pictures=pictures,
+        counted=f"{size:,} elements, and three arrays of {few:,}",
+    )
 
 
 def true_elements(random: np.random.Generator, size: int) -> Integers:

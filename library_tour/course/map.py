@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop
     size 4,096: elements
+    counters: 4,096 elements, 32 passes
                              course ms   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────────────
     256 launches                         8,192   4,096     1,047,043  right
@@ -35,7 +36,7 @@ On the simulator, which checks and counts but does not time:
     The program that works in pieces copies one piece to the device, processes
     another and copies a third back, all at the same time: the two directions of the
     link and the multiprocessors work independently.
-    The counters cover 32 passes.
+    The 'course ms' column shows the lectures' times, on a T1000 and on a V100.
     With two GPUs, each would process half of the elements. This machine has one.
 """
 
@@ -50,7 +51,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from .. import counters, timing
+from .. import timing
 from ..checks import compare, poison
 from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeat
@@ -112,18 +113,23 @@ def run(device: cuda.Device, size: int) -> Result:
         "b[i] in every pass, because a and b might be the same array.",
         "The program that works in pieces copies one piece to the device, processes another and copies a third back, "
         "all at the same time: the two directions of the link and the multiprocessors work independently.",
+        "The 'course ms' column shows the lectures' times, on a T1000 and on a V100.",
     ]
-    if counters.available():
-        notes.append(f"The counters cover {CHECKED_PASSES} passes.")
     if len(cuda.devices()) < 2:
         notes.append("With two GPUs, each would process half of the elements. This machine has one.")
     if timing.available():
         notes.append(
             f"NumPy ran {HOST_PASSES} passes over {min(size, ON_HOST):,} elements in {processors()} threads, and its "
-            "time is scaled up. The lectures' times were measured on a T1000 and a V100, and those for NumPy on CPUs "
-            "with 6 and 20 cores."
+            "time is scaled up. The lectures' times for NumPy were measured on CPUs with 6 and 20 cores."
         )
-    return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms": programs})
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=notes,
+        tables={"Whole programs, in ms": programs},
+        counted=f"{min(size, CHECKED):,} elements, {CHECKED_PASSES} passes",
+    )
 
 
 def make_variants(host_a: Array, host_b: Array) -> list[Variant]:

@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run matmul
     matmul: Matrix multiplication: tiles in shared memory and registers
     size 125: rows and columns of the matrices
+    counters: 125 x 63 times 63 x 252 elements
                               loads  wavefronts  instructions  check
     ────────────────────────────────────────────────────────────────
     one thread per element  127,008           0       413,616  right
@@ -143,7 +144,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "and b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
     tables = {f"One block: {side} x {side} matrices": small}
-    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
+    few = min(size, CHECKED)
+    shape = f"{few} x {INNER} times {INNER} x {columns_for(few)} elements"
+    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables, counted=shape)
 
 
 def by_kernel(module: cuda.Module, way: Way) -> Multiply:
@@ -177,11 +180,15 @@ def square_operands(size: int) -> Operands:
     return a, b, cuda.empty_like(a)
 
 
+def columns_for(rows: int) -> int:
+    """Return the columns of a product that is checked, a multiple of four, which the pipelined kernel needs."""
+    return 4 * blocks_for(2 * rows, 4)
+
+
 def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
     """Return the variants that multiply, checked on full and partial tiles in each direction."""
     rows = min(size, CHECKED)
-    columns = 4 * blocks_for(2 * rows, 4)  # the pipelined kernel needs a multiple of four
-    host_a, host_b = random_pair(rows, columns, INNER)
+    host_a, host_b = random_pair(rows, columns_for(rows), INNER)
     expected = reference(host_a, host_b)
     a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty(expected.shape, np.float32)
     square = 4 * (size // 4)

@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run nan_check
     nan_check: Finding a NaN in a large array, as fast as it can be read
     size 65,539: floats, or half as many doubles
+    counters: arrays of 16,389 elements
                                loads  instructions  check
     ──────────────────────────────────────────────────────
     isnan                      3,588        61,290  right
@@ -127,7 +128,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "thread has 16 times as many bytes in flight as with a single float. The timed array contains no NaN, so the "
         "kernels read all of it and write nothing.",
     ]
-    return Result(rows, limit, notes=notes)
+    return Result(rows, limit, notes=notes, counted=f"arrays of {CHECKED:,} elements")
 
 
 def ordinary_numbers(random: np.random.Generator, size: int, dtype: Kind) -> Numbers:

@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run occupancy
     occupancy: Occupancy: resident warps, and the latency they hide
     size 65,536: elements to copy
+    counters: 10,007 elements
                   blocks  warps  limiter  active lanes  loads  check
     ────────────────────────────────────────────────────────────────
     32 threads        32     32  blocks           32.0    313  right
@@ -73,7 +74,8 @@ On the simulator, which checks and counts but does not time:
     'KiB in flight' column assumes one 4-byte load per resident thread. The lectures
     advise 128 to 256 threads per block, a few hundred blocks and at least 10,000
     threads. Today's large GPUs need more: as many threads as fit, and more than 4
-    bytes in flight per thread. The lectures' cycle counts are for an unnamed card.
+    bytes in flight per thread. The 'course cycles' column shows the lectures'
+    figures, for an unnamed card.
 """
 
 from __future__ import annotations
@@ -152,7 +154,14 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available():
         pictures.append(latency_curve(device, module, 4 * size))
     pictures += occupancy_curves(device)
-    return Result(rows, limit, pictures=pictures, notes=notes(device, module), tables=tables)
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=notes(device, module),
+        tables=tables,
+        counted=f"{min(size, CHECKED):,} elements",
+    )
 
 
 # Resident blocks
@@ -457,6 +466,6 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "bandwidth x latency bytes in flight (Little's law). The 'KiB in flight' column assumes one 4-byte load per "
         "resident thread. The lectures advise 128 to 256 threads per block, a few hundred blocks and at least 10,000 "
         "threads. Today's large GPUs need more: as many threads as fit, and more than 4 bytes in flight per thread. "
-        "The lectures' cycle counts are for an unnamed card.",
+        "The 'course cycles' column shows the lectures' figures, for an unnamed card.",
         *([timed] if timing.available() else []),
     ]

@@ -26,10 +26,11 @@ On the simulator, which checks and counts but does not time:
     to that. Atomic additions to a single total are performed one after another.
     The same tree finds the minimum, the maximum and the largest magnitude. NumPy's
     sum uses 2 threads, each of which sums parts of the array.
-    In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were
-    7616.404 on the host, 7616.226 with one atomic per block and 7618.101 with one
-    per element. The first two differ by 2.3e-5 (the lecture says 1.7e-5). The last
-    two differ by 2.5e-4, because a single total is rounded most often.
+    The 'course ms' column shows the lectures' times for one sum, on a T1000 and its
+    host. The sums were 7616.404 on the host, 7616.226 with one atomic per block and
+    7618.101 with one per element. The first two differ by 2.3e-5 (the lecture says
+    1.7e-5). The last two differ by 2.5e-4, because a single total is rounded most
+    often.
 """
 
 from __future__ import annotations
@@ -136,9 +137,10 @@ def notes(size: int) -> list[str]:
         "are performed one after another.",
         f"The same tree finds the minimum, the maximum and the largest magnitude. NumPy's sum uses {processors()} "
         "threads, each of which sums parts of the array.",
-        "In the lectures, 256 sums took 32.0 s on the host of a T1000. The sums were 7616.404 on the host, 7616.226 "
-        "with one atomic per block and 7618.101 with one per element. The first two differ by 2.3e-5 (the lecture "
-        "says 1.7e-5). The last two differ by 2.5e-4, because a single total is rounded most often.",
+        "The 'course ms' column shows the lectures' times for one sum, on a T1000 and its host. The sums were 7616.404 "
+        "on the host, 7616.226 with one atomic per block and 7618.101 with one per element. The first two differ by "
+        "2.3e-5 (the lecture says 1.7e-5). The last two differ by 2.5e-4, because a single total is rounded most "
+        "often.",
     ]
 
 

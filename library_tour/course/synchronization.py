@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run synchronization
     synchronization: Barriers for a warp, a block and the grid, and votes
     size 16,389: elements to smooth
+    counters: 4,101 elements
                                loads  stores  instructions  check
     ───────────────────────────────────────────────────────────────
     one launch per step        2,580   1,290        45,850  right
@@ -32,7 +33,7 @@ On the simulator, which checks and counts but does not time:
     block barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:328), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:336), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
@@ -187,7 +188,14 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available():
         tables[CYCLES_TABLE] = cycles(device, module)
         pictures = [curve(device, module, random, size)]
-    return Result([*rows, too_many(module), *wrong], limit, notes=NOTES, tables=tables, pictures=pictures)
+    return Result(
+        [*rows, too_many(module), *wrong],
+        limit,
+        notes=NOTES,
+        tables=tables,
+        pictures=pictures,
+        counted=f"{min(size, CHECKED):,} elements",
+    )
 
 
 def load_all() -> cuda.Module:

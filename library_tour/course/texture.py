@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run texture
     texture: Texture objects and 2-D locality
     size 200: rows and columns of the image
+    counters: 200 rows of pixels
                           sectors 0°  sectors 30°  sectors 90°  instructions  check
     ───────────────────────────────────────────────────────────────────────────────
     plain loads                5,200       21,388       40,800        59,969  right
@@ -198,7 +199,7 @@ def run(device: cuda.Device, size: int) -> Result:
         angle: measure([variant(name, way, angle) for name, way in WAYS.items()], limit, EXPLAINED_BY)
         for angle in ANGLES
     }
-    return result_of(cases, limit)
+    return replace(result_of(cases, limit), counted=f"{rows} rows of pixels")
 
 
 def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:

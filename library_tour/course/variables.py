@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run variables
     variables: Scope, lifetime and cost of variables, by kind of memory
     size 64: steps per thread
+    counters: 5 blocks, 61 steps per thread
                            loads  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────
     __device__ array       2,520           0        22,640  right
@@ -137,7 +138,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "memory requires an opt-in, which cudart-py performs at launch. Static shared memory is limited to 48 KiB. "
         "All blocks in the last table have 256 threads.",
     ]
-    return Result(rows, limit, notes=notes, tables=tables)
+    return Result(
+        rows,
+        limit,
+        notes=notes,
+        tables=tables,
+        counted=f"{CHECKED_BLOCKS} blocks, {min(size, CHECKED_STEPS)} steps per thread",
+    )
 
 
 def make_variants(device: cuda.Device, module: cuda.Module, steps: int) -> Iterator[Variant]:

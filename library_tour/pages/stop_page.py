@@ -11,7 +11,7 @@ from ..diagrams.drawn import StepDiagram
 from ..glossary import Links, anchor
 from ..lesson import Exercise, Lesson
 from ..path import Position
-from ..report import number
+from ..report import has_counters, number
 from ..runner import Outcome
 from ..steps import Piece
 from ..stop import Check, Result, Row
@@ -148,6 +148,8 @@ def _machines(done: Outcome, machine: str) -> Iterator[str]:
 
 def _machine(name: str, size: int | None, counts: str, result: Result) -> str:
     parts = [f"size {size:,}{counts}"] if size is not None else []
+    if has_counters(result):
+        parts.append(f"counters: {result.counted}")
     limit = result.limit
     if limit and limit.rate:
         parts.append(f"the limit is {number(limit.rate)} {limit.unit}, {limit.name}")

@@ -73,6 +73,12 @@ def test_figures_leave_out_what_was_printed_before_and_say_so():
     assert "All results are the same as on this machine." in text(report.figures(outcome(printed), printed=printed))
 
 
+def test_the_size_of_the_counters_is_named_where_there_are_counters():
+    result = Result([Row("a", {"loads": 4})], counted="128 elements")
+    assert "size 1,000: grains\ncounters: 128 elements\n" in text(report.outcome(outcome(result)))
+    assert "counters" not in text(report.outcome(outcome(replace(result, rows=[Row("a", {"ms": 4})]))))
+
+
 def test_the_limit_is_named_with_its_rate():
     rows = [Row("a", {"of limit": 0.5})]
     shown = text(report.outcome(outcome(Result(rows, Limit("copy bandwidth", rate=4250.0)))))

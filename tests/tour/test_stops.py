@@ -76,6 +76,17 @@ def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows_and_re
         assert [text for text in [*lines, *of.result.notes] if without_numbers(plain(text)) not in shown] == []
 
 
+@pytest.mark.parametrize("name", stops.COURSE)
+def test_a_stop_says_whose_times_it_shows_and_what_size_its_counters_belong_to(name, of):
+    columns = {column for row in of.result.all_rows for column in row.values}
+    for column in columns & {"course ms", "course cycles"}:
+        assert f"'{column}' column shows the lectures' " in " ".join(of.result.notes)
+    checks_less = any(name.startswith("CHECKED") for name in vars(stops.load(name)))
+    if checks_less and columns & counters.COLUMNS.keys():
+        # Some have a column of their own for the size.
+        assert of.result.counted or columns & {"cells", "paths each"}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if stops.load(name).SIZE])
 def test_the_stop_passes_at_its_least_size(name):
