@@ -115,6 +115,8 @@ LESSON = Lesson(
         "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. A "
         "`char*` may point into any object, as may an `unsigned char*` and a `std::byte*`, but not a `signed char*`. "
         "`-fno-strict-aliasing` switches the rule off.",
+        "In the 'results begin at a' row, the kernel without the promise writes its results over its own input. They "
+        "are those of the expressions as written.",
     ],
     exercise=Exercise(
         task="The kernel divides each element of a table by the sum of its column, in place, and also writes the sums. "

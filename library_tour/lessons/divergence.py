@@ -93,6 +93,8 @@ LESSON = Lesson(
         "On the page with pictures, a plot shows when divergence matters. On an H200, with one multiply-add per "
         "function, eight functions take only twice as long as one, because most of the time goes into memory accesses, "
         "which do not diverge. With 512 multiply-adds, they take 7.7 times as long.",
+        "A row such as '16 x 16: x < 8' names the block size and then the condition. Where there is no block size, a "
+        "block has 256 threads in one dimension.",
     ],
     exercise=Exercise(
         task="Elements with an even index follow one rule, and elements with an odd index follow another. Thread `i` "

@@ -130,6 +130,8 @@ LESSON = Lesson(
         "Read the note for 'null store'. The simulator reports the kernel, the source line and the address. On a GPU, "
         "none of these is known; the error can only list the launches since the last successful synchronisation.",
         "Mistakes that make a context unusable are made in separate processes, always on the simulator.",
+        "The last table passes a structure of 4,096 bytes, the limit of older devices, and one of nearly 32,764 "
+        "bytes, the limit of recent ones.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It performs the launches "

@@ -105,6 +105,9 @@ LESSON = Lesson(
         "On the H200, the three scopes differ by at most a few percent, and all are slower than `atomicAdd` on the "
         "same counters. A narrow scope gives the compiler and the hardware more freedom, but does not guarantee more "
         "speed.",
+        "The 'fetch_sub' row removes half of the values from the counts again. The 'fetch_and' row finds the empty "
+        "bins: a mask begins with all bits set, and each value clears the bit of its bin. 'CUB's BlockHistogram' is "
+        "CUB's algorithm for one block.",
     ],
     exercise=Exercise(
         task="Count how often each side of a die was thrown. So far, the kernel performs one atomic addition to global "

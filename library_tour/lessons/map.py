@@ -108,6 +108,8 @@ LESSON = Lesson(
         "negative number has no logarithm.",
         "Look at the table of whole programs. On an H200, copies and allocation take 59 of 145 ms. The program that "
         "works in pieces copies and computes at the same time, and takes 90 ms.",
+        "In the table of whole programs, the 'in phases' program allocates, copies in, computes and copies out, one "
+        "phase after another. The 'in pieces' program overlaps its copies and its work.",
     ],
     exercise=Exercise(
         task="The kernel evaluates a polynomial for each of `n` elements, from the highest coefficient down (Horner's "

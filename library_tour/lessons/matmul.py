@@ -105,6 +105,8 @@ LESSON = Lesson(
         "rates for matrices with 8,192 rows.",
         "The film, on the page with pictures, shows the phases of a product with 2 x 2 tiles. The tiles in shared "
         "memory move along a row of `a` and down a column of `b`. The sums in `c` are complete after the last phase.",
+        "The '4 x 4 per thread' row is the same kernel as the 8 x 8 one, with 16 elements per thread. In the second "
+        "table, 'CPU, three loops' is Python code on the host.",
     ],
     exercise=Exercise(
         task="For each of `n` points, find the squared distance to the nearest of `m` places. In the given kernel, "

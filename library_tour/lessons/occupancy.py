@@ -134,6 +134,8 @@ LESSON = Lesson(
         "threads fill the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
         "from memory. Without a GPU, the table shows the number of loads instead.",
+        "The 'L2 cache, all threads' row is not a chain: all threads together read the L2 cache, as fast as it "
+        "delivers. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "

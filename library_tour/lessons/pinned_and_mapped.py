@@ -100,6 +100,7 @@ LESSON = Lesson(
         "`registered, in place` reads an ordinary NumPy array whose pages are pinned temporarily. Such an array need "
         "not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available only without a "
         "GPU, shows 5 instead of 4.",
+        "The 'pinned, copy alone' row only copies the array and runs no kernel, so it shows what the link can do.",
     ],
     exercise=Exercise(
         task="Write `scaled(elements, factor)`. On the device, it multiplies the elements of a mapped or registered "

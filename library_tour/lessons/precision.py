@@ -138,6 +138,8 @@ LESSON = Lesson(
         "look equally wrong.",
         "The 'float, --fmad=false' row shows no difference at all. Without fused multiply-adds, the device and the CPU "
         "round identically.",
+        "In the 'float, NumPy in double' row, the device computes in float and NumPy in double. The other rows of the "
+        "second table use the same type on both sides.",
     ],
     exercise=Exercise(
         task="The sign of `b b - 4 a c` tells you whether a quadratic equation has two real roots, one or none. If `b "

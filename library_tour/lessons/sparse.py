@@ -114,6 +114,8 @@ LESSON = Lesson(
         "condition number predicts.",
         "When the stop runs on a GPU, the page also has a plot of the times of the sparse and the dense product. On an "
         "H200, the sparse one is faster once 95 % of the elements are zero.",
+        "The 'SpGEMM, its square' row multiplies the sparse matrix by itself. 'dense to sparse' finds the elements "
+        "that are not zero.",
     ],
     exercise=Exercise(
         task="`multiply` computes y = a x for a matrix in CSR format: row i consists of the elements `offsets[i]` to "
