@@ -11,7 +11,7 @@ import cudart_py as cuda
 from .. import counters
 from ..checks import compare, poisoned
 from ..device_code import blocks_for
-from ..lesson import Exercise, at_most
+from ..lesson import Exercise, at_most, number_of
 from ..stop import Check
 
 THREADS = 64
@@ -29,8 +29,9 @@ def check_sums(answer: cuda.Module) -> Iterator[Check]:
             cuda.to_device(x), sums, rows, columns
         )
         metrics = counters.counted(launch)
+        case = f"{number_of(rows, 'row')}, {number_of(columns, 'column')}"
         exact = x.astype(np.int64).sum(0).astype(np.float32)
-        yield compare(f"{rows:,} rows, {columns} columns: the sums are right to one ulp", sums.to_host(), exact, 2)
+        yield compare(f"{case}: the sums are right to one ulp", sums.to_host(), exact, 2)
         doubles = sum(count for name, count in metrics.items() if "_op_d" in name)
         yield at_most("no thread computes in double precision", doubles, 0)
         loads = counters.values(metrics, ["loads"])["loads"]
