@@ -345,7 +345,7 @@ def driver_calls(monkeypatch: pytest.MonkeyPatch) -> DriverCalls:
     for name in dir(driver):
         if re.match("cu[A-Z]", name):
             call = counting(name, getattr(driver, name))
-            monkeypatch.setitem(vars(raw), name, call)
+            monkeypatch.setattr(raw, name, call)
             monkeypatch.setitem(vars(api), name, calls._unwrapped(call, name))  # api may have bound the one before
     return counted
 

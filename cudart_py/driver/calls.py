@@ -24,13 +24,18 @@ that the driver does not have is an AttributeError; the simulator has fewer than
 """
 
 
-def _keep_raw(name: str) -> Any:
-    """Find one of the chosen driver's functions, and keep it as an attribute of `raw` from then on."""
+def _fill_raw(name: str) -> Any:
+    """Give `raw` all functions of the chosen driver when the first one is asked for, and return that one.
+
+    After that `raw` has no `__getattr__`: Python reads the attributes of modules with one several times as slowly.
+    """
     if name.startswith("__"):  # a program that only inspects `raw` chooses no driver
         raise AttributeError(f"module 'raw' has no attribute {name!r}")
-    value = getattr(chosen().functions, name)
-    setattr(raw, name, value)
-    return value
+    for known, function in vars(chosen().functions).items():
+        if not known.startswith("_"):
+            raw.__dict__.setdefault(known, function)
+    raw.__dict__.pop("__getattr__", None)  # another thread may be here too
+    return getattr(raw, name)
 
 
 class _Api:
@@ -50,7 +55,7 @@ else:
     # A module, because Python reads the attributes of modules several times as fast as those of an object that finds
     # them by a method.
     raw = ModuleType("raw", _RAW)
-    raw.__getattr__ = _keep_raw
+    raw.__getattr__ = _fill_raw
 api = _Api()
 
 
@@ -71,7 +76,7 @@ def _unwrapped(function: Callable[..., tuple[Any, ...]], name: str) -> Callable[
 def _forget() -> None:
     # In a forked child the functions that were found would go round the refusal of `chosen`.
     raw.__dict__.clear()
-    raw.__dict__["__getattr__"] = _keep_raw
+    raw.__dict__["__getattr__"] = _fill_raw
     api.__dict__.clear()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cudart_py.context import device as devices
+from cudart_py.driver.calls import raw
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.contexts import contexts
 from tests.simulator.support import Status, fresh_devices, ok
@@ -25,7 +26,8 @@ def page_tests(monkeypatch):
     spaces = [vars(contexts).copy(), tests, vars(devices).copy(), tests]
     for text, space in zip((simulated, bare_tests, wrapper, test), spaces, strict=True):
         exec(compile(text, str(PAGE), "exec"), space)
-    monkeypatch.setattr(driver, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
+    for functions in (driver, raw):  # `raw` has had what was in the driver at the first call
+        monkeypatch.setattr(functions, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
     monkeypatch.setattr(devices.Device, "context_id", spaces[2]["context_id"], raising=False)
     return tests
 

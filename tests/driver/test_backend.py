@@ -133,14 +133,14 @@ WAITING = """
 import faulthandler, threading, time
 faulthandler.dump_traceback_later(60, exit=True)
 import cudart_py as cuda
+from cudart_py.driver.backend import chosen
 stream, inside, asked = cuda.Stream(), threading.Event(), threading.Event()
 
 def host_function():
     inside.set()
     asked.wait()
     time.sleep(0.2)  # the other thread asks the driver by now, and waits
-    vars(cuda.raw).pop("cuProfilerStop", None)
-    print(callable(cuda.raw.cuProfilerStop))
+    print(callable(chosen().functions.cuProfilerStop))
 
 def ask():
     inside.wait()
