@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+from numpy import ndarray  # found many times as fast as an attribute of the module
 from numpy.typing import NDArray
 
 from . import arguments
@@ -25,7 +25,7 @@ from .textures.array_copies import ArrayEnd, copy_array
 from .textures.cuda_array import CudaArray, end_of
 
 _ON_DEVICE = (DeviceArray, CudaArray)
-_SHAPED = (*_ON_DEVICE, np.ndarray)
+_SHAPED = (*_ON_DEVICE, ndarray)
 
 
 def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
@@ -81,22 +81,22 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
     in an open stream of the current device, outside of captures.
     """
     here, native = this_thread.device, stream._queue if isinstance(stream, Stream) else None
-    if native is None or here is None or stream._device not in (None, here) or captures:
-        return False
-    to, source = _whole_address(dst, True), _whole_address(src, False)
-    if not to or not source or dst.dtype is not src.dtype:
-        return False
-    nbytes = dst.nbytes
-    if nbytes != src.nbytes:
+    if native is None or here is None or captures or (stream._device is not here and stream._device is not None):
         return False
     copy: Callable[..., tuple[Any, ...]]
-    if isinstance(dst, DeviceArray):
-        copy = raw.cuMemcpyDtoDAsync if isinstance(src, DeviceArray) else raw.cuMemcpyHtoDAsync
-    elif isinstance(src, DeviceArray):
-        copy = raw.cuMemcpyDtoHAsync
+    if type(dst) is DeviceArray:
+        nbytes = dst.nbytes
+        to = _device_address(dst, nbytes)
+        if type(src) is DeviceArray:
+            copy, source = raw.cuMemcpyDtoDAsync, _device_address(src, nbytes)
+        else:
+            copy, source = raw.cuMemcpyHtoDAsync, _host_address(src, nbytes, False)
+    elif type(src) is DeviceArray:
+        nbytes = src.nbytes
+        copy, to, source = raw.cuMemcpyDtoHAsync, _host_address(dst, nbytes, True), _device_address(src, nbytes)
     else:
         return False
-    if nbytes >= staging.THRESHOLD and copy is not raw.cuMemcpyDtoDAsync:
+    if not to or not source or dst.dtype is not src.dtype:
         return False
     (status,) = copy(to, source, nbytes, native)
     if status:
@@ -104,17 +104,20 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
     return True
 
 
-def _whole_address(array: Any, writes: bool) -> int:
-    """Return the address of a contiguous array, 0 for other arrays and for what is not an array."""
-    if isinstance(array, DeviceArray):
-        return array._address if array.is_contiguous and not array.closed else 0
-    if not isinstance(array, np.ndarray):
+def _device_address(array: DeviceArray, nbytes: int) -> int:
+    """Return the address of an open contiguous array of so many bytes, 0 for other arrays."""
+    return array._address if array.is_contiguous and array.nbytes == nbytes and not array.closed else 0
+
+
+def _host_address(array: Any, nbytes: int, writes: bool) -> int:
+    """Return the address of a contiguous NumPy array of so many bytes that needs no staging, 0 for anything else."""
+    if type(array) is not ndarray or array.nbytes != nbytes or nbytes >= staging.THRESHOLD:
         return 0
     flags = array.flags
-    if not flags.c_contiguous or (writes and not flags.writeable):
+    if not (flags.carray if writes else flags.c_contiguous):  # carray: contiguous, aligned and writeable
         return 0
     memory = array.base
-    if isinstance(memory, HostMemory) and memory.nbytes == array.nbytes:
+    if isinstance(memory, HostMemory) and memory.nbytes == nbytes:
         return memory._value or 0  # NumPy takes several times as long to say the same
     return int(array.ctypes.data)
 
