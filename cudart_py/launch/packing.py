@@ -17,7 +17,6 @@ import numpy as np
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
 from ..memory.allocation import PitchedAllocation
-from ..memory.array import DeviceArray
 from ..streams.stream import Stream
 from .conversion import convert_all
 
@@ -42,14 +41,13 @@ _FORMATS = {
 }
 _SOURCE = """
 def pack(buffer, arguments, stream):
-    if len(arguments) == {count}:
+    try:
         {names} = arguments
         if {tests}:
-            try:
-                pack_into(buffer, 0, {values})
-                return
-            except error:
-                pass
+            pack_into(buffer, 0, {values})
+            return
+    except (AttributeError, ValueError, error):  # no array, another number of arguments, an integer out of range
+        pass
     pack_into(buffer, 0, *convert(arguments, stream))
 """
 
@@ -61,7 +59,6 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
     """
     parameters = signature.parameters
     source = _SOURCE.format(
-        count=len(parameters),
         names="".join(f"a{i}, " for i in range(len(parameters))) or "()",
         tests=" and ".join(_plain(i, parameter) for i, parameter in enumerate(parameters)) or "True",
         values=", ".join(f"a{i}._address" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
@@ -71,7 +68,6 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
         return convert_all(name, device, stream, signature, arguments)
 
     space: dict[str, Any] = {
-        "DeviceArray": DeviceArray,
         "PitchedAllocation": PitchedAllocation,
         "convert": convert,
         "device": device,
@@ -91,10 +87,10 @@ def _plain(index: int, parameter: Parameter) -> str:
     name, kind = f"a{index}", parameter.kind
     if kind == "pointer" and parameter.dtype != "bfloat16":
         dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
-        # Written out for arrays that own their memory, which most are: the property takes as long as all other tests.
-        out_of_order = f"not {name}.is_contiguous and type({name}.base) is not PitchedAllocation"
-        unusable = f"({name}._value is None or {name}.base is not None and ({name}.base.closed or {out_of_order}))"
-        return f"type({name}) is DeviceArray{dtype} and {name}.device is device and not {unusable}"
+        # Nothing but a DeviceArray has `_ready_on`. Views and the like, which have none, are asked for more.
+        is_open = f"{name}._value is not None and not {name}.base.closed"
+        in_order = f"({name}.is_contiguous or type({name}.base) is PitchedAllocation)"
+        return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}"
     if kind == "integer":
         return f"type({name}) is int"
     if parameter.dtype == "float32":  # of which struct makes an infinity where it is too large

@@ -42,6 +42,7 @@ class DeviceArray(ArrayProtocols):
     __slots__ = {
         "_address": "The address of the first element, for kernels and copies.",
         "_origin": "The origin of the array's own memory.",
+        "_ready_on": "The device whose kernels take the address as it is, if the memory is open and the array's own.",
         "_strides": "The strides, None for a contiguous array until they are needed.",
         "base": "The owner of the memory: the array that this is a view of, an allocation, or None for itself.",
         "device": "The device that the memory belongs to.",
@@ -68,6 +69,7 @@ class DeviceArray(ArrayProtocols):
         self._value = pointer
         self._address = pointer if nbytes else 0
         self._origin: Origin | None = None
+        self._ready_on = device if base is None else None
         self._strides = strides
         self.shape = shape
         self.dtype = dtype
@@ -352,6 +354,7 @@ class DeviceArray(ArrayProtocols):
         if base is None:
             if queue is not None:
                 self.stream = queue
+            self._ready_on = None
             Handle.close(self)
         elif isinstance(base, DeviceArray):
             Handle.close(self)
@@ -360,6 +363,10 @@ class DeviceArray(ArrayProtocols):
             if queue is not None:
                 base.end_in(queue)
             base.close()
+
+    def _lose(self) -> None:
+        self._ready_on = None
+        super()._lose()
 
     def _drop(self) -> None:
         # Without a reference, no other thread closes the array too, and no launch depends on it.
