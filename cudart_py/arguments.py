@@ -31,9 +31,9 @@ _NO_SIZE = 2**63
 # Longer values are cut: their types say enough.
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
-# The commonest dtypes, by the types that spell them.
-_NUMBERS: dict[type, np.dtype[Any]] = {
-    kind: np.dtype(kind)
+# The commonest dtypes and their sizes, by the types that spell them.
+_NUMBERS: dict[type, tuple[np.dtype[Any], int]] = {
+    kind: (np.dtype(kind), np.dtype(kind).itemsize)
     for kind in (
         *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
         *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
@@ -235,9 +235,10 @@ def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
 
 def layout(call: str, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     """Return the sizes, the dtype and the bytes of a contiguous array from a call's arguments `shape` and `dtype`."""
-    kind = _NUMBERS.get(dtype) if isinstance(dtype, type) else None
-    if kind is not None and type(shape) is int and 0 <= shape < _NO_SIZE:  # the commonest array
-        return (shape,), kind, shape * kind.itemsize
+    # The commonest array.
+    if type(shape) is int and 0 <= shape < _NO_SIZE and type(dtype) is type and dtype in _NUMBERS:
+        kind, itemsize = _NUMBERS[dtype]
+        return (shape,), kind, shape * itemsize
     sizes, kind = _shape(call, "shape", shape), _dtype(call, "dtype", dtype)
     return sizes, kind, math.prod(sizes) * kind.itemsize
 
