@@ -160,7 +160,7 @@ class Launch:
         else:
             (status,) = prepared.start_elsewhere(call)
         prepared.idle.append(buffer)
-        if status or self._mark is None or log[-1] is not prepared.record:
+        if status or self._mark is None or log[0] is not prepared.record:
             prepared.finish(status, arguments)
 
     def _by_keyword(self, named: dict[str, Any], call: str) -> TypeError:
@@ -239,7 +239,7 @@ class BoundLaunch(NodeWork):
             (status,) = self._start(*self._call)
         else:
             (status,) = self._prepared.start_elsewhere(self._call)
-        if status or self._mark is None or log[-1] is not self._record:
+        if status or self._mark is None or log[0] is not self._record:
             self._prepared.finish(status, self._arguments)
 
     def __repr__(self) -> str:
