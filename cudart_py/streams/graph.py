@@ -290,7 +290,8 @@ class ExecutableGraph(Handle):
         Returns at once. The graph runs after its earlier launches.
         """
         target = resolved("ExecutableGraph.launch", stream)
-        handle, record = target.handle, self._record
+        native, record = target.native, self._record
+        handle = target._value  # that of an open stream, since it has a `native`
         if record.stream != handle:
             self._record = record = record._replace(stream=handle)
         if target._device is not None and target._device is not self._device:
@@ -299,7 +300,7 @@ class ExecutableGraph(Handle):
         if mark is not epoch.current:
             mark = self._check()
         with activated(self._device):
-            (status,) = raw.cuGraphLaunch(self._native, target.native)
+            (status,) = raw.cuGraphLaunch(self._native, native)
         if status:
             raise failure(status, "cuGraphLaunch", f"The launch was {record}")
         if mark is None and captures and hold(handle, "a graph", (self,)):
