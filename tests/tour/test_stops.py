@@ -79,8 +79,8 @@ def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows_and_re
 @pytest.mark.parametrize("name", stops.COURSE)
 def test_a_stop_says_whose_times_it_shows_and_what_size_its_counters_belong_to(name, of):
     columns = {column for row in of.result.all_rows for column in row.values}
-    for column in columns & {"course ms", "course cycles"}:
-        assert f"'{column}' column shows the lectures' " in " ".join(of.result.notes)
+    if any(column.startswith("course ") for column in columns):
+        assert "lectures" in " ".join(of.result.notes)
     checks_less = any(name.startswith("CHECKED") for name in vars(stops.load(name)))
     if checks_less and columns & counters.COLUMNS.keys():
         # Some have a column of their own for the size.
