@@ -54,8 +54,9 @@ LESSON = Lesson(
             name="LU float64",
             shows=["make_system", "on_device_by"],
             text="`make_system` creates a matrix for each factorization. `solve` uses LU. With `positive=True`, it "
-            "uses Cholesky, which takes half as many operations. A triangular matrix needs no factorization. `qr`, "
-            "`svd` and `eigh` return the factors.",
+            "uses Cholesky, which takes half as many operations. A triangular matrix needs no factorization: "
+            "`solve_triangular` takes it as lower triangular by default, so pass `lower=False` for the R of a QR "
+            "factorization. SciPy's default is the opposite. `qr`, `svd` and `eigh` return the factors.",
         ),
         Step(
             name="residuals",

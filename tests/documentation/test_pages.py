@@ -1,17 +1,21 @@
 """Pages that list what the package has list all of it, and name what exists."""
 
+import inspect
+import operator
 import re
 import runpy
 import tomllib
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cudart_py as cuda
 from cudart_py import benchmark, libraries
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
+from cudart_py.libraries.random import KINDS
 from tests.documentation.blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -122,3 +126,24 @@ def test_the_references_pages_are_on_its_first_one_and_the_limits_of_a_device_ar
     assert set(re.findall(r"\]\((\w+)\.md\)", REFERENCE["index"])) == set(REFERENCE) - {"index"}
     limits = {name for name in vars(Limits) if not name.startswith("_")}
     assert set(re.findall(r"^\| `(\w+)`", REFERENCE["devices"], re.MULTILINE)) == limits
+
+
+# The libraries
+
+
+def test_the_page_of_the_libraries_has_each_function_with_its_parameters():
+    calls = re.findall(r"^\| `([\w.]+)\((.*?)\)` \|", text_of("libraries.md"), re.MULTILINE)
+    functions = {
+        name for name in libraries.__all__ if callable(getattr(libraries, name)) and not name.endswith("Error")
+    }
+    assert functions - {"Plan"} == {name for name, _ in calls if "." not in name}  # functions return plans
+    for name, written in calls:
+        signature = inspect.signature(eval(f"lambda {written}: None", {"np": np}))
+        known = inspect.signature(operator.attrgetter(name)(libraries)).parameters.values()
+        expected = [(each.name, each.kind, each.default) for each in known if each.name not in ("self", "stream")]
+        assert [(each.name, each.kind, each.default) for each in signature.parameters.values()] == expected, name
+
+
+def test_the_kinds_of_generators_are_all_in_its_docstring():
+    kinds = re.search("`kind`:(.*?)^- `seed`", inspect.getdoc(libraries.Generator), re.DOTALL | re.MULTILINE)[1]
+    assert re.findall('"(.*?)"', kinds) == list(KINDS)

@@ -142,8 +142,9 @@ def dot(
 ) -> DeviceArray:
     """Queue the sum of x[i] y[i], without conjugation, into `out`, an array with one element (cublasDotEx).
 
-    The result stays on the device, so later work can use it and a graph can capture the call. Raises TypeError and
-    ValueError that name the operand; nothing is then queued.
+    The result stays on the device, so later work can use it and a graph can capture the call. `float` or
+    `item()` of the array copies it to the host. Raises TypeError and ValueError that name the operand; nothing is then
+    queued.
     """
     call = "dot"
     where, device = views.device_of(call, stream)

@@ -87,7 +87,8 @@ def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
 class Generator(Handle):
     """A cuRAND generator on the current device, or on the host (`host=True`), where it fills NumPy arrays.
 
-    - `kind`: a name in `KINDS`.
+    - `kind`: "xorwow", "mrg32k3a", "philox", "mt19937" or "mtgp32", which are pseudorandom, or "sobol",
+      "scrambled_sobol", "sobol64" or "scrambled_sobol64", which are quasirandom.
     - `seed`: the seed, for the pseudorandom kinds.
     - `dimensions`: the number of coordinates per point, for the quasirandom kinds. An array gets the first coordinates
       of all points, then the second coordinates, and so on.

@@ -217,6 +217,7 @@ def solve_triangular(
 ) -> DeviceArray:
     """Return x with op(a) x = b, for a triangular matrix whose other triangle is not read (cublasStrsm and others).
 
+    `lower`: `a` is lower triangular. This is the default, whereas SciPy's function assumes an upper triangular matrix.
     `unit`: the diagonal is assumed to be ones and is not read. Raises SingularMatrixError with the row whose diagonal
     element is zero, and TypeError and ValueError that name the operand.
     """
