@@ -44,7 +44,13 @@ def compare(fact: str, got: NDArray[Any], expected: NDArray[Any], tolerance: flo
         return Check(fact, True)
     first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     index = ", ".join(map(str, first))
-    detail = f"{count} of {got.size} elements differ; the first, [{index}], is {got[first]}, not {expected[first]}"
+    values = f"is {got[first]}, not {expected[first]}"
+    if got.size == 1:
+        detail = f"the only element differs: it {values}"
+    elif count == 1:
+        detail = f"1 of {got.size} elements differs: [{index}] {values}"
+    else:
+        detail = f"{count} of {got.size} elements differ; the first, [{index}], {values}"
     return Check(fact, False, detail)
 
 

@@ -95,9 +95,12 @@ class Lesson:
     further: Sequence[Exercise] = ()
 
 
-def at_most(fact: str, counted: Value, most: float) -> Check:
-    """Check that what was counted is not more than `most`."""
-    return Check(fact, float(counted) <= most, f"The count is {round(float(counted), 2):,.10g}.")
+def at_most(fact: str, actual: Value, most: float) -> Check:
+    """Check that a count or an error is not more than `most`."""
+    value = float(actual)
+    # Two decimals for averages of counts, and three digits for the errors of numbers.
+    text = f"{round(value, 2):,.10g}" if value == 0 or 1 <= abs(value) < 1e9 else f"{value:.3g}"
+    return Check(fact, value <= most, f"The actual value is {text}.")
 
 
 def number_of(number: int, noun: str) -> str:
@@ -138,7 +141,9 @@ def exercise(name: str) -> Exercise:
     """
     known = exercises(name.partition("/")[0])
     if name not in known:
-        raise UnknownExerciseError(f"there is no exercise {name!r}; there is {' and '.join(known)}")
+        *others, last = known
+        names = f"the exercises are {', '.join(others)} and {last}" if others else f"the only exercise is {last}"
+        raise UnknownExerciseError(f"there is no exercise {name!r}; {names}")
     return known[name]
 
 

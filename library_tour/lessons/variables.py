@@ -27,11 +27,11 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["take_tickets"][BLOCKS, BLOCK].bind(cuda.to_device(wants), tickets, size)
         counted = counters.count(launch, ["atomics"])
         got = tickets.to_host()
-        yield compare(
-            f"{size:,} people: everyone who wants a ticket gets one, and no one else does", got != NO_TICKET, wants > 0
-        )
+        people = f"{size:,} {'person' if size == 1 else 'people'}"
+        fact = f"{people}: everyone who wants a ticket gets one, and no one else does"
+        yield compare(fact, got != NO_TICKET, wants > 0)
         given += got[got != NO_TICKET].tolist()
-        fact = f"{size:,} people: the tickets of all launches so far are numbered from 0 without gaps"
+        fact = f"{people}: the tickets of all launches so far are numbered from 0 without gaps"
         yield compare(fact, np.sort(np.array(given)), np.arange(len(given)))
         yield at_most(
             f"{BLOCKS} blocks perform at most {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS

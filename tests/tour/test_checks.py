@@ -3,6 +3,7 @@ import pytest
 
 import cudart_py as cuda
 from library_tour.checks import compare, poison, refusal
+from library_tour.lesson import at_most
 
 
 @pytest.mark.parametrize(
@@ -10,6 +11,8 @@ from library_tour.checks import compare, poison, refusal
     [
         ([[0, 1], [4, 5]], [[0, 1], [4, 5]], 0.0, ""),
         ([[0, 1], [4, 5]], [[0, 1], [9, 9]], 0.0, "2 of 4 elements differ; the first, [1, 0], is 4, not 9"),
+        ([[0, 1], [4, 5]], [[0, 1], [9, 5]], 0.0, "1 of 4 elements differs: [1, 0] is 4, not 9"),
+        ([4], [9], 0.0, "the only element differs: it is 4, not 9"),
         ([np.nan], [1.0], 0.0, "differ"),
         ([np.nan], [1.0], 0.5, "differ"),
         ([1.5], [1.0], 0.5, ""),  # the tolerance is absolute and inclusive
@@ -22,6 +25,16 @@ def test_arrays_hold_within_the_tolerance_and_the_first_difference_is_named(got,
     check = compare("fact", np.array(got), np.array(expected), tolerance)
     assert check.holds == (not detail)
     assert detail in check.detail
+
+
+@pytest.mark.parametrize(
+    ("actual", "text"),
+    [(32, "32"), (12_345, "12,345"), (4.9682, "4.97"), (0, "0"), (0.37, "0.37"), (1.234e-8, "1.23e-08"), (5e19, "5e+19")],
+)
+def test_a_value_above_its_limit_is_told(actual, text):
+    check = at_most("fact", actual, -1)
+    assert not check.holds
+    assert check.detail == f"The actual value is {text}."
 
 
 def test_poisoned_floats_are_nan_and_integers_minus_one_on_device_and_host():
