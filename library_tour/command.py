@@ -194,7 +194,9 @@ def build_parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("glossary", help="explain one of CUDA's terms")
     explain.add_argument("term", nargs="*", metavar="TERM", help="such as bank conflict; without one, all terms")
     explain.set_defaults(command="glossary")
-    progress = commands.add_parser("progress", help="print the stops that you have seen and the exercises passed")
+    progress = commands.add_parser(
+        "progress", help="print the stops that you have seen, and the exercises passed and open"
+    )
     progress.add_argument(
         "--route",
         type=route_name,

@@ -124,7 +124,7 @@ def summary() -> Iterator[RenderableType]:
         parts = {f"{number}. {chapter.title}": chapter.names for number, chapter in enumerate(path.CHAPTERS, 1)}
     yield report.listing(
         {
-            f"{title}: {_count(progress, names)}": [(name, ", ".join(_done(progress, name)) or "–") for name in names]
+            f"{title}: {_count(progress, names)}": [(name, _state(progress, name)) for name in names]
             for title, names in parts.items()
         }
     )
@@ -148,6 +148,15 @@ def _count(progress: Progress, names: Sequence[str]) -> str:
     exercises = [exercise for name in names for exercise in lesson.exercises(name)]
     passed = sum(exercise in progress.passed for exercise in exercises)
     return f"{stops} of {len(names)} stops seen, {passed} of {len(exercises)} exercises passed"
+
+
+def _state(progress: Progress, name: str) -> str:
+    """Return what the reader has done at a stop, and the exercises that are left there, by their names."""
+    done = ", ".join(_done(progress, name))
+    if not done:
+        return "–"
+    left = [exercise for exercise in lesson.exercises(name) if exercise not in progress.passed]
+    return f"{done}; open: {', '.join(left)}" if left else done
 
 
 def _done(progress: Progress, name: str) -> Iterator[str]:

@@ -29,7 +29,15 @@ def test_arrays_hold_within_the_tolerance_and_the_first_difference_is_named(got,
 
 @pytest.mark.parametrize(
     ("actual", "text"),
-    [(32, "32"), (12_345, "12,345"), (4.9682, "4.97"), (0, "0"), (0.37, "0.37"), (1.234e-8, "1.23e-08"), (5e19, "5e+19")],
+    [
+        (32, "32"),
+        (12_345, "12,345"),
+        (4.9682, "4.97"),
+        (0, "0"),
+        (0.37, "0.37"),
+        (1.234e-8, "1.23e-08"),
+        (5e19, "5e+19"),
+    ],
 )
 def test_a_value_above_its_limit_is_told(actual, text):
     check = at_most("fact", actual, -1)

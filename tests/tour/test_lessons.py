@@ -89,6 +89,8 @@ def test_solutions_are_right_and_starts_are_not(forks, name):
     assert [check for check in solution if not check["holds"]] == []
     assert [check for check in start if not check["holds"]] != []
     # "1 load" and "1 person", not "1 loads" and "1 people".
-    assert [check["fact"] for check in solution if re.search(r"(^|of |over |: )1 ([a-z]+s|people)\b", check["fact"])] == []
+    assert [
+        check["fact"] for check in solution if re.search(r"(^|of |over |: )1 ([a-z]+s|people)\b", check["fact"])
+    ] == []
     # The start is code that runs: what is wrong with it is found by a check, or by the driver.
     assert "the answer does not compile" not in [check["fact"] for check in start]

@@ -61,6 +61,16 @@ def test_a_stop_is_seen_once_one_of_its_exercises_is_passed(file, capsys):
     assert "Next: library-tour show vector_add" in out
 
 
+def test_a_stop_that_was_seen_shows_its_open_exercises(file, capsys):
+    logbook.add(run=["vector_add", "daxpy"], passed=["daxpy", "coalescing/easy"])
+    assert main(["progress"]) == 0
+    states = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if " " in line)
+    assert states["vector_add"].rstrip() == "run; open: vector_add"
+    assert states["daxpy"].rstrip() == "run, exercise passed"
+    assert states["coalescing"].rstrip() == "easy exercise passed; open: coalescing, coalescing/hard"
+    assert states["transpose"].rstrip() == "–"
+
+
 def test_a_route_is_followed_until_another_one_is_chosen(file, capsys):
     logbook.add(run=["daxpy"], shown=["map"], passed=["daxpy"])
     assert main(["progress", "--route", "first-day"]) == 0
