@@ -9,7 +9,7 @@ from typing import Any
 from cudart_py.pages.document import document
 from cudart_py.pages.tables import facts
 
-from .. import glossary, path
+from .. import glossary, path, stops
 from ..diagrams.drawn import diagrams_of
 from ..glossary import anchor
 from ..runner import Outcome
@@ -45,7 +45,10 @@ def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[s
 
 
 def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
-    """Write the page that leads to those of the stops, and the glossary; return the path of the former."""
+    """Write the page that leads to those of the stops, and the glossary; return the path of the former.
+
+    Pages that earlier runs have left in the folder are listed too.
+    """
     terms = sorted(set(glossary.terms().values()), key=lambda term: term.heading.lower())
     _write(folder / GLOSSARY, "Glossary", render("glossary", "html", terms=terms))
     device = environment["device"]
@@ -59,17 +62,22 @@ def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[
             **environment["versions"],
         }
     )
-    body = render("index", "html", chapters=list(_chapters(outcomes)), glossary=GLOSSARY, run=run)
+    body = render("index", "html", chapters=list(_chapters(folder, outcomes)), glossary=GLOSSARY, run=run)
     return _write(folder / INDEX, "A tour of CUDA", body)
 
 
-def _chapters(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
-    """Yield the chapters of which stops have run, with these."""
+def _chapters(folder: Path, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+    """Yield the chapters of which stops have pages, with these; a stop of an earlier run has no outcome."""
+    ran = {done.name: done for done in outcomes}
     for number, chapter in enumerate(path.CHAPTERS, 1):
-        ran = [(done, place) for place in chapter.places for done in outcomes if done.name == place.name]
-        if ran:
+        rows = [
+            {"place": place, "done": done, "title": done.title if done else stops.load(place.name).TITLE}
+            for place in chapter.places
+            if (done := ran.get(place.name)) or (folder / f"{place.name}.html").exists()
+        ]
+        if rows:
             heading = f"{number}. {chapter.title}"
-            yield {"heading": heading, "anchor": anchor(heading), "stops": ran}
+            yield {"heading": heading, "anchor": anchor(heading), "stops": rows}
 
 
 def _write(page: Path, title: str, body: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import glossary, lesson, path, plots, record, recorded
+from library_tour import glossary, lesson, path, plots, record, recorded, stops
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Check, Curve, Result, Row
@@ -118,6 +118,20 @@ def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
     index = (pages / "index.html").read_text()
     assert re.findall(r'<section id="2-all-i"><h2>(.*?)</h2>', index) == ["2. All &lt;i&gt;"]
     assert re.findall(r'href="(\w+)\.html"', index) == ["glossary", "transpose", "idea", "reduction"]
+
+
+def test_the_index_keeps_the_pages_of_earlier_runs(tmp_path):
+    environment = record.environment(cuda.Device(0))
+    for name in ("reduction", "heat"):
+        done = Outcome(name, f"<{name}>", None, "", 0.1, "passed", Result([Row("a")]))
+        folder.write_stop(tmp_path, [done], environment)
+        folder.write_index(tmp_path, [done], environment)
+    index = (tmp_path / "index.html").read_text()
+    rows = {name: plain(row) for name, row in re.findall(r'<tr><td><a href="(\w+)\.html">(.*?)</tr>', index)}
+    assert rows["reduction"].startswith(f"reduction {stops.load('reduction').TITLE}")
+    assert rows["reduction"].endswith("min from an earlier run")
+    assert rows["heat"].startswith("heat <heat>")
+    assert rows["heat"].endswith("min passed")
 
 
 def test_the_glossary_is_beside_the_pages(pages):
