@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run heat
     heat: Heat diffusion, overlapped with writing frames
     size 256: rows and columns of the plate
+    counters: 255 x 260 cells, 4 steps
                             cells   loads  load efficiency  instructions  check
     ────────────────────────────────────────────────────────────────────────────
     one thread                176   2,720           12.5 %        30,092  right
@@ -19,7 +20,7 @@ On the simulator, which checks and counts but does not time:
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:216;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:225;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
         28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
     1)
@@ -27,7 +28,7 @@ On the simulator, which checks and counts but does not time:
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:203;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:212;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
         97 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *
     columns + column]);
@@ -152,7 +153,15 @@ def run(device: cuda.Device, size: int) -> Result:
         "The launches of one thread and of one block process smaller plates, as the 'cells' column shows. Compare "
         "their rates, and their counters per cell, with those in the other rows.",
     ]
-    return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
+    few_rows, few_columns = variants[-1].output.shape
+    return Result(
+        [*rows, *more],
+        limit,
+        [*mirrored, *checks],
+        pictures,
+        notes,
+        counted=f"{few_rows} x {few_columns} cells, {STEPS} steps",
+    )
 
 
 def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: list[cuda.DeviceArray]) -> Variant:

@@ -109,7 +109,8 @@ LESSON = Lesson(
             shows=["compare_ends", "asymmetry"],
             text="The sum is symmetric, so a plate that equals its mirror image stays that way to the last bit. A "
             "kernel compares the first row with the last and prints the columns that differ. This kernel needs a "
-            "bounds check too.",
+            "bounds check too. The 'check, no bounds test' row is for `asymmetry_unbounded`, the same kernel without "
+            "the comparison of `column` with `columns`.",
         ),
         Step(
             name="film: one after another",
@@ -127,9 +128,17 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "On the simulator, compare the 'loads' and 'instructions' columns for the rows with 66,300 cells. With one "
-        "thread per cell, there are 45,612 loads. The tile needs only 12,436 loads, but more than twice as many "
-        "instructions. The kernel that moves down the rows has the fewest of both.",
+        "On the simulator, compare the 'loads' and 'instructions' columns for the rows with 66,300 cells. The "
+        "counters are those of four steps. With one thread per cell, the four steps take 45,612 loads. The tile needs "
+        "only 12,436 loads, but more than twice as many instructions. The kernel that moves down the rows has the "
+        "fewest of both.",
+        "The kernel that moves down the rows has the lowest 'load efficiency' of these rows, 60.3 %. Its vector loads "
+        "use nearly all bytes of their sectors. The loads of the outer neighbours use a quarter, because the cells of "
+        "adjacent lanes are 16 bytes apart. The column counts every sector that a load touches, wherever it comes "
+        "from. These sectors come from the L1 cache, because other threads have just loaded them.",
+        "The many instructions in the 'many blocks' row are due to the small plate: 1,048,576 threads share 66,300 "
+        "cells, and most of the instructions are executed by warps without a cell. On the H200, as many threads share "
+        "268 million cells.",
         "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the kernel "
         "that moves down the rows reaches 98.0 %.",
         "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s with "
