@@ -5,6 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run transpose
     transpose: Matrix transpose with coalesced loads and stores
     size 1,024: rows and columns of the matrix
+    counters: 1,024 x 1,032 elements
                          load efficiency  store efficiency  conflicts  check
     ────────────────────────────────────────────────────────────────────────
     naive                        100.0 %            12.5 %          0  right
@@ -124,4 +125,6 @@ def run(device: cuda.Device, size: int) -> Result:
         "The lectures report 35, 66 and 165 GB/s for the first three variants, and 169 and 160 GB/s for the two "
         "copies, on an unnamed card.",
     ]
-    return Result(rows, limit, notes=notes)
+    # The matrices differ only if the size is not a multiple of four.
+    shapes = dict.fromkeys(f"{rows:,} x {columns:,}" for rows, columns in (each.shape for each in matrices.values()))
+    return Result(rows, limit, notes=notes, counted=f"{' or '.join(shapes)} elements")
