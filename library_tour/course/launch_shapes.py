@@ -4,7 +4,8 @@ On the simulator, which checks and counts but does not time:
 
     $ library-tour run launch_shapes
     launch_shapes: Grids and blocks: shapes, limits, and how threads share work
-    size 4,099: cells to cool, or elements per matrix
+    size 4,099: cells to cool, and about as many elements per timed matrix
+    counters: 4,099 cells to cool, or matrices of 67 x 101 elements
                          cells  instructions  active lanes  sectors/load  check
     ───────────────────────────────────────────────────────────────────────────
     1 thread             4,099        45,103          1.00          1.00  right
@@ -64,10 +65,11 @@ On the simulator, which checks and counts but does not time:
     device. A few threads also have only a few loads in flight. Even with one thread
     per cell, one 4-byte load per thread does not saturate the memory of a large GPU
     (see the coalescing stop). The 'cells' column shows the number of cells, or of
-    elements per matrix. Launches with few threads process fewer cells. In lectures
-    on GPU programming, 10 steps over 5.12 million cells on an unnamed card took
-    4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one
-    thread per cell.
+    elements per matrix. On a GPU, 1 and 2 threads are timed with at most 2^20
+    cells, 32 threads with 2^23 and 256 threads with 2^25. In lectures on GPU
+    programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s
+    with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per
+    cell.
     For the table of allowed shapes, each thread wrote its own number. Threads are
     numbered along x first, then along y, then along z, and so are blocks.
     Each message begins with the kernel's name, here `empty_kernel`. The driver
@@ -95,8 +97,9 @@ from ..stop import Check, Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Grids and blocks: shapes, limits, and how threads share work"
-SIZE = Size("cells to cool, or elements per matrix", full=2**26 + 3, small=2**12 + 3, least=4)
+SIZE = Size("cells to cool, and about as many elements per timed matrix", full=2**26 + 3, small=2**12 + 3, least=4)
 CHECKED = 2**12 + 5
+CHECKED_MATRIX = 67, 101  # rows and columns
 EXPLAINED_BY = ("instructions", "active lanes", "sectors/load")
 WARP = 32
 
@@ -202,16 +205,24 @@ def run(device: cuda.Device, size: int) -> Result:
         "A block runs on one multiprocessor, so it takes many blocks to use the whole device. A few threads also have "
         "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not saturate the "
         "memory of a large GPU (see the coalescing stop). The 'cells' column shows the number of cells, or of elements "
-        "per matrix. Launches with few threads process fewer cells. In lectures on GPU programming, 10 steps over 5.12 "
-        "million cells on an unnamed card took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s "
-        "with one thread per cell.",
+        "per matrix. On a GPU, 1 and 2 threads are timed with at most 2^20 cells, 32 threads with 2^23 and 256 threads "
+        "with 2^25. In lectures on GPU programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s "
+        "with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
         "For the table of allowed shapes, each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
         "Each message begins with the kernel's name, here `empty_kernel`. The driver refuses the same shapes with "
         "CUDA_ERROR_INVALID_VALUE, which does not identify the axis. For these launches, the runtime reports "
         "cudaErrorInvalidConfiguration.",
     ]
-    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
+    few_rows, few_columns = CHECKED_MATRIX
+    return Result(
+        rows,
+        limit,
+        pictures=pictures,
+        notes=notes,
+        tables=tables,
+        counted=f"{cells.few:,} cells to cool, or matrices of {few_rows} x {few_columns} elements",
+    )
 
 
 class Cells:
@@ -248,9 +259,8 @@ class Cells:
 def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
     """Return matrix sums with several block shapes, checked on small matrices and timed on large ones."""
     random = np.random.default_rng()
-    small = 67, 101
-    a, b = random.random((2, *small), np.float32)
-    on_device = [cuda.to_device(a), cuda.to_device(b), cuda.empty(small, np.float32)]
+    a, b = random.random((2, *CHECKED_MATRIX), np.float32)
+    on_device = [cuda.to_device(a), cuda.to_device(b), cuda.empty_like(a)]
     side = math.isqrt(size)
     large = side - 1, side + 5
     many = [cuda.full(large, value, np.float32) for value in (1.0, 2.0, 3.0)]
