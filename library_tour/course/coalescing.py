@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run coalescing
     coalescing: Coalescing: which lane reads which element
     size 262,147: elements to read
-    counters: 65,541 elements
+    counters: 65,541 elements; matrices of 257 x 255 and 255 x 257
                               sectors/load  load efficiency  store efficiency  check
     ────────────────────────────────────────────────────────────────────────────────
     neighbours                        4.00          100.0 %           100.0 %  right
@@ -159,13 +159,14 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures = [curve(measured, limit)]
     reading = read_limit(device)
     walks = measure(walking(module, data, x, size), reading, EXPLAINED_BY)
+    checked = [shape_for(few, axis) for axis in ("columns", "rows")]
     return Result(
         rows,
         limit,
         pictures=pictures,
         notes=NOTES,
         tables={reading.heading(WALKS): walks},
-        counted=f"{min(size, CHECKED):,} elements",
+        counted=f"{few:,} elements; matrices of {' and '.join(f'{rows} x {columns}' for rows, columns in checked)}",
     )
 
 

@@ -4,7 +4,7 @@ On the simulator, which checks and counts but does not time:
 
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank-Nicolson
-    size 6: time steps
+    size 3: time steps
     counters: 5 systems of 216 cells, 3 steps
                            instructions  wavefronts  conflicts  check
     ─────────────────────────────────────────────────────────────────
@@ -53,7 +53,7 @@ from ..stop import Check, Curve, Result, Size
 from ..variants import Variant, measure
 
 TITLE = "Tridiagonal systems: put options by Crank-Nicolson"
-SIZE = Size("time steps", full=10_000, small=6)
+SIZE = Size("time steps", full=10_000, small=3)
 STRIKE, RATE, YEARS = 50.0, 0.1, 1.0
 # Timed: one system per volatility.
 VOLATILITIES, CELLS = np.linspace(0.1, 0.5, 64), 256

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run synchronization
     synchronization: Barriers for a warp, a block and the grid, and votes
     size 16,389: elements to smooth
-    counters: 4,101 elements
+    counters: 4,101 elements, 10 steps; in the second table, 2,304 elements
                                loads  stores  instructions  check
     ───────────────────────────────────────────────────────────────
     one launch per step        2,580   1,290        45,850  right
@@ -194,7 +194,7 @@ def run(device: cuda.Device, size: int) -> Result:
         notes=NOTES,
         tables=tables,
         pictures=pictures,
-        counted=f"{min(size, CHECKED):,} elements",
+        counted=f"{min(size, CHECKED):,} elements, {STEPS} steps; in the second table, {BLOCKS * BLOCK:,} elements",
     )
 
 

@@ -65,8 +65,8 @@ LESSON = Lesson(
     look_at=[
         "Compare the 'ways' and 'wavefronts' columns. An n-way conflict takes n wavefronts per read, so the two "
         "columns grow almost in proportion. 'wavefronts' also includes the store with which each thread fills its "
-        "word, and stores cause no conflicts here. 'conflicts' counts the additional wavefronts that bank conflicts "
-        "cause.",
+        "word, and stores cause no conflicts here. With stride 1, the 264 x 32 warps take 64 + 1 wavefronts each: "
+        "549,120. 'conflicts' counts the additional wavefronts that bank conflicts cause.",
         "Stride 3 is as good as stride 1. Only common factors with the number of banks matter.",
         "In the last row, all lanes read the same word. The bank sends it to all of them at once: a **broadcast**.",
         "On the H200, reads with a 2-way conflict take 1.69 times as long as reads with stride 1, and reads with a "

@@ -130,6 +130,9 @@ LESSON = Lesson(
         "Four rows say 'caught'. Two of these kernels lack a barrier, and one has a barrier that is too narrow. For "
         "these three, the note below the table gives the line that reads, the line that wrote, and both threads. The "
         "fourth kernel waits for the grid in an ordinary launch. All four run on the simulator only.",
+        "On the simulator, 4,101 elements take 129 warps. Each loads the two neighbours of its elements in each of ten "
+        "steps: 129 x 2 x 10 = 2,580 loads. The kernels of the second table have 9 blocks of 8 warps, and each warp "
+        "loads once: 72 loads.",
         "The launch in the 'more blocks than fit' row is refused before anything runs. The note says how many blocks "
         "of this kernel can be resident at once.",
         "When the stop runs on a GPU, another table shows how many cycles each barrier takes with different numbers of "
