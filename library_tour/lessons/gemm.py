@@ -86,7 +86,8 @@ LESSON = Lesson(
             name="batch of 16",
             shows=["batch_row[a:got]"],
             text="Three-dimensional arrays are batches of matrices. One call multiplies all pairs. A loop would "
-            "launch one kernel per pair, and each kernel would be too small to fill the device.",
+            "launch one kernel per pair, and each kernel would be too small to fill the device. The row is named after "
+            "the number and the size of the matrices, such as '16 of 12 x 12'.",
         ),
         Step(
             name="bias, GELU: fused",

@@ -112,6 +112,7 @@ LESSON = Lesson(
         "-1/2: four times as many paths halve it.",
         "An H200 takes 3.2 ms for 2^24 paths without fast math and 1.5 ms with it. Nothing is read from memory, so the "
         "limit is the instruction rate. With fast math, a step takes about 19 instructions.",
+        "Without a GPU, the 'registers' column shows how many registers the assembler has given each thread.",
     ],
     exercise=Exercise(
         task="Count how many random points in a square lie inside the quarter circle inscribed in it. In the given "
