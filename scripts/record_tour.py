@@ -109,8 +109,8 @@ def bars(found: Json) -> str:
         for each in found["tables"]
     ]
     intro = """\
-A stop's best row over what it is compared with, which does the same work in the same process; `ok` stands
-where the ratio is at least the bar."""
+Each ratio compares a stop's best row with a reference that does the same work in the same process. `ok` means that
+the ratio reaches the bar, which the project sets."""
     return "\n\n".join(["## Bars", intro, *tables])
 
 

@@ -25,9 +25,9 @@ On the simulator, which checks and counts but does not time:
     offset 16           3.99           3.99          100.0 %  right
     offset 24           3.99           3.99          100.0 %  right
     offset 32           3.99           3.99          100.0 %  right
-    Global memory is read and written in 32-byte sectors. If they are adjacent, the
-    32 floats of a warp lie in 4 sectors, or in 5 if they do not start at a sector
-    boundary. With a stride of 8 or more, each float lies in a different sector, and
+    Global memory is read and written in 32-byte sectors. If the 32 floats of a warp
+    are adjacent, they lie in 4 sectors, or in 5 if the first does not start at a
+    sector boundary. With a stride of 8 or more, each float lies in a different sector, and
     memory moves eight times as many bytes as the kernel uses.
 """
 
@@ -94,9 +94,9 @@ def run(device: cuda.Device, size: int) -> Result:
         measured = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
         pictures = [curve("stride", measured, limit), curve("offset", measured, limit)]
     note = (
-        "Global memory is read and written in 32-byte sectors. If they are adjacent, the 32 floats of a warp lie in 4 "
-        "sectors, or in 5 if they do not start at a sector boundary. With a stride of 8 or more, each float lies in a "
-        "different sector, and memory moves eight times as many bytes as the kernel uses."
+        "Global memory is read and written in 32-byte sectors. If the 32 floats of a warp are adjacent, they lie in 4 "
+        "sectors, or in 5 if the first does not start at a sector boundary. With a stride of 8 or more, each float "
+        "lies in a different sector, and memory moves eight times as many bytes as the kernel uses."
     )
     counted = (
         ["The rates in GB/s are based on the bytes that are copied, not on the bytes that memory moves."]

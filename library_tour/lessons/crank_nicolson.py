@@ -127,14 +127,14 @@ LESSON = Lesson(
     look_at=[
         "On the simulator, the columns show totals over all systems for a few steps. Parallel reduction executes more "
         "instructions than cyclic reduction but has no bank conflicts. One warp per system executes the fewest "
-        "instructions of all. The row of cuSPARSE is empty, because the simulator does not count library calls.",
+        "instructions of all. The cuSPARSE row has no counters, because the simulator does not count library calls.",
         "On an H200, 10,000 steps of 64 systems with 256 cells each take 225 ms with one thread per system, 20 ms with "
         "cyclic reduction, 13 ms with parallel reduction, 3.1 ms with one warp that repeats the elimination in each "
         "step, and 1.7 ms with one warp that keeps its factors.",
         "On the same H200, cuSPARSE takes 82 ms. It solves one step per call, so the unknowns go through memory in "
         "each step, and it does not know that all rows of a matrix have the same three coefficients.",
         "In single precision, the largest error in a price is 3.7e-03 on the simulator and 1.5e-03 on an H200, because "
-        "this part of the stop takes 256 steps on the simulator and 10,000 on a GPU. With 10,000 steps, the "
+        "this part of the lesson takes 256 steps on the simulator and 10,000 on a GPU. With 10,000 steps, the "
         "simulator's error is 1.5e-03 too.",
         "In the convergence plot, on the page with pictures, the double-precision error with exact boundary values "
         "falls with the square of the number of cells. With the boundary values from the lectures, the error is the "

@@ -85,7 +85,7 @@ LESSON = Lesson(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
             text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. `cuda.occupancy` computes the "
-            "same from a compute capability, a block size and the registers per thread. This step verifies the result: "
+            "same number from a compute capability, a block size and the registers per thread. This step verifies the result: "
             "every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of them are "
             "resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid has even "
             "one more block. In each block, one thread increments a counter with `atomicAdd`, which no other thread "
@@ -134,14 +134,14 @@ LESSON = Lesson(
         "threads fill the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
         "from memory. Without a GPU, the table shows the number of loads instead.",
-        "The 'L2 cache, all threads' row is not a chain: all threads together read the L2 cache, as fast as it "
-        "delivers. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
+        "The 'L2 cache, all threads' row is not a chain: all threads read from the L2 cache at once, as fast as it "
+        "can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "
         "smallest number of 4-byte loads that each thread must have in flight for a multiprocessor to move "
-        "`bytes_per_cycle` bytes per cycle if a load takes `latency` cycles. Blocks have `threads` threads with "
-        "`registers` registers each, and use no shared memory.",
+        "`bytes_per_cycle` bytes per cycle if a load takes `latency` cycles. Each block has `threads` threads, each "
+        "thread uses `registers` registers, and no shared memory is used.",
         hints=[
             "By Little's law, latency times rate is the number of bytes in flight. Which threads share them?",
             "`cuda.occupancy(capability, threads, registers).blocks` is the number of blocks that a multiprocessor "

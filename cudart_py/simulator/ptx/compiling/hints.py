@@ -12,10 +12,10 @@ _MATRIX = (
     "halves, bf16 and float sums; other matrix instructions are not simulated"
 )
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
-_SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
+_SURFACE = "read and write elements by surf2Dread, surf2Dwrite and the like; nothing else of surfaces is simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
 _VIDEO = (
-    "write it with shifts and extremes; of the video instructions only these are simulated, on whole registers, with "
+    "write it with shifts, min and max; of the video instructions only these are simulated, on whole registers, with "
     "sources of one type and without .sat: vabsdiff2 and vabsdiff4"
 )
 _VECTOR = "write an atomic for each element; only vectors of f32 are simulated"

@@ -62,7 +62,7 @@ NO_PTX = {
 # Legal PTX for sm_90, as ptxas says, of opcodes with other forms that are simulated.
 NOT_RUN = {
     "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
-    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts and extremes; of the video instructions",
+    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; of the video instructions",
     "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and the logical operation behind them",
     "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare by setp alone, and write the logical operation behind it",
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write an atomic for each element; only vectors of f32 are",
