@@ -85,15 +85,15 @@ LESSON = Lesson(
             name="resident blocks",
             shows=["meet<0>", "meeting", "fits"],
             text="`kernel.occupancy` computes how many blocks a multiprocessor can hold. `cuda.occupancy` computes the "
-            "same number from a compute capability, a block size and the registers per thread. This step verifies the "
-            "result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if all of "
-            "them are resident at once. A **cooperative launch** guarantees that they are, and is refused if the grid "
-            "has even one more block. In each block, one thread increments a counter with `atomicAdd`, which no other thread "
-            "can interrupt. It then adds zero, which only reads the counter, until all blocks have arrived. The other "
-            "threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` statement reads the index "
-            "of the multiprocessor. In other versions of the kernel, each thread keeps `Live` values in registers, so "
-            "that registers become the limit. `#pragma unroll` makes every index of `kept` a constant, as registers "
-            "require.",
+            "same number from a compute capability, a block size and the registers per thread. This step verifies "
+            "the result: every block of `meet` waits until all blocks have arrived, so the kernel finishes only if "
+            "all of them are resident at once. A **cooperative launch** guarantees that they are, and is refused if "
+            "the grid has even one more block. In each block, one thread increments a counter with `atomicAdd`, "
+            "which no other thread can interrupt. It then adds zero, which only reads the counter, until all blocks "
+            "have arrived. The other threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` "
+            "statement reads the index of the multiprocessor. In other versions of the kernel, each thread keeps "
+            "`Live` values in registers, so that registers become the limit. `#pragma unroll` makes every index of "
+            "`kept` a constant, as registers require.",
         ),
         Step(
             name="256 threads",
