@@ -13,7 +13,7 @@ import cudart_py as cuda
 from ..checks import compare
 from ..device_code import load
 from ..lesson import Exercise, at_most
-from ..lessons.streams import longest_chain
+from ..lessons.streams import check_waits, longest_chain
 from ..stop import Check
 
 # The stop's kernel computes x = A x + C, STEPS times.
@@ -42,7 +42,7 @@ def check_both(answer: ModuleType) -> Iterator[Check]:
         expected = np.uint32(A) * expected + np.uint32(C)
     host = cuda.pinned_empty(numbers.shape, np.uint32)
     arrays = [cuda.zeros(LENGTH, np.uint32) for _ in range(2)]
-    first, second = streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
+    first, _ = streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
     cuda.legacy_default.synchronize()
     begun: list[bool] = []
     first.launch_host_function(partial(begun.append, True))
@@ -50,15 +50,23 @@ def check_both(answer: ModuleType) -> Iterator[Check]:
     for array, row in zip(arrays, host, strict=True):
         cuda.memcpy(array, row, stream=first)
     answer.both(kernel, *arrays, streams)
-    yield Check("the host does not wait", not begun)
+    host_waits = bool(begun)
+    yield Check("the host does not wait", not host_waits)
     for array, row in zip(arrays, host, strict=True):
         cuda.memcpy(row, array, stream=first)
-    first.synchronize()
-    fact = "both arrays are processed after the first stream's earlier work and before its later work"
-    yield compare(fact, np.array(host), expected)
-    second.synchronize()
+    cuda.current_device().synchronize()
+    found, work = np.array(host), partial(answer.both, kernel, *arrays, streams)
+    if not host_waits:
+        waits = list(check_waits(work, streams, 2, "kernel"))
+        cuda.current_device().synchronize()
+        yield from waits
+        if not all(check.holds for check in waits):
+            return
+    yield compare("both arrays are processed", found, expected)
+    if host_waits:
+        return
     with first.capture() as graph:
-        answer.both(kernel, *arrays, streams)
+        work()
     yield Check("there are 2 kernels", graph.node_count == 2, f"There are {graph.node_count}.")
     yield at_most("neither of them waits for the other", longest_chain(graph), 1)
 
@@ -78,10 +86,18 @@ def check_carry(answer: ModuleType) -> Iterator[Check]:
     cuda.legacy_default.synchronize()
     answer.transform(kernel, source, target, on_device, carry, streams)
     streams[0].synchronize()
-    yield compare("each piece gets the carry of the pieces before it", np.array(target), expected)
-    with streams[0].capture() as graph:
-        answer.transform(kernel, source, target, on_device, carry, streams)
+    found = np.array(target)
+    cuda.current_device().synchronize()
     operations, row = 3 * PIECES, PIECES + 2
+    work = partial(answer.transform, kernel, source, target, on_device, carry, streams)
+    waits = list(check_waits(work, streams, operations))
+    cuda.current_device().synchronize()
+    yield from waits
+    if not all(check.holds for check in waits):
+        return
+    yield compare("each piece gets the carry of the pieces before it", found, expected)
+    with streams[0].capture() as graph:
+        work()
     yield Check(f"there are {operations} operations", graph.node_count == operations, f"There are {graph.node_count}.")
     longest = longest_chain(graph)
     yield at_most(f"at most {row} operations depend on one another in a chain", longest, row)

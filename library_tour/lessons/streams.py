@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
 
@@ -30,6 +30,66 @@ def longest_chain(graph: cuda.graphs.Graph) -> int:
     return max(reached, default=0)
 
 
+def check_waits(
+    work: Callable[[], object], streams: Sequence[cuda.Stream], operations: int, unit: str = "piece"
+) -> Iterator[Check]:
+    """Capture work; check that every stream waits for `streams[0]` at the start, and `streams[0]` for it at the end.
+
+    The work has so many `operations`, and its parts are called by `unit`. Raises CaptureError for work that cannot be captured for another reason.
+    """
+    first, *others = streams
+    joined: list[int] = []
+    failed: cuda.errors.CaptureError | None = None
+    graph = ends = None
+    try:
+        with first.capture() as graph:
+            try:
+                work()
+            finally:
+                joined = [number for number, other in enumerate(others, 1) if _captured(other)]
+            # A mark at the end of each stream, whose dependencies are the stream's last operations.
+            for number in (*joined, 0):
+                streams[number].launch_host_function(_mark)
+            for number in joined:
+                first.wait(streams[number])
+        ends = graph.nodes[-1 - len(joined) :]
+    except cuda.errors.CaptureError as error:
+        failed = error
+    missing = failed is not None or graph.node_count - len(ends) < operations
+    apart = [number for number in range(1, len(streams)) if number not in joined] if missing else []
+    if failed and not apart:
+        raise failed
+    detail = " ".join(f"streams[{number}] does not wait for streams[0] before its first {unit}." for number in apart)
+    yield Check("all work comes after the earlier work of streams[0]", not apart, detail)
+    if ends and not apart:
+        done = _ancestors(ends[-1])
+        running = [number for number, end in zip(joined, ends, strict=False) if not done.issuperset(end.dependencies)]
+        detail = " ".join(f"streams[0] does not wait for streams[{number}] at the end." for number in running)
+        yield Check("all work comes before the later work of streams[0]", not running, detail)
+
+
+def _captured(stream: cuda.Stream) -> bool:
+    try:
+        return stream.is_capturing
+    except cuda.errors.CaptureError:  # by a capture that was invalidated
+        return True
+
+
+def _mark() -> None:
+    """Do nothing, as a node of a graph."""
+
+
+def _ancestors(node: cuda.graphs.GraphNode) -> set[cuda.graphs.GraphNode]:
+    """Return all nodes that a node depends on."""
+    found: set[cuda.graphs.GraphNode] = set()
+    ahead = [*node.dependencies]
+    while ahead:
+        if (other := ahead.pop()) not in found:
+            found.add(other)
+            ahead += other.dependencies
+    return found
+
+
 def check(answer: ModuleType) -> Iterator[Check]:
     """Transform arrays in pieces between other work of the first stream; then capture the work and check its order."""
     kernel = load("streams")["generate"]
@@ -50,16 +110,29 @@ def check(answer: ModuleType) -> Iterator[Check]:
         streams[0].launch_host_function(partial(begun.append, True))
         streams[0].launch_host_function(partial(np.copyto, source, numbers))
         answer.transform(kernel, source, target, on_device, streams)
-        yield Check(f"{count} streams: the host does not wait", not begun)
+        host_waits = bool(begun)
+        yield Check(f"{count} streams: the host does not wait", not host_waits)
         streams[0].launch_host_function(partial(np.copyto, found, target))
-        streams[0].synchronize()
-        fact = f"{count} streams: the pieces run between the earlier and the later work of the first stream"
-        yield compare(fact, found, expected)
+        cuda.current_device().synchronize()
+        work = partial(answer.transform, kernel, source, target, on_device, streams)
+        operations = STAGES * PIECES
+        if not host_waits:
+            # First, since without a wait the elements are right only by chance.
+            waits = [
+                Check(f"{count} streams: {check.fact}", check.holds, check.detail)
+                for check in check_waits(work, streams, operations)
+            ]
+            cuda.current_device().synchronize()
+            yield from waits
+            if not all(check.holds for check in waits):
+                return
+        yield compare(f"{count} streams: all elements are transformed", found, expected)
+        if host_waits:
+            return
 
         with streams[0].capture() as graph:
-            answer.transform(kernel, source, target, on_device, streams)
-        operations = STAGES * PIECES
-        fact = f"{count} streams: {operations} operations, all of them after the earlier work of the first stream"
+            work()
+        fact = f"{count} streams: there are {operations} operations"
         yield Check(fact, graph.node_count == operations, f"There are {graph.node_count}.")
         most = operations // count
         fact = f"{count} streams: at most {most} operations depend on one another in a chain"
