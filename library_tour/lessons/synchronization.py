@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py.profiling.metric_names import WAVEFRONTS
 
 from .. import counters
 from ..checks import compare, poisoned
@@ -19,6 +20,9 @@ ROUNDS = 8
 # A warp writes its elements once at the start and reads its sums once at the end. In each round it reads at most twice
 # and writes once.
 ACCESSES = WARPS * (2 + 3 * ROUNDS)
+SHARED_LOADS = WAVEFRONTS.format("ld")
+# The warps of a block with a thread that adds another one's sum, in all rounds: each of them loads that sum.
+SUMS_READ = sum(WARPS - step // 32 for step in (1, 2, 4, 8, 16, 32, 64, 128))
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
@@ -27,12 +31,17 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         x = np.random.default_rng(5).integers(-99, 100, size).astype(np.int32)
         out, blocks = poisoned(size, np.int32), blocks_for(size, BLOCK)
         launch = answer["running_sums"][blocks, BLOCK].bind(cuda.to_device(x), out, size)
-        counted = counters.count(launch, ["loads", "wavefronts"])
+        metrics = counters.counted(launch)
+        counted = counters.values(metrics, ["loads", "wavefronts"])
         expected = np.concatenate([np.cumsum(x[first : first + BLOCK]) for first in range(0, size, BLOCK)])
         yield compare(f"the running sums of {size:,} elements", out.to_host(), expected.astype(np.int32))
         yield at_most("a thread loads only its own element", float(counted["loads"]) / blocks, WARPS)
         fact = f"in {ROUNDS} rounds the warps of a block access shared memory at most {ACCESSES} times"
         yield at_most(fact, float(counted["wavefronts"]) / blocks, ACCESSES)
+        if size % BLOCK == 0:
+            read = metrics[SHARED_LOADS] / blocks
+            fact = f"in {ROUNDS} rounds the warps of a block load sums from shared memory at least {SUMS_READ} times"
+            yield Check(fact, read >= SUMS_READ, f"The count is {read:g}.")
 
 
 LESSON = Lesson(
