@@ -69,9 +69,10 @@ FURTHER = [
     Exercise(
         name="hard",
         task="Transpose a square matrix in place. In the given kernel, each thread swaps one pair of elements, and "
-        "one element of each pair is read and written along a column. Change the kernel so that each load and each "
-        "store of a warp touches at most 4 sectors, without bank conflicts. A block has 32 x 8 threads, and the grid "
-        "has one block per tile of 32 x 32 elements. The matrix does not necessarily consist of whole tiles.",
+        "one element of each pair is read and written along a column. Change the kernel so that both are read and "
+        "written along rows. A block has 32 x 8 threads, and the grid has one block per tile of 32 x 32 elements. The "
+        "matrix does not necessarily consist of whole tiles. If it does, each load and each store of a warp must touch "
+        "at most 4 sectors, and there must be no bank conflicts.",
         hints=[
             "A tile and its mirror image swap places, and each is transposed on the way. Which of the two blocks "
             "should do that, and which should do nothing?",

@@ -128,9 +128,10 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "
-        "`rows - 1 - row` of the output, which has `columns` rows. No load or store of a warp may touch more than "
-        "four sectors, and there must be no bank conflicts. A block has 32 x 8 threads, and the grid has one block "
-        "per tile of 32 x 32 elements. The picture does not necessarily consist of whole tiles.",
+        "`rows - 1 - row` of the output, which has `columns` rows. A block has 32 x "
+        "8 threads, and the grid has one block per tile of 32 x 32 elements. The picture does not necessarily consist "
+        "of whole tiles. If it does, no load or store of a warp may touch more than four sectors, and there must be no "
+        "bank conflicts.",
         hints=[
             "Read a tile as the padded transpose does. Only the second half of the kernel differs.",
             "Think in rows of the output. A warp writes the part of one output row that comes from one column of the "
