@@ -107,8 +107,8 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Add up the differences between adjacent elements: the sum of `|a[i + 1] - a[i]|` over an array of `n` "
         "elements. The given kernel writes the differences to `scratch` and passes this array to the `add` algorithm. "
-        "Eliminate the temporary array, but leave `add` as it is. The kernel keeps its parameters but no longer uses "
-        "`scratch`.",
+        "Eliminate the temporary array. With an iterator, `add` can stay as it is. The kernel keeps its parameters but "
+        "no longer uses `scratch`.",
         hints=[
             "`add` uses its input only in the expression `in[i]`. What can `in` be, other than a pointer?",
             "A struct with an `operator[]` can be indexed like a pointer. What member does it need in order to compute "

@@ -98,8 +98,8 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="Elements with an even index follow one rule, and elements with an odd index follow another. Thread `i` "
-        "computes element `i`, so every warp executes both rules. Assign the elements to threads differently, so that "
-        "all lanes of a warp follow the same rule. A block has 256 threads and computes 256 elements.",
+        "computes element `i`, so every warp executes both rules. Change the kernel so that no warp diverges, for "
+        "example by assigning the elements to threads differently. A block has 256 threads and computes 256 elements.",
         hints=[
             "You may choose the element that a thread computes, as long as each element is computed once.",
             "Let the first half of the warps of a block take the even elements, and the second half the odd ones.",
