@@ -132,15 +132,15 @@ def summary() -> Iterator[RenderableType]:
     if ahead:
         yield Text(f"\nNext: library-tour show {ahead[0]}")
     else:
-        yield Text(f"\nYou have seen every stop{' of this route' if progress.route else ''}.")
+        yield Text(f"\nYou have seen every stop{' of this route' if progress.route else ''}. {path.AFTER_A_ROUTE}")
     if progress.route:
         yield Text("Back to the whole path: library-tour progress --route all")
     yield Text(f"Kept in {file()}", "dim")
 
 
 def _seen(progress: Progress) -> set[str]:
-    """Return the stops that were run or shown, or of which an exercise was passed."""
-    return {*progress.run, *progress.shown, *(exercise.partition("/")[0] for exercise in progress.passed)}
+    """Return the stops that were shown, or of which an exercise was passed; one that was only run was not read."""
+    return {*progress.shown, *(exercise.partition("/")[0] for exercise in progress.passed)}
 
 
 def _count(progress: Progress, names: Sequence[str]) -> str:

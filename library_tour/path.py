@@ -207,6 +207,12 @@ ROUTES = {
     ),
 }  # fmt: skip  # one stop per line would be too long to read
 
+# What a reader does after the last stop of a route, as docs/course/index.md says.
+AFTER_A_ROUTE = (
+    "Next, count the same events for your own kernels with cuda.profile(): the guide's page on profiling without a GPU "
+    "shows how."
+)
+
 
 def names() -> tuple[str, ...]:
     """Return the names of all stops, in the order of the path."""
@@ -231,6 +237,11 @@ def neighbours(name: str, route: str = "") -> tuple[str, str]:
     around = ["", *(other for other in names() if other == name or other in on_the_way), ""]
     at = around.index(name)
     return around[at - 1], around[at + 1]
+
+
+def is_on(name: str, route: str) -> bool:
+    """Tell whether a stop is on a route, or on the whole path if there is no route."""
+    return name in (ROUTES[route].names if route else names())
 
 
 def route(name: str) -> Route:

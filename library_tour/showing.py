@@ -127,7 +127,7 @@ def _check(console: Console, name: str, file: Path) -> int:
 def _refuse_other_files(name: str, file: Path) -> None:
     """Raise UsageError for a file that cannot be read or is not in the exercise's language, instead of judging it."""
     if not file.is_file():
-        raise UsageError(f"there is no file {file}")
+        raise UsageError(f"there is no file {file}; to begin: library-tour exercise {name}")
     suffix = lesson.start(name).suffix
     if file.suffix != suffix:
         raise UsageError(f"the answer to {name} must be a {LANGUAGES[suffix]} file ({suffix}), not {file.name}")
@@ -205,17 +205,20 @@ def _further(stop: str, of: Lesson, but: str = "") -> Iterator[Text]:
 def _neighbours(name: str) -> Iterator[Text]:
     route = logbook.followed()
     previous, _ = path.neighbours(name, route)
-    if previous:
+    if previous and path.is_on(name, route):
         yield Text(f"Previous{_on(route)}: library-tour show {previous}", "dim")
     yield _following(name)
 
 
 def _following(name: str) -> Text:
+    """Return where to go from a stop; from one that is not on the followed route, back to the route's next stop."""
     route = logbook.followed()
-    _, following = path.neighbours(name, route)
+    previous, following = path.neighbours(name, route)
+    if not path.is_on(name, route):
+        return Text(f"Not{_on(route)}. Back to it: library-tour show {following or previous}", "dim")
     if following:
         return Text(f"Next{_on(route)}: library-tour show {following}", "dim")
-    return Text(f"This is the last stop{_on(route)}.", "dim")
+    return Text(f"This is the last stop{_on(route)}. {path.AFTER_A_ROUTE}", "dim")
 
 
 def _on(route: str) -> str:

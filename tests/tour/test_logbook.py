@@ -71,6 +71,16 @@ def test_a_stop_that_was_seen_shows_its_open_exercises(file, capsys):
     assert states["transpose"].rstrip() == "–"
 
 
+def test_a_stop_that_was_only_run_is_not_seen(file, capsys):
+    logbook.add(run=path.names())
+    for route in ("all", "first-day"):
+        assert main(["progress", "--route", route]) == 0
+        out = capsys.readouterr().out
+        assert "0 of 10 stops seen" in out or "0 of 8 stops seen" in out
+        assert "You have seen" not in out
+        assert "Next: library-tour show" in out
+
+
 def test_a_route_is_followed_until_another_one_is_chosen(file, capsys):
     logbook.add(run=["daxpy"], shown=["map"], passed=["daxpy"])
     assert main(["progress", "--route", "first-day"]) == 0
@@ -92,6 +102,7 @@ def test_the_last_stop_of_a_route_ends_it(file, capsys):
     main(["progress", "--route", "first-day"])
     out = capsys.readouterr().out
     assert "You have seen every stop of this route." in out
+    assert path.AFTER_A_ROUTE in " ".join(out.split())
     assert "library-tour show" not in out
 
 

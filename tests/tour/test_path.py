@@ -44,6 +44,12 @@ def test_the_neighbours_on_a_route_are_its_own_stops(name, route, expected):
     assert path.neighbours(name, route) == expected
 
 
+def test_a_stop_is_on_a_route_or_not_and_every_stop_is_on_the_whole_path():
+    assert path.is_on("divergence", "first-day")
+    assert not path.is_on("streams", "first-day")
+    assert path.is_on("streams", "")
+
+
 @pytest.mark.parametrize(
     ("minutes", "text"), [(45, "45 minutes"), (60, "1 hour"), (100, "1.5 hours"), (235, "4 hours")], ids=str
 )

@@ -78,7 +78,18 @@ def test_the_neighbours_of_a_stop_are_those_of_the_route_that_is_followed(shown)
     text = shown("show", "daxpy", "--size", "1000")
     assert "Next on the route first-day: library-tour show launch_shapes" in text
     assert "library-tour show map" not in text
-    assert "This is the last stop on the route first-day." in shown("show", path.ROUTES["first-day"].names[-1])
+    last = shown("show", path.ROUTES["first-day"].names[-1])
+    assert f"This is the last stop on the route first-day. {path.AFTER_A_ROUTE}" in last
+
+
+def test_a_stop_that_is_not_on_the_followed_route_leads_back_to_it(shown):
+    logbook.follow("first-day")
+    text = shown("show", "map", "--size", "100")
+    assert text.endswith("Not on the route first-day. Back to it: library-tour show launch_shapes")
+    text = shown("exercise", "memset", str(lesson.solution("memset")))
+    assert text.endswith("Not on the route first-day. Back to it: library-tour show variables")
+    # After the last stop of the route, its last stop.
+    assert "library-tour show events" in str(showing._following("streams"))
 
 
 def test_ctrl_c_ends_in_one_line(monkeypatch, capsys):
@@ -119,7 +130,7 @@ def test_solved_names_the_further_exercises_and_the_next_stop(shown):
     assert text.endswith(f"solved Hard exercise: {hard} Next on the route cpp: library-tour show aliasing")
     logbook.follow("first-day")
     text = shown("exercise", "events", str(lesson.solution("events")))
-    assert text.endswith("solved This is the last stop on the route first-day.")
+    assert text.endswith(f"solved This is the last stop on the route first-day. {path.AFTER_A_ROUTE}")
 
 
 def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
