@@ -90,6 +90,8 @@ def tried(exercise: str, file: Path) -> list[Check]:
                 device.synchronize()
         except cuda.CompileError as error:
             found.append(Check("the answer does not compile", False, str(error)))
+        except cuda.errors.NotFoundError as error:
+            found.append(_lacking(str(error)) or _reported(str(error), "a CUDA call failed"))
         except cuda.CudaError as error:
             found.append(_reported(str(error), "a CUDA call failed"))
         except Exception as error:  # whatever an answer does is the answer's
@@ -107,6 +109,15 @@ def _reported(report: str, other: str) -> Check:
     detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
     detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
     return Check(fact, False, re.sub(r": the limit of seconds is reached[^\n]*", "", detail))
+
+
+def _lacking(report: str) -> Check | None:
+    """Return the fact for a kernel that the answer should have, or None if the report is about something else."""
+    found = re.match(r"no kernel is named '(\w+)'.* Kernels of this module: (.*)", report, re.DOTALL)
+    if found is None:
+        return None
+    kernels = found[2].partition(" (")[0]  # without advice on templates
+    return Check(f"the answer has no kernel {found[1]}", False, f"Its kernels: {kernels}")
 
 
 def _raised(error: Exception, file: Path) -> Check:

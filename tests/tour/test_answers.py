@@ -14,7 +14,13 @@ WRONG = {
         "two threads access the same memory, at least one of them writes, and nothing orders the two",
         "numpy.cu:2",
     ),
-    "lacks the kernel": (".cu", "__device__ int other;", "a CUDA call failed", "no kernel is named 'daxpy'"),
+    "lacks the kernel": (".cu", "__device__ int other;", "the answer has no kernel daxpy", "Its kernels: none"),
+    "names the kernel otherwise": (
+        ".cu",
+        HEAD.replace("daxpy", "axpy") + "{ y[0] = a; }",
+        "the answer has no kernel daxpy",
+        "Its kernels: axpy",
+    ),
     "raises": (
         ".py",
         "print('[1 2]')\nraise ValueError('no')",
@@ -24,7 +30,7 @@ WRONG = {
     "ends its process": (".py", "raise SystemExit('enough')", "the answer ended its process", "enough"),
 }
 # Tried in this process, since none launches anything.
-HERE = {"compiles not", "lacks the kernel"}
+HERE = {"compiles not", "lacks the kernel", "names the kernel otherwise"}
 
 
 @pytest.mark.parametrize("case", WRONG)
