@@ -54,9 +54,9 @@ def find(stop: str, name: str) -> Excerpt:
 
 
 def _files(stop: str) -> Iterator[Path]:
-    """Yield the stop's device code, the headers beside it that it includes, its program, and the modules of its folder.
+    """Yield the stop's device code, the headers beside it that it includes, its program, and the modules that it uses.
 
-    The modules are those beside the program that it imports.
+    The modules are those that the program imports from its own folder, and then those from the tour's.
     """
     try:
         code = find_device_code(stop)
@@ -70,8 +70,11 @@ def _files(stop: str) -> Iterator[Path]:
             sources += [code.parent / header for header in included if code.parent / header not in sources]
     program = Path(__file__).parent.parent.joinpath(*stops.module_name(stop).split(".")).with_suffix(".py")
     yield program
-    for module in re.findall(r"^from \.(\w+) import ", program.read_text(encoding="utf-8"), re.MULTILINE):
+    text = program.read_text(encoding="utf-8")
+    for module in re.findall(r"^from \.(\w+) import ", text, re.MULTILINE):
         yield program.parent / f"{module}.py"
+    for module in re.findall(r"^from \.\.(\w+) import ", text, re.MULTILINE):
+        yield program.parent.parent / f"{module}.py"
 
 
 @functools.lru_cache(maxsize=16)

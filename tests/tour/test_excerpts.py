@@ -14,6 +14,7 @@ from library_tour import excerpts
         ("reduction", "finished", "// The number of blocks that have finished; zero", "__device__ unsigned finished;"),
         ("reduction", "COURSE_MS", "COURSE_MS = {", "8.04e3 / 256}"),
         ("nan_check", "Layout<double>", "template <>", "};"),
+        ("streams", "issued", "def issued(", "for piece in turn)"),
         ("graphs", "Cooling.as_graph", "    def as_graph(self) -> None:", "        self.graph.launch(self.stream)"),
     ],
 )

@@ -1,0 +1,99 @@
+"""The check of an exercise rejects an answer that does what the text forbids, and says what is wrong with it."""
+
+import pytest
+
+from library_tour import answers, lesson
+
+FIRST_WAITS = "    for other in streams[1:]:\n        other.wait(streams[0])\n"
+LAST_WAITS = "    for other in streams[1:]:\n        streams[0].wait(other)\n"
+# A scan with shuffles, in place of rounds in shared memory.
+SHUFFLED = """
+extern "C" __global__ void running_sums(const int* in, int* out, int n)
+{
+    __shared__ int sums[8];
+
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, i = blockIdx.x * 256 + threadIdx.x;
+    int sum = i < n ? in[i] : 0;
+    for (int step = 1; step < 32; step *= 2) {
+        int other = __shfl_up_sync(~0u, sum, step);
+        sum += lane >= step ? other : 0;
+    }
+    if (lane == 31)
+        sums[warp] = sum;
+    __syncthreads();
+    for (int before = 0; before < warp; before++)
+        sum += sums[before];
+    if (i < n)
+        out[i] = sum;
+}
+"""
+
+
+def without(exercise: str, *parts: str) -> str:
+    code = lesson.solution(exercise).read_text(encoding="utf-8")
+    for part in parts:
+        assert part in code
+        code = code.replace(part, "")
+    return code
+
+
+# The exercise, the answer, the first fact that does not hold, and what is said about it.
+REJECTED = {
+    "no first waits": (
+        "streams",
+        lambda: without("streams", FIRST_WAITS),
+        "2 streams: all work comes after the earlier work of streams[0]",
+        "streams[1] does not wait for streams[0] before its first piece.",
+    ),
+    "no last waits": (
+        "streams",
+        lambda: without("streams", LAST_WAITS),
+        "2 streams: all work comes before the later work of streams[0]",
+        "streams[0] does not wait for streams[1] at the end.",
+    ),
+    "no waits": (
+        "streams",
+        lambda: without("streams", FIRST_WAITS, LAST_WAITS),
+        "2 streams: all work comes after the earlier work of streams[0]",
+        "streams[1] does not wait for streams[0] before its first piece.",
+    ),
+    "no first wait for the second kernel": (
+        "streams/easy",
+        lambda: without("streams/easy", "    streams[1].wait(streams[0])\n"),
+        "all work comes after the earlier work of streams[0]",
+        "streams[1] does not wait for streams[0] before its first kernel.",
+    ),
+    "no last wait for the copies": (
+        "streams/hard",
+        lambda: without("streams/hard", "    copy_in.wait(copy_out)\n"),
+        "all work comes before the later work of streams[0]",
+        "streams[0] does not wait for streams[1] at the end. streams[0] does not wait for streams[2] at the end.",
+    ),
+    "no rounds": (
+        "synchronization",
+        lambda: SHUFFLED,
+        "in 8 rounds the warps of a block load sums from shared memory at least 57 times",
+        "The count is 28.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_an_answer_that_does_what_is_forbidden_is_rejected(case, tmp_path):
+    exercise, answer, fact, said = REJECTED[case]
+    file = (tmp_path / "answer").with_suffix(lesson.solution(exercise).suffix)
+    file.write_text(answer(), encoding="utf-8")
+    [found] = answers.check_answers(exercise, [file])
+    assert [check.detail for check in found if not check.holds and check.fact == fact] == [said]
+    assert next(check.fact for check in found if not check.holds) == fact
+
+
+def test_a_wait_before_the_steps_are_queued_is_found(tmp_path):
+    file = tmp_path / "answer.py"
+    code = lesson.solution("events").read_text(encoding="utf-8")
+    file.write_text(code.replace("    marks = [", "    stream.synchronize()\n    marks = ["), encoding="utf-8")
+    [found] = answers.check_answers("events", [file])
+    wrong = [check.fact for check in found if not check.holds]
+    assert wrong == [
+        f"{steps}: all steps are queued before the host waits" for steps in ("4 steps", "3 steps", "1 step")
+    ]
