@@ -419,6 +419,8 @@ def _timelines(stop: str, steps: Mapping[str, tuple[str, str, str]]) -> Iterator
     for picture in recorded.result(known).pictures if known else ():
         if isinstance(picture, Timeline) and picture.name in steps:
             step, says, title = steps[picture.name]
+            if picture.unit == "ms":
+                says += f" The times were recorded with events: {recorded.machine()}."
             yield StepDiagram.of(step, says, "", timeline_diagram(picture, title))
 
 

@@ -31,7 +31,8 @@ def tile_diagram(launch: LaunchProfile, rows: int, width: int, used: int, title:
         )
         here = [_bank(start, row * width + column) for column in range(used) if row * width + column in words]
         texts.append(f"  row {row:2d} [{marks}]" + (f"  bank {here[0]}" if len(here) == 1 else ""))
-    return Diagram(title, caption, abridged(texts), *_drawing(start, set(words), rows, width, used))
+    key = "  # word that the warp loads   . other word" + ("   - padding" if width > used else "")
+    return Diagram(title, caption, [*abridged(texts), "", key], *_drawing(start, set(words), rows, width, used))
 
 
 def _bank(start: int, word: int) -> int:

@@ -48,6 +48,7 @@ def tree_diagram(steps: Sequence[NDArray[np.int64]], title: str, between: str) -
     for at, lanes in enumerate(needed[1:]):
         distance = _distance(steps[at], lanes)
         rows.append(f"  {between + ' ' + str(at + 1):12} [{_marks(lanes)}]  lane i adds lane i + {distance}")
+    rows += ["", "  # lane whose value the sum still needs   . other lane"]
     return Diagram(title, caption, rows, *_drawing(steps, needed, between))
 
 

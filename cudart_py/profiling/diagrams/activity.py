@@ -15,6 +15,7 @@ from .lanes import counted, ranges
 
 _STRIP, _LANE_WIDTH, _NAME = 18, 12, 150
 _MOST_STRIPS, _LAST = 28, 4
+_KEY = "  # active lane   . idle lane"
 
 
 class _Strip(NamedTuple):
@@ -71,7 +72,7 @@ def _text(strips: Sequence[_Strip]) -> list[str]:
     rows = [_row(strip) for strip in first]
     if left_out:
         rows.append(f"  ... ({left_out} more)")
-    return [f"  {'':18}  lane 0{'':22}lane 31  instructions", *rows, *map(_row, last)]
+    return [f"  {'':18}  lane 0{'':22}lane 31  instructions", *rows, *map(_row, last), "", _KEY]
 
 
 def _row(strip: _Strip) -> str:

@@ -43,7 +43,7 @@ def _text(served: dict[tuple[int, int], list[tuple[int, int]]], count: int) -> l
         marks = "".join("#" if (wavefront, bank) in served else "." for bank in range(_BANKS))
         lanes = sorted({lane for (each, _), pairs in served.items() if each == wavefront for lane, _ in pairs})
         rows.append(f"  wavefront {wavefront + 1:2d}  [{marks}]  {named_lanes(lanes, 28)}")
-    return ["                 bank 0" + "bank 31".rjust(26), *abridged(rows)]
+    return ["                 bank 0" + "bank 31".rjust(26), *abridged(rows), "", "  # busy bank   . idle bank"]
 
 
 def _drawing(

@@ -89,7 +89,7 @@ def _text(sectors: _Sectors) -> list[str]:
     for at, number in enumerate(sectors.numbers):
         marks = "".join("#" if used else "." for used in sectors.words(number))
         rows.append(f"  sector {at:2d}  [{marks}]  byte {sectors.offset(number):<7,} {_lanes_of(sectors, number)}")
-    return abridged(rows)
+    return [*abridged(rows), "", "  # 4 bytes that lanes access   . 4 bytes that no lane accesses"]
 
 
 def _lanes_of(sectors: _Sectors, number: int) -> str:
