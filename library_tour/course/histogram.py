@@ -22,7 +22,7 @@ On the simulator, which checks and counts but does not time:
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:193), which block
+    0x7f…, allocated at library_tour/course/histogram.py:194), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
@@ -30,11 +30,12 @@ On the simulator, which checks and counts but does not time:
     no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
     updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/histogram.py:201), which block (0, 0, 0), thread (8, 0, 0)
+    library_tour/course/histogram.py:202), which block (0, 0, 0), thread (8, 0, 0)
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
-    The columns show the counters for 256 bins and values spread evenly over [0, 1).
+    The columns show the simulator's counters for 256 bins and values spread evenly
+    over [0, 1).
     A scope states which threads may use a counter at the same time. Private
     counters are used by one block only, so all three scopes give the right counts.
     A wider scope guarantees more and may cost more.
@@ -115,7 +116,7 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:
-        note = f"The columns show the counters for {BINS[-1]} bins and values spread evenly over [0, 1)."
+        note = f"The columns show the simulator's counters for {BINS[-1]} bins and values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
     wrong = all_shown_wrong({"no atomics": race, "no barriers": unordered})

@@ -123,7 +123,7 @@ LESSON = Lesson(
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
         "device and 44 GB/s from it, because every byte is also copied within host memory.",
         "The 'call ms' column, which is present only on a GPU, shows how long a call takes to queue a copy in a "
-        "stream. For pageable memory, that is nearly the whole duration of the copy.",
+        "stream. For pageable memory, that is about as long as the copy itself takes.",
         "A copy within an H200's device memory reaches 4,092 GB/s, counting both reads and writes.",
     ],
     exercise=Exercise(

@@ -95,7 +95,9 @@ LESSON = Lesson(
         "Read the notes on 'no atomics' and 'no barriers'. For each race, the simulator reports both accesses and "
         "their source lines, even if the counts happen to be right.",
         "The number in the 'atomic sectors' column falls when the counters move into shared memory. Only the merge "
-        "remains, since shared-memory atomics are not counted in this column.",
+        "remains, since shared-memory atomics are not counted in this column. With 'four loads in flight', 16 of the "
+        "65 blocks count all values, so only these add to the result. The others still clear and read their counters, "
+        "and each thread executes more instructions to set up its loops, so the number of instructions does not fall.",
         "On a GPU, compare the columns for evenly spread values with those for equal values, where all threads update "
         "the same counter. On the H200, the kernel with global atomics drops from 18 to 5 GB/s. The kernel with "
         "counters in shared memory stays at 2,460 GB/s, because the hardware merges the additions of all lanes of a "

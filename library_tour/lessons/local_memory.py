@@ -97,7 +97,9 @@ LESSON = Lesson(
         "them, along with two thirds of the instructions. Spills are not counted there, because the simulator executes "
         "PTX, which has an unlimited number of registers. Look for them in the table with the compiler's report.",
         "With the value as the index, an access to local memory touches about 5 sectors if the threads of a warp have "
-        "the same value, and about 18 if the values are random. On the H200, the rate falls from 1,716 to 229 GB/s.",
+        "the same value, and about 18 if the values are random. It is 5 and not 4 because at the end each thread loads "
+        "its counters four at a time, which touches 16 sectors per load. On the H200, the rate falls from 1,716 to 229 "
+        "GB/s.",
         "On the H200, the unrolled loop reaches 1,125 GB/s, but only 244 GB/s with spills. The additional threads per "
         "multiprocessor do not make up for the spills.",
         "On the H200, the kernel with counters in shared memory reaches 4,032 GB/s, whether the values are random or "

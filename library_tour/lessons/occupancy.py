@@ -127,13 +127,15 @@ LESSON = Lesson(
         "blocks. Blocks of 768 threads are limited by the number of warps: a third block would need 24 more, and only "
         "16 are left.",
         "On an H200, blocks of 64, 128, 256, 512 and 1,024 threads copy at the same rate, and blocks of 32 at 70 % of "
-        "it. Blocks of 100 threads fill all 64 warps and are slower still, because the last warp of each block has "
-        "only 4 threads.",
+        "it. Blocks of 100 threads fill all 64 warps and are slower still. The last warp of each block has only 4 "
+        "threads. In addition, a block's 400 bytes often begin within a sector, so that the warps touch 16 % more "
+        "sectors.",
         "In the 'Copying with more and more threads' table, the rate grows with the number of bytes in flight. On an "
         "H200, 270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many "
         "threads fill the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
-        "from memory. Without a GPU, the table shows the number of loads instead.",
+        "from memory. Without a GPU, the table shows the number of loads instead. The 'registers' row has no step: it "
+        "computes the same chain of indices without loading anything.",
         "The 'L2 cache, all threads' row is not a chain: all threads read from the L2 cache at once, as fast as it "
         "can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
     ],
