@@ -9,6 +9,12 @@ from typing import NamedTuple
 from .backend import in_use
 
 _SHOWN = 8
+# The handles of the default streams.
+_DEFAULTS = {1: "the legacy default stream", 2: "the per-thread default stream"}
+
+
+def _named(stream: int) -> str:
+    return _DEFAULTS.get(stream) or f"stream {stream:#x}"
 
 
 class LaunchRecord(NamedTuple):
@@ -21,7 +27,7 @@ class LaunchRecord(NamedTuple):
     block: tuple[int, int, int]
 
     def __str__(self) -> str:
-        return f"{self.kernel}[grid {self.grid}, block {self.block}] on stream {self.stream:#x}"
+        return f"{self.kernel}[grid {self.grid}, block {self.block}] on {_named(self.stream)}"
 
 
 class GraphRecord(NamedTuple):
@@ -32,7 +38,7 @@ class GraphRecord(NamedTuple):
     nodes: int
 
     def __str__(self) -> str:
-        return f"a graph of {self.nodes} node{'' if self.nodes == 1 else 's'} on stream {self.stream:#x}"
+        return f"a graph of {self.nodes} node{'' if self.nodes == 1 else 's'} on {_named(self.stream)}"
 
 
 class _Synchronized(NamedTuple):

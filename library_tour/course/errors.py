@@ -27,16 +27,16 @@ On the simulator, which checks and does not time:
     cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     Launches since the last good synchronisation, newest first (CUDART_PY_DEBUG=1
     finds which):
-      fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
-      store[grid (1, 1, 1), block (1, 1, 1)] on stream 0x1
-      fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
+      fill[grid (1, 1, 1), block (32, 1, 1)] on the legacy default stream
+      store[grid (1, 1, 1), block (1, 1, 1)] on the legacy default stream
+      fill[grid (1, 1, 1), block (32, 1, 1)] on the legacy default stream
     The context was lost by an earlier error (kernel store at kernels/errors.cu:27:
     a global write of 4 bytes at 0x0 is out of bounds: the null pointer; block (0,
     0, 0), thread (0, 0, 0)): every later call fails too; start a new process, or
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:226
+    the legacy default stream, launched at library_tour/course/errors.py:226
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'

@@ -3,6 +3,8 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import cudart_py as cuda
 from cudart_py.context import debugging
 from cudart_py.driver import launch_log
@@ -36,3 +38,14 @@ def test_an_error_is_explained_while_another_thread_launches(device):
         finally:
             done.set()
     launch_log.note_synchronized(0, None)
+
+
+@pytest.mark.parametrize(
+    ("stream", "named"),
+    [(1, "the legacy default stream"), (2, "the per-thread default stream"), (0x5F0, "stream 0x5f0")],
+    ids=str,
+)
+def test_a_launch_names_its_default_stream(stream, named):
+    launch = launch_log.LaunchRecord(0, stream, "work", (1, 1, 1), (32, 1, 1))
+    assert str(launch) == f"work[grid (1, 1, 1), block (32, 1, 1)] on {named}"
+    assert str(launch_log.GraphRecord(0, stream, 2)) == f"a graph of 2 nodes on {named}"

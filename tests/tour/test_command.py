@@ -91,7 +91,10 @@ def test_what_the_driver_cannot_do_is_no_failure_but_a_size_too_small_is(only_st
         (["show", "transpos"], "did you mean transpose?"),
         (["glossary", "xyzzy"], "`library-tour glossary`"),
         (["glossary", "banc conflict"], "did you mean bank conflict?"),
-        (["exercise", "daxpy", "nothing.cu"], "library-tour: there is no file nothing.cu; to begin: library-tour exercise daxpy\n"),
+        (
+            ["exercise", "daxpy", "nothing.cu"],
+            "library-tour: there is no file nothing.cu; to begin: library-tour exercise daxpy\n",
+        ),
         (["exercise", "copies", str(lesson.start("daxpy"))], "copies must be a Python file (.py), not daxpy.cu\n"),
         (["exercise", "daxpy", str(lesson.start("copies"))], "daxpy must be a CUDA C++ file (.cu), not copies.py\n"),
         (["exercise", "daxpy", str(Path(path.__file__).with_name("h200.json"))], "(.cu), not h200.json\n"),
