@@ -31,8 +31,8 @@ On the simulator, which checks and does not time:
     pinned, changed at once    caught
     wrong direction            caught
     read-only target           right
-    pinned, changed at once: 4,096 of 4,096 copied bytes were written after the
-    call.
+    pinned, changed at once: the call returned before the copy ran, so 4,096 of the
+    4,096 bytes that arrived are those of the later change.
     wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
     read-only target: memcpy: argument 'dst' is read-only
     Bandwidths given in the lectures
@@ -212,7 +212,12 @@ def changed_too_early() -> str:
     cuda.memcpy(target, source, stream=cuda.legacy_default)
     source.fill(2)
     wrong = np.count_nonzero(on_host(target) != 1)
-    return f"{wrong:,} of {LATE:,} copied bytes were written after the call." if wrong else ""
+    if not wrong:
+        return ""
+    return (
+        f"the call returned before the copy ran, so {wrong:,} of the {LATE:,} bytes that arrived are those of the "
+        "later change."
+    )
 
 
 def wrong_direction() -> str:

@@ -20,8 +20,9 @@ On the simulator, which checks and does not time:
     (30,30) (31,31)
     one line in two calls: the first line is 'block 0, block 0, block 0, block 0,
     thread 0': other threads print between a thread's two calls.
-    buffer overflow: only 21,845 of 32,768 lines are printed: the 524,288-byte
-    buffer is circular, and new lines overwrite the oldest ones.
+    buffer overflow: only 21,845 of 32,768 lines are printed: the buffer, set to the
+    smallest size for this row, holds 524,288 bytes. It is circular, and new lines
+    overwrite the oldest ones.
     no synchronisation: 0 lines have arrived when the launch returns, 64 after
     device.synchronize(). A program that ends without waiting prints nothing.
     Cost of printf per thread
@@ -183,8 +184,8 @@ def too_much() -> str:
     if len(lines) == size:
         return ""
     return (
-        f"only {len(lines):,} of {size:,} lines are printed: the {limits.printf_fifo_size:,}-byte buffer is circular, "
-        "and new lines overwrite the oldest ones."
+        f"only {len(lines):,} of {size:,} lines are printed: the buffer, set to the smallest size for this row, holds "
+        f"{limits.printf_fifo_size:,} bytes. It is circular, and new lines overwrite the oldest ones."
     )
 
 
