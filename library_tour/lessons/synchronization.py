@@ -41,7 +41,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         if size % BLOCK == 0:
             read = metrics[SHARED_LOADS] / blocks
             fact = f"in {ROUNDS} rounds the warps of a block load sums from shared memory at least {SUMS_READ} times"
-            yield Check(fact, read >= SUMS_READ, f"The count is {read:g}.")
+            yield Check(fact, read >= SUMS_READ, f"The actual value is {read:g}.")
 
 
 LESSON = Lesson(

@@ -73,7 +73,7 @@ REJECTED = {
         "synchronization",
         lambda: SHUFFLED,
         "in 8 rounds the warps of a block load sums from shared memory at least 57 times",
-        "The count is 28.",
+        "The actual value is 28.",
     ),
 }
 
