@@ -97,3 +97,13 @@ def test_a_wait_before_the_steps_are_queued_is_found(tmp_path):
     assert wrong == [
         f"{steps}: all steps are queued before the host waits" for steps in ("4 steps", "3 steps", "1 step")
     ]
+
+
+def test_a_ring_that_is_not_closed_is_found(tmp_path):
+    """Only a ring whose diagonal barely dominates shows that the row is still coupled to itself."""
+    file = tmp_path / "answer.cu"
+    code = lesson.solution("crank_nicolson").read_text(encoding="utf-8")
+    file.write_text(code.replace("r / (a + b + c)", "r / b"), encoding="utf-8")
+    [found] = answers.check_answers("crank_nicolson", [file])
+    wrong = [check.fact for check in found if not check.holds]
+    assert wrong == ["a long heat-equation step: the unknowns of 5 rings"]
