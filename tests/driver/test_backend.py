@@ -156,4 +156,5 @@ thread.join()
 
 
 def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
-    assert python(WAITING, own_imports=True, CUDART_PY_DRIVER=backend._selected).stdout.split() == ["True", "True"]
+    # The threads may print at the same time, and their lines run together.
+    assert python(WAITING, own_imports=True, CUDART_PY_DRIVER=backend._selected).stdout.count("True") == 2
