@@ -88,22 +88,25 @@ def test_an_answer_that_does_what_is_forbidden_is_rejected(case, tmp_path):
     assert next(check.fact for check in found if not check.holds) == fact
 
 
+def wrong_facts(exercise, right, wrong, folder):
+    """Return the facts that do not hold for the solution with one part replaced."""
+    solution = lesson.solution(exercise)
+    file = folder / f"answer{solution.suffix}"
+    code = solution.read_text(encoding="utf-8")
+    assert right in code
+    file.write_text(code.replace(right, wrong), encoding="utf-8")
+    [found] = answers.check_answers(exercise, [file])
+    return [check.fact for check in found if not check.holds]
+
+
 def test_a_wait_before_the_steps_are_queued_is_found(tmp_path):
-    file = tmp_path / "answer.py"
-    code = lesson.solution("events").read_text(encoding="utf-8")
-    file.write_text(code.replace("    marks = [", "    stream.synchronize()\n    marks = ["), encoding="utf-8")
-    [found] = answers.check_answers("events", [file])
-    wrong = [check.fact for check in found if not check.holds]
-    assert wrong == [
+    facts = wrong_facts("events", "    marks = [", "    stream.synchronize()\n    marks = [", tmp_path)
+    assert facts == [
         f"{steps}: all steps are queued before the host waits" for steps in ("4 steps", "3 steps", "1 step")
     ]
 
 
 def test_a_ring_that_is_not_closed_is_found(tmp_path):
     """Only a ring whose diagonal barely dominates shows that the row is still coupled to itself."""
-    file = tmp_path / "answer.cu"
-    code = lesson.solution("crank_nicolson").read_text(encoding="utf-8")
-    file.write_text(code.replace("r / (a + b + c)", "r / b"), encoding="utf-8")
-    [found] = answers.check_answers("crank_nicolson", [file])
-    wrong = [check.fact for check in found if not check.holds]
-    assert wrong == ["a long heat-equation step: the unknowns of 5 rings"]
+    facts = wrong_facts("crank_nicolson", "r / (a + b + c)", "r / b", tmp_path)
+    assert facts == ["a long heat-equation step: the unknowns of 5 rings"]
