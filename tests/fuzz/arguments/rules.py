@@ -160,7 +160,7 @@ def names(target: Target, slot: str, error: Exception) -> bool:
     if isinstance(error, cuda.CudaError):  # in the words of the driver or a library
         word = rf"(?i)\b{slot}\b"
     elif target.name in LAUNCHES:
-        word += r"|argument \d+ of|arguments\[\d+\]|arguments, and"
+        word += r"|argument \d+ of|arguments\[\d+\]|takes \d+ arguments"
     return re.search(WORDS.get(slot, word), str(error)) is not None
 
 
