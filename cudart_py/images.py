@@ -2,7 +2,7 @@
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Variable
-from .compilation.signatures import Parameter, Signature
+from .compilation.names.signatures import Parameter, Signature
 from .launch.loading import compile_image
 
 __all__ = [

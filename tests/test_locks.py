@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cudart_py.locks import take
+from cudart_py.host.locks import take
 from cudart_py.memory import staging
 from cudart_py.simulator.calls.entry import alone
 from cudart_py.simulator.state.contexts import in_finalizer

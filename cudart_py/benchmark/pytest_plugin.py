@@ -33,10 +33,10 @@ from typing import Any, NamedTuple, Unpack
 
 import pytest
 
-from ..callers import end_at_caller
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
+from ..host.callers import end_at_caller
 from .device.timing import Work
 from .gates import counter_gate
 from .gates.collected_tests import CollectedTests

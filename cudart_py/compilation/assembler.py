@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 
-from .demangling import demangle
 from .images import KernelAttributes
+from .names.demangling import demangle
 from .requests import working_folder
 
 _COMPILING = re.compile(r"Compiling entry function '([^']+)'")

@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..callers import warn_caller
-from ..files import create_private, make_private_folder, read_file, why_not_private
+from ..host.callers import warn_caller
+from ..host.files import create_private, make_private_folder, read_file, why_not_private
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"

@@ -18,19 +18,19 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments, errors
-from ..files import read_file
+from ..host.files import read_file
 from . import cache as disk
 from . import exports, headers, includes
 from .assembler import read_attributes
-from .demangling import demangle
 from .diagnostics import warnings_of
 from .images import CompiledImage, KernelAttributes, describe, normalised, restore
+from .names.demangling import demangle
+from .names.signatures import element_dtype, needs_compiler
 from .programs import has_compiled_for_debugger, library_path, library_version, run_nvrtc
 from .queries import type_queries
 from .queries.declarations import Declarations, read_declarations
 from .remedies import remedies
 from .requests import Request, has_link_time_option, make_request, without_file_options, working_folder
-from .signatures import element_dtype, needs_compiler
 
 # Variables that steer where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from .demangling import argument_list, declared_name, demangle
 from .images import Variable, normalised
-from .signatures import Signature, element_dtype, item_bytes, make_parameters
+from .names.demangling import argument_list, declared_name, demangle
+from .names.signatures import Signature, element_dtype, item_bytes, make_parameters
 
 _ENTRY = re.compile(r"^(?:\.(?:visible|weak|extern)\s+)?\.entry\s+([\w$]+)\s*\(([^)]*)\)", re.MULTILINE)
 _PARAMETER = re.compile(

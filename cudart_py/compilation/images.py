@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
-from .signatures import Parameter, Signature
+from .names.signatures import Parameter, Signature
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..files import read_file
+from ..host.files import read_file
 from .requests import LONGEST, LONGEST_NAME, working_folder
 
 # The compiler joins spliced lines before it looks at them.

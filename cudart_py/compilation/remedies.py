@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from .. import arguments
 from . import headers
-from .demangling import demangle
 from .diagnostics import missing_header, unknown_names
+from .names.demangling import demangle
 
 # What the compiler knows without the header that declares it in C.
 _BUILT_IN = {

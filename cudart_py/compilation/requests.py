@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .. import arguments
-from ..files import read_file
+from ..host.files import read_file
 
 # The most bytes of a source or a header; a longer one has been named by mistake.
 LONGEST = 1 << 26

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..callers import call_site
 from ..driver.calls import raw
 from ..driver.launch_log import GraphRecord, LaunchRecord, note_synchronized
 from ..driver.unwrap import failure
+from ..host.callers import call_site
 from .current import activated
 from .epoch import epoch
 

@@ -7,8 +7,8 @@ import weakref
 from typing import Literal
 
 from .. import arguments
-from ..callers import end_at_caller
 from ..errors import SimulatorWarning
+from ..host.callers import end_at_caller
 from . import backend
 
 

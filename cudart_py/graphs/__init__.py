@@ -1,4 +1,8 @@
-"""Graphs, `cuda.graphs`: the results of `stream.capture()`, memory inside graphs, and work for their nodes."""
+"""Graphs, `cuda.graphs`: the results of `stream.capture()`, memory inside graphs, and work for their nodes.
+
+The classes of graphs are in `streams`, because the methods of `Stream` create them and arrays need streams. This
+package adds what needs arrays as well.
+"""
 
 from ..streams.conditionals import Condition
 from ..streams.graph import ExecutableGraph, Graph

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import describe
-from ..compilation.signatures import Parameter, Signature
+from ..compilation.names.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
 from ..interop.wrapping import is_foreign, wrap

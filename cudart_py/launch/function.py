@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import arguments
 from ..compilation.images import KernelAttributes
-from ..compilation.signatures import Signature
+from ..compilation.names.signatures import Signature
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import arguments
 from ..compilation.images import KernelAttributes
-from ..compilation.signatures import Signature
+from ..compilation.names.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.calls import api

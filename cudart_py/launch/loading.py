@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import errors
-from ..callers import call_site
 from ..compilation.images import CompiledImage
 from ..compilation.linking.definitions import runs_on
 from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure
-from ..files import read_file
+from ..host.callers import call_site
+from ..host.files import read_file
 from .module import Module, image_bytes
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import arguments, errors
-from ..compilation.demangling import declared_name, demangle
 from ..compilation.exports import lookup_table, simplified
 from ..compilation.images import CompiledImage, normalised
-from ..compilation.signatures import Parameter, Signature
+from ..compilation.names.demangling import declared_name, demangle
+from ..compilation.names.signatures import Parameter, Signature
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compilation.signatures import Parameter, Signature
+from ..compilation.names.signatures import Parameter, Signature
 from ..context.device import Device
 from ..memory.allocation import PitchedAllocation
 from ..streams.stream import Stream

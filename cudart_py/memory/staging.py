@@ -21,7 +21,7 @@ from ..context.device import Device, current_device
 from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.calls import api
-from ..locks import take
+from ..host.locks import take
 from ..streams.event import Event
 from .addresses import memory_kind
 from .host_memory import PinnedMemory

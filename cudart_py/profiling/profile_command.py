@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..callers import begin_at_program
 from ..driver import backend
 from ..driver.capabilities import capabilities
+from ..host.callers import begin_at_program
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile

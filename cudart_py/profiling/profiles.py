@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import errors
 from ..arguments import integer
-from ..compilation.demangling import declared_name, demangle
+from ..compilation.names.demangling import declared_name, demangle
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check

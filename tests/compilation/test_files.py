@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cudart_py.files import read_file
+from cudart_py.host.files import read_file
 
 KERNEL = "\n__global__ void k() {}\n"
 INCLUDES = [

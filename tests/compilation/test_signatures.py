@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cudart_py.compilation import demangling
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.demangling import argument_list, declared_name, demangle
-from cudart_py.compilation.signatures import make_parameters
+from cudart_py.compilation.names import demangling
+from cudart_py.compilation.names.demangling import argument_list, declared_name, demangle
+from cudart_py.compilation.names.signatures import make_parameters
 
 # By kind, dtype, and whether it is a pointer to constants.
 TYPES = {

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import arguments, errors
-from ...files import read_file
+from ...host.files import read_file
 from .. import exports
-from ..demangling import demangle
 from ..images import CompiledImage, KernelAttributes, Variable
+from ..names.demangling import demangle
+from ..names.signatures import Signature
 from ..requests import spell_architecture, texts
-from ..signatures import Signature
 from .definitions import BINARY, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
 from .ptx_linking import link_ptx, linked_definitions
 

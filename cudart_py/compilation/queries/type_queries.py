@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ..demangling import declared_name, demangle
 from ..diagnostics import NAME_MAP
+from ..names.demangling import declared_name, demangle
 
 # A name that no user's source contains, so that it cannot collide.
 _PROBE = "cudart_py_type_of_3f9c1e"

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from cuda.bindings.driver import CUresult
 
-from ...locks import take
+from ...host.locks import take
 from ..checks.findings import deliver, pending
 from ..state.contexts import Context, of_thread
 from ..state.devices import state

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from ...callers import warn_caller
 from ...errors import SimulatorWarning
+from ...host.callers import warn_caller
 from ..state.fault_reports import readable
 
 CHECKS_VARIABLE = "CUDART_PY_SANITIZER"

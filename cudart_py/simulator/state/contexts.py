@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from cuda.bindings.driver import CUlimit, CUresult
 
-from ...locks import take
+from ...host.locks import take
 from .. import ptx
 from . import fault_reports, memory
 from .arguments import number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...compilation.demangling import declared_name, demangle
+from ...compilation.names.demangling import declared_name, demangle
 
 _reports: list[str] = []
 

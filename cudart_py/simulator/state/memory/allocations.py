@@ -6,7 +6,7 @@ import bisect
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....callers import call_site
+from ....host.callers import call_site
 from .shadow import ShadowMemory
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from types import FrameType
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 
 def calling_frame() -> FrameType | None:

@@ -1,0 +1,1 @@
+"""The names and the parameters of kernels, as C++ declares them."""

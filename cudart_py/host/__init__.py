@@ -1,0 +1,1 @@
+"""What the toolkit asks of Python and of the operating system: callers' frames, files and locks."""
