@@ -1,1 +1,1 @@
-"""What the toolkit asks of Python and of the operating system: callers' frames, files and locks."""
+"""Callers' frames, files and locks: everything that involves only the process and the operating system."""
