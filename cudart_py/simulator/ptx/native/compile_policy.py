@@ -1,4 +1,4 @@
-"""Estimate whether a launch is worth machine code, where the engine is chosen by itself."""
+"""Estimate whether a launch is worth compiling to machine code, for launches whose engine is chosen automatically."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 _REGISTER = re.compile(r"%\w+")
 
-# LLVM takes about so long for an instruction of PTX, and for one whose accesses are checked or counted.
+# LLVM's time per PTX instruction, in seconds: for a plain launch, and for one whose accesses are checked or counted.
 _COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
-# NumPy executes about so many instructions of threads a second where a launch is wide, and so many that are watched.
+# Thread instructions that NumPy executes per second in a wide launch: in a plain one, and in one that is watched.
 _NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
-# NumPy's functions for an instruction are made in about so long, at the kernel's first launch.
+# The time per instruction, in seconds, to generate the NumPy engine's functions at the kernel's first launch.
 _PREPARE_SECONDS = 0.15e-3
-# Machine code from the cache costs about as much as this with its kernel's first launch.
+# The time, in seconds, to load machine code from the cache at the kernel's first launch.
 _LOAD_SECONDS = 3e-3
-# What a kernel has cost is kept when it reaches another quarter of the price of compiling: rarely, since it is a file.
+# A kernel's time with NumPy is stored whenever it reaches another quarter of the time to compile it. Each store writes
+# a file, so it must be rare.
 _PARTS = 4
-# More instructions than anybody would compile; a float holds the seconds that they would take.
+# An upper bound on the number of instructions: more than anybody would compile, and safe to convert to a float.
 _MOST_COPIED = 1 << 60
 
 
 class CompilePolicy(Enum):
-    """What a launch is worth: nothing, machine code that the cache has, or compiling."""
+    """The effort that a launch is worth: none, loading machine code from the cache, or compiling."""
 
     NOTHING = 0
     LOADING = 1
@@ -42,9 +43,10 @@ class CompilePolicy(Enum):
 
 
 class Estimate:
-    """What is known of a kernel without compiling it: its instructions, and whether the order of lanes shows.
+    """The facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
 
-    Machine code has a copy of a function for each way that leads to it by calls: `copied` are the instructions of all.
+    Machine code has one copy of a function per path of calls that leads to it. `copied` is the number of instructions
+    in all these copies.
     """
 
     def __init__(self, program: Program) -> None:
@@ -53,15 +55,15 @@ class Estimate:
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
         self.copied = max(1, _copied(program.entry.module, program.entry.body))
         self.ordered = any(map(_depends_on_order, bodies))
-        # How many parts of the price of compiling its launches had cost with NumPy when that was kept.
+        # How many quarters of the time to compile its launches had taken with NumPy when their time was last stored.
         self.noted = 0
 
 
 def _copied(module: Module, function: Function) -> int:
-    """Return how many instructions a function has with those of all that it calls, once for each call.
+    """Return the number of instructions of a function and all its callees, counting a callee once per call.
 
-    A call that leads back to a function that is being counted adds nothing: machine code has no functions that call
-    themselves. Functions are counted without recursion, since their calls may nest deeper than Python's stack.
+    A call back to a function that is being counted adds nothing: machine code doesn't support recursion. The count
+    itself isn't recursive, because calls may be nested deeper than Python's stack.
     """
     counts: dict[str, int] = {}
     begun = {function.name}
@@ -81,17 +83,17 @@ def _copied(module: Module, function: Function) -> int:
 
 
 def _callees(module: Module, function: Function) -> list[Function]:
-    """Return the functions with bodies that a function calls by name, once for each call."""
+    """Return the functions with bodies that a function calls by name, once per call."""
     calls = (operand for one in function.instructions for operand in one.operands[:1] if isinstance(operand, Call))
     names = (call.target.name for call in calls if isinstance(call.target, Symbol))
     return [callee for callee in map(module.function, names) if callee is not None]
 
 
 def _depends_on_order(body: Function) -> bool:
-    """Return whether a function's results may depend on the order in which lanes come to what they share.
+    """Return whether a function's results may depend on the order in which lanes access shared data.
 
-    Sums of integers and extremes come out the same in any order, if nobody asks for what was there before. What lanes
-    see that look at others' progress depends on it.
+    Atomic sums of integers, minima and maxima are the same in any order, provided that no lane uses the value from
+    before its own operation. An instruction that observes the progress of other lanes always depends on the order.
     """
     named = Counter(name for one in body.instructions for name in _REGISTER.findall(one.text))
     for one in body.instructions:
@@ -108,10 +110,10 @@ def _depends_on_order(body: Function) -> bool:
 
 
 def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
-    """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
+    """Return the effort that a launch is worth, given its size and the time its kernel has taken with NumPy so far.
 
-    `store` has what they cost in earlier processes. Where the order of lanes shows, the size alone decides, so that
-    launches which are alike give the same results.
+    `store` has the time from earlier processes. For a kernel whose results depend on the order of lanes, only the size
+    counts: equal launches must give equal results, and the two engines run lanes in different orders.
     """
     program = state.program
     if program.estimate is None:
@@ -135,7 +137,10 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:
-    """Keep for later processes what a kernel's launches have cost with NumPy, when that is a good part of compiling."""
+    """Store, for later processes, the time that a kernel's launches have taken with NumPy.
+
+    It is stored only when it has reached another quarter of the time to compile the kernel.
+    """
     program = state.program
     estimate: Estimate = program.estimate
     parts = min(_PARTS, int(_PARTS * program.seconds / _compile_seconds(estimate, state.observer is not None)))
@@ -149,7 +154,7 @@ def _compile_seconds(estimate: Estimate, watched: bool) -> float:
 
 
 def _seconds_before(program: Program, store: CodeCache | None) -> float:
-    """Return how long launches of the kernel have taken with NumPy in earlier processes, as far as that was kept."""
+    """Return the stored time, in seconds, of the kernel's launches with NumPy in earlier processes; 0 if none."""
     found = store.load(_key(program, store), lambda seconds, _: seconds) if store is not None else None
     return float(found or 0.0)
 

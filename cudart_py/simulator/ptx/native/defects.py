@@ -1,4 +1,4 @@
-"""Keep defects of LLVM's out of machine code: recognise code that one made wrong, and write around another."""
+"""Work around two defects of LLVM: detect code that one may have broken, and avoid what triggers the other."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 
 import llvmlite.binding as llvm
 
-# The instruction is `vpternlogd` or `vpternlogq` of AVX-512 with one operand in memory, merging its results by a mask.
-# LLVM up to 22 selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. Where it has to reorder the
-# operands, it permutes the immediate operand, the table of results, in the opposite direction
-# (https://github.com/llvm/llvm-project/issues/157929, fixed in LLVM 23). A wrong instruction looks like a right one.
+# The instruction is AVX-512's `vpternlogd` or `vpternlogq` with one operand in memory and merge masking. LLVM up to 22
+# selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. Where it has to reorder the operands, it
+# permutes the immediate operand (the truth table) in the wrong direction
+# (https://github.com/llvm/llvm-project/issues/157929, fixed in LLVM 23). A wrong instruction can't be told from a right
+# one, so all of them are suspect.
 #
-# Its bytes: 62, the opcode's map (3 of 8), the prefix (1 of 4), a mask other than 0 that merges, 25, and an operand
-# that is not a register.
+# Its bytes, in hexadecimal: 62; a byte whose low three bits select opcode map 3; a byte whose low two bits select
+# prefix 1; a byte with a mask register other than k0, and merging; the opcode 25; and an operand that isn't a register.
 _BYTES = (
     [0x62],
     [byte for byte in range(0x100) if byte & 7 == 3],
@@ -25,19 +26,19 @@ _MERGING_TERNARY = re.compile(b"".join(b"[" + re.escape(bytes(choice)) + b"]" fo
 
 
 def may_be_wrong(code: bytes) -> bool:
-    """Return whether an object file for x86-64 has an instruction that LLVM may have given a wrong table of results.
+    """Return whether an object file for x86-64 has an instruction that LLVM may have given a wrong truth table.
 
-    None of these instructions is missed. Bytes of two other instructions may look like one; data are not searched,
-    because among random bytes that would happen once in some megabytes.
+    None of these instructions is missed. There may be false positives where the bytes of two adjacent instructions look
+    like one. Data sections are not searched, because random bytes would match once in a few megabytes.
     """
     sections = llvm.ObjectFileRef.from_data(code).sections()
     return any(_MERGING_TERNARY.search(section.data()) for section in sections if section.is_text())
 
 
-# LLVM up to 22 takes the upper bits of a product of 16-bit integers for those of their 32-bit product: it makes
-# `pmulhw` and a further shift of the truncation to i16 of a shifted product of i64 or i128. That is wrong for a
-# negative product, and for shifts by 32 and more (https://github.com/llvm/llvm-project/issues/218844). Only a shift by
-# a constant is recognised, so the count is loaded from memory that might change.
+# LLVM up to 22 turns a product of i64 or i128 whose factors fit in 16 bits, shifted right and truncated to i16, into
+# `pmulhw` and a further shift. `pmulhw` has the upper half of the 32-bit product only, so the result is wrong for a
+# negative product, and for shifts by 32 or more (https://github.com/llvm/llvm-project/issues/218844). LLVM recognises
+# only a shift by a constant, so `with_hidden_shifts` loads the count from memory that might change.
 _NAME = r'%(?:"[^"]+"|[-\w.$]+)'
 _WIDE = r"i(?:64|128)"
 _PRODUCT = re.compile(
@@ -49,11 +50,11 @@ _SHIFT = re.compile(
 
 
 def with_hidden_shifts(text: str) -> str:
-    """Return LLVM's IR with the counts of those shifts hidden that LLVM may get wrong.
+    """Return LLVM IR with the counts hidden of those shifts that LLVM may miscompile.
 
-    They shift a product by more than 16 bits. Whether LLVM gets one wrong depends on the ranges of the factors and on
-    whether the result is truncated, which it may find out in its last passes. A product by a constant of more than 16
-    bits, as in a division by a constant, is safe and stays as fast as it is.
+    These are the shifts of a product by more than 16 bits. Whether LLVM miscompiles one depends on the ranges of the
+    factors and on whether the result is truncated, which LLVM may find out only in its last passes. A product with a
+    constant of more than 16 bits, as in a division by a constant, is safe and left alone, so it stays fast.
     """
     products = {name for name, factor in _PRODUCT.findall(text) if abs(int(factor or 0)) < 1 << 16}
     counts = {}

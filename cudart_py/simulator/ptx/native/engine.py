@@ -1,4 +1,4 @@
-"""Run a launch in machine code if the engine has all that its kernel needs."""
+"""Run a launch in machine code if the native engine supports everything that its kernel needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
 
-# What machine code can record for observers.
+# The kinds of events that machine code can record for observers.
 _WATCHED = frozenset({"checks", "counters"})
 
 
@@ -26,11 +26,11 @@ def run_native(
     threads: int = 1,
     in_thread: ThreadContext = nullcontext,
 ) -> bool:
-    """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes.
+    """Run a launch and return True, or return False if the NumPy engine must run it.
 
-    Up to so many `threads` run a kernel without atomics and calls of Python's, each but the caller's within a context
-    that `in_thread` returns. Without `compiles`, only kernels run
-    whose machine code is there.
+    `store` keeps machine code between processes. Up to `threads` host threads run a kernel that has no atomics, makes
+    no calls to Python and never spins; each thread except the caller's runs within a context that `in_thread` returns.
+    If `compiles` is false, only kernels run whose machine code already exists.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
     if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:
@@ -51,9 +51,10 @@ def run_native(
 
 
 def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], compiles: bool) -> Kernel | None:
-    """Return the kernel in machine code, None for one that isn't.
+    """Return the kernel in machine code, or None if there is no machine code for it.
 
-    It is found in the cache or, if `compiles` says so, compiled at its first launch that is watched so.
+    The machine code comes from the cache. If it isn't there and `compiles` is true, the kernel is compiled at its first
+    launch with this set of watched events.
     """
     program, key = state.program, (state.local_size, watch, processor())
     known: dict[tuple[int, frozenset[str], Processor], Kernel | None] = program.native
@@ -68,7 +69,7 @@ def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], 
         known[key] = None
         return None
     except (OSError, MemoryError) as error:
-        # There may be memory for it at another launch.
+        # Not remembered in `known`: a later launch may have enough memory.
         program.unsupported_reason = f"memory or a library for LLVM: {error}"
         return None
     if found is None:

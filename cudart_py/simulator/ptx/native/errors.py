@@ -1,7 +1,7 @@
-"""The sign that a kernel has something that only the NumPy engine runs."""
+"""The exception for a kernel that only the NumPy engine can run."""
 
 from __future__ import annotations
 
 
-class UnsupportedInstruction(Exception):  # noqa: N818  # because it is no error: the other engine runs the kernel
-    """Say that the native engine lacks an instruction or a feature of a kernel; the text names it."""
+class UnsupportedInstruction(Exception):  # noqa: N818  # because it is not an error: the NumPy engine runs the kernel
+    """A kernel needs an instruction or a feature that the native engine lacks; the text names it."""

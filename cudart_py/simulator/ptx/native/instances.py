@@ -1,7 +1,7 @@
-"""Lay a kernel and the functions that it calls out as one list of basic blocks.
+"""Lay out a kernel and the functions that it calls as one list of basic blocks.
 
-A called function has a copy of its blocks behind each call, with registers of its own. So the order of the list is that
-of the paths of return addresses by which the NumPy engine's scheduler finds the lowest place.
+Calls are inlined: each call is followed by its own copy of the function's blocks, with its own registers. So the list
+is in the order of the paths of return addresses by which the NumPy engine's scheduler chooses the lowest block.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .vectors import I1, I32, Builder, vector
 
 Value = Any
 
-# LLVM takes some 10 milliseconds for a block and one for an instruction, and nothing can break it off meanwhile.
+# LLVM takes about 10 milliseconds per block and 1 per instruction, and can't be interrupted meanwhile.
 _MOST_BLOCKS = 1_000
 _MOST_INSTRUCTIONS = 10_000
-# Each level of calls is one of Python's own while the code is laid out.
+# Each level of calls is a level of Python's recursion while the code is laid out.
 _MOST_NESTED_CALLS = 100
 _FRAME_BYTES = 16
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
 
 class Instance:
-    """One copy of a function's code: where its registers lie in a warp's state, and its frame on the stack begins.
+    """One copy of a function's code, with the offsets of its registers in a warp's state and of its stack frame.
 
     `calls` are the calls that lead to it, the innermost first.
     """
@@ -42,13 +42,14 @@ class Instance:
         self.caller = caller
         self.call = call
         self.registers: dict[int, int] = {}
-        # For each block of the code its number in the list, and for each call the function's own instance.
+        # The number in the list of each block of the code, and the callee's instance for each block that ends in a
+        # call.
         self.numbers: list[int] = []
         self.callees: dict[int, Instance] = {}
 
     @property
     def calls(self) -> list[Instruction]:
-        """Return the calls that lanes are inside of, the innermost first."""
+        """Return the call instructions that lead to this copy, the innermost first."""
         found = []
         instance = self
         while instance.caller is not None:
@@ -66,7 +67,7 @@ class Instance:
         return b.load(place, typ=vector(element), align=32)
 
     def store(self, b: Builder, state: Value, slot: int, value: Value) -> None:
-        """Keep a register's value."""
+        """Store a register's value."""
         place = b.at(state, self.registers[slot])
         if value.type.element == I1:
             b.store(b.bits(value), place)
@@ -76,7 +77,7 @@ class Instance:
 
 @dataclass
 class Place:
-    """A basic block in the list. `live` are the registers that lanes need which wait at it."""
+    """A basic block in the list. `live` are the registers that are live on entry, including those of the callers."""
 
     instance: Instance
     block: Block
@@ -85,7 +86,7 @@ class Place:
 
 @dataclass
 class Layout:
-    """The list of basic blocks with their instructions' number, and the sizes of a warp's state that follow from it."""
+    """The list of basic blocks, the number of their instructions, and the offsets and size of a warp's state."""
 
     places: list[Place]
     instances: list[Instance]
@@ -97,12 +98,12 @@ class Layout:
 
     @property
     def ready_words(self) -> int:
-        """Return how many words of 64 bits tell at which blocks lanes are ready to run."""
+        """Return how many 64-bit words hold the bitmap of the blocks that have lanes ready to run."""
         return -(-len(self.places) // 64)
 
 
 def lay_out(program: Program, local_size: int) -> Layout:
-    """Return the blocks of a kernel and of all that it calls, in the order of their places."""
+    """Return the layout of a kernel and of all functions that it calls."""
     layout = Layout([], [])
     _add(program, layout, Instance(program.main, 0, None, None), frozenset(), local_size)
     for code in {instance.code.name: instance.code for instance in layout.instances}.values():
@@ -112,7 +113,7 @@ def lay_out(program: Program, local_size: int) -> Layout:
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
     end = layout.registers_at
     for instance in layout.instances:
-        # The widest registers first, so that all are aligned.
+        # The largest registers first, which wastes the least space on alignment.
         sizes = [_SIZES[kind] for kind in instance.code.types]
         for slot in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
             size = sizes[slot]
@@ -151,7 +152,7 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
 
 
 def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]:
-    """Return the registers that the callers need again when a call returns."""
+    """Return the callers' registers that are live after their calls return."""
     found: set[tuple[int, int]] = set()
     while instance.caller is not None:
         caller, call = instance.caller, instance.call
@@ -164,7 +165,7 @@ def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]
 
 
 def called(program: Program, block: Block) -> Code:
-    """Return the code of the function that a block's end calls."""
+    """Return the code of the function that a block's terminator calls."""
     instruction = block.terminator.instruction
     assert instruction is not None
     call = instruction.operands[0]
@@ -177,10 +178,11 @@ def called(program: Program, block: Block) -> Code:
     return code
 
 
-# The words of a warp's state for its blocks: those who wait, are held, stand aside, and are parked at a barrier.
+# The lane masks of each basic block in a warp's state: the lanes that wait, are held, stand aside, and are parked at a
+# barrier (see `layout`).
 WAITING, HELD, ASIDE, PARKED = range(4)
 
 
 def word_of(layout: Layout, kind: int, number: int) -> int:
-    """Return the place in a warp's state of a block's word of lanes."""
+    """Return the offset, in bytes, of a basic block's lane mask of one kind in a warp's state."""
     return 4 * Head.WORDS + 4 * (kind * len(layout.places) + number)

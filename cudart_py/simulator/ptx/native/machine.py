@@ -1,4 +1,4 @@
-"""Compile a kernel to machine code through LLVM, or find it in the cache, and make it callable."""
+"""Compile a kernel to machine code through LLVM, or load it from the cache, and make it callable."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ from .sites import Sites
 from .writing.driver import write_driver
 from .writing.flow import Flow
 
-# What decides into which machine code a kernel is compiled, and how an entry of the cache describes it.
+# The sources that determine the machine code of a kernel and the format of its cache entry.
 _SOURCES = ("native", "compiling", "syntax", "windows.py")
 
-# Entering and asking LLVM is left to one thread at a time.
+# Only one thread at a time calls LLVM.
 _lock = threading.RLock()
 
 
 class CodeCache(Protocol):
-    """Keep machine code between processes: `load` gives what `restore` makes of an entry, or None."""
+    """A store that keeps machine code between processes.
+
+    `load` returns the result of calling `restore` with an entry's description and images, or None if there is no entry.
+    """
 
     def make_key(self, parts: Iterable[str | bytes]) -> str:
         """Return the name of an entry."""
@@ -51,8 +54,8 @@ class CodeCache(Protocol):
 class Kernel:
     """A kernel in machine code: `run` takes the address of a launch's context and returns a `Status`.
 
-    `alone` says that each warp runs to its end by itself, so that all use the state of one. `spins` says that lanes may
-    wait for lanes of other blocks. `watch` names what the code records for an observer.
+    `alone` says that each warp runs to its end before the next one starts, so one warp state serves them all. `spins`
+    says that lanes may wait for lanes of other blocks. `watch` names the events that the code records for an observer.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class Kernel:
 
 
 class Processor(NamedTuple):
-    """The processor that machine code is made for, in LLVM's names, and LLVM's level of optimisation (0 to 3)."""
+    """The processor that machine code targets, in LLVM's names, and LLVM's optimisation level (0 to 3)."""
 
     name: str
     features: str
@@ -94,18 +97,18 @@ _chosen: Processor | None = None
 
 
 def processor() -> Processor:
-    """Return the processor that machine code is made for."""
+    """Return the processor that machine code targets."""
     return _chosen or host()
 
 
 @contextmanager
 def compile_for(chosen: Processor) -> Iterator[None]:
-    """Make machine code for another processor than this one, or with another level of optimisation.
+    """Compile for a processor other than this one, or at another optimisation level.
 
-    For tests: code for features that this processor lacks can be looked at, but not run.
+    For tests: code for features that this processor lacks can be inspected, but not run.
     """
     global _chosen
-    host()  # which makes LLVM ready
+    host()  # because it initialises LLVM
     before, _chosen = _chosen, chosen
     try:
         yield
@@ -114,7 +117,7 @@ def compile_for(chosen: Processor) -> Iterator[None]:
 
 
 def _target(optimisation: int | None = None) -> Any:
-    """Return a target machine, which optimises as far as the processor asks, or so far."""
+    """Return a target machine with an optimisation level, by default that of the processor."""
     chosen = processor()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
@@ -128,7 +131,10 @@ def _target(optimisation: int | None = None) -> Any:
 
 
 def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset()) -> tuple[ir.Module, Sites, Flow]:
-    """Return a kernel's module before it is compiled; UnsupportedInstruction for what only the NumPy engine runs."""
+    """Return a kernel's LLVM module, not yet compiled, with its sites and its flow.
+
+    Raise UnsupportedInstruction for a kernel that only the NumPy engine can run.
+    """
     module = _new_module()
     sites = Sites()
     flow = Flow(module, program, layout, sites, watch)
@@ -145,10 +151,10 @@ def compile_kernel(
     *,
     only_cached: bool = False,
 ) -> Kernel | None:
-    """Return a kernel in machine code; raise UnsupportedInstruction for one that only the NumPy engine runs.
+    """Return a kernel in machine code; raise UnsupportedInstruction for one that only the NumPy engine can run.
 
-    `watch` names what the code records for an observer: the counters, for instance. None is returned for a kernel that
-    the cache doesn't have if it is `only_cached` ones that are asked for.
+    `watch` names the events that the code records for an observer, for instance the counters. If `only_cached` is true,
+    nothing is compiled, and the result is None for a kernel that isn't in the cache.
     """
     layout = lay_out(program, local_size)
     layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
@@ -179,13 +185,13 @@ def compile_kernel(
         return Kernel(code, layout, sites, flow.alone, flow.spins, watch)
 
 
-# --- the library's functions, each compiled once for all kernels
+# --- the library's functions, each compiled once and shared by all kernels
 
 _library: dict[tuple[Processor, str], Any] = {}
 
 
 def _need(names: Iterable[str], store: CodeCache | None) -> None:
-    """Make functions of the library known to the code that is linked from here on."""
+    """Register functions of the library as symbols for the code that is linked from now on."""
     for name in names:
         engine = _library.get((processor(), name))
         if engine is None:
@@ -199,7 +205,7 @@ def _need(names: Iterable[str], store: CodeCache | None) -> None:
                     store.store(key, found[0], [found[1]])
             _need(found[0], store)
             _library[processor(), name] = engine = _linked(found[1])
-        # Again for each kernel, because the name may stand for code of another processor by now.
+        # Registered again for each kernel, because the symbol may by now refer to code for another processor.
         llvm.add_symbol(name, engine.get_function_address(name))
 
 
@@ -208,7 +214,7 @@ def _function(description: Any, images: list[bytes]) -> tuple[list[str], bytes]:
 
 
 def _called(module: ir.Module) -> list[str]:
-    """Return the names of the library's functions that a module calls and doesn't have."""
+    """Return the names of the library's functions that a module calls but doesn't define."""
     return [f.name for f in module.functions if not f.blocks and f.name.partition(".")[0] in NAMES]
 
 
@@ -216,7 +222,7 @@ def _called(module: ir.Module) -> list[str]:
 
 
 def _key(store: CodeCache | None, *parts: str) -> str:
-    """Return the name of an entry of machine code for this processor, LLVM and version of the compiler."""
+    """Return the cache key of machine code for this processor, LLVM and version of the compiler."""
     if store is None:
         return ""
     version = f"{llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"
@@ -225,14 +231,15 @@ def _key(store: CodeCache | None, *parts: str) -> str:
 
 @cache
 def _compiler() -> str:
-    """Return what names this version of the compiler from PTX to machine code."""
+    """Return a digest that identifies this version of the compiler from PTX to machine code."""
     return digest_of(Path(__file__).parents[1])
 
 
 def digest_of(folder: Path) -> str:
-    """Return a digest of the sources in `folder`, that of the PTX machine, which decide about machine code.
+    """Return a digest of the sources in `folder`, the `ptx` package, that determine the machine code.
 
-    It takes some 3 milliseconds for 600 KB. Nobody has to remember a number that says that entries are too old.
+    Any change to them invalidates the cache's entries, so there is no version number to remember to increase. The
+    digest of 600 KB takes about 3 milliseconds.
     """
     digest = hashlib.blake2b(digest_size=16)
     for name in _SOURCES:
@@ -253,8 +260,8 @@ def _new_module() -> ir.Module:
 def _compiled(module: ir.Module) -> bytes:
     """Return a module's machine code as an object file.
 
-    Code that LLVM may have got wrong is compiled again without optimisation, which never folds a load into such an
-    instruction. Raise UnsupportedInstruction if that does not help.
+    Code that LLVM may have miscompiled is compiled again without optimisation, because LLVM then never folds a load
+    into the instruction concerned. Raise UnsupportedInstruction if that does not help.
     """
     for optimisation in (processor().optimisation, 0):
         code = _object(module, optimisation)
@@ -274,7 +281,7 @@ def _object(module: ir.Module, optimisation: int) -> bytes:
 
 
 def simplified(module: ir.Module, target: Any) -> Any:
-    """Return a module as LLVM's, after the passes that all code goes through."""
+    """Return a parsed LLVM module after the passes that are applied to all code."""
     parsed = llvm.parse_assembly(str(module))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
@@ -285,7 +292,7 @@ def simplified(module: ir.Module, target: Any) -> Any:
 
 
 def _linked(code: bytes) -> Any:
-    """Return an engine that owns executable code, and the target machine that it is made with."""
+    """Return an MCJIT engine that owns the executable code of an object file."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

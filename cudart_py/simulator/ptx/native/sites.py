@@ -1,4 +1,4 @@
-"""Number what machine code refers to: the sites of accesses, the module's variables, and special registers."""
+"""Number the things that machine code refers to: sites of accesses, the module's variables, and special registers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .instances import Instance, Layout
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that may fault or that Python executes: the instruction, and the calls around it.
+    """A place in the code that may fault or that Python executes: an instruction in one copy of a function.
 
-    `operand` is the place of the address among the operands of an access; an asynchronous copy has two of them.
+    `operand` is the index of the address among the operands of an access. An asynchronous copy has two addresses, and
+    so two sites.
     """
 
     instruction: Instruction
@@ -22,17 +23,17 @@ class Site:
     operand: int = 0
 
 
-# The fields that JSON can hold as they are.
+# The fields that JSON can represent directly.
 _KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences")
 
 
 @dataclass
 class Sites:
-    """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
+    """The numbers of sites, symbols and special registers, each counted from 0, and the features that the code uses.
 
-    `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
-    The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that it has atomics, `calls` that it
-    calls Python, `copies` and `fences` that checks follow its asynchronous copies and fences.
+    `counted` describes the rows of access counts: each is the number of a site and the kind, space and size in bytes of
+    its access. The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that the code has atomics,
+    `calls` that it calls Python, and `copies` and `fences` that the checks follow its asynchronous copies and fences.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -46,14 +47,15 @@ class Sites:
     fences: bool = False
 
     def add(self, instruction: Instruction, instance: Instance, operand: int = 0) -> int:
-        """Return the number of a new site."""
+        """Add a site and return its number."""
         self.sites.append(Site(instruction, instance, operand))
         return len(self.sites) - 1
 
     def description(self, layout: Layout) -> dict[str, Any]:
-        """Return what JSON can hold of the numbers.
+        """Return the numbers in a form that JSON can represent.
 
-        A site is a block's number, an instruction's place in the block, and an operand's in the instruction.
+        A site becomes the number of its basic block, the index of its instruction in the block, and the index of its
+        operand in the instruction.
         """
         places = {
             (id(place.instance), id(instruction)): (number, index)
@@ -66,7 +68,7 @@ class Sites:
 
     @classmethod
     def restored(cls, layout: Layout, description: dict[str, Any]) -> Sites:
-        """Return the numbers that a description tells."""
+        """Return the numbers that a description represents."""
         found = cls(**{name: description[name] for name in _KEPT})
         found.counted = [(site, kind, space, size) for site, kind, space, size in description["counted"]]
         for number, index, operand in description["sites"]:
@@ -78,7 +80,7 @@ class Sites:
         return found
 
     def count(self, site: int, kind: str, spaces: Sequence[str], size: int) -> int:
-        """Return the number of the first of new rows of counts, one for each space that an access may reach."""
+        """Add one row of counts per space that an access may reach; return the number of the first row."""
         self.counted += [(site, kind, space, size) for space in spaces]
         return len(self.counted) - len(spaces)
 
@@ -87,7 +89,7 @@ class Sites:
         return _number(self.symbols, name)
 
     def special(self, name: str) -> int:
-        """Return the number of a special register that is the same for all lanes of a launch."""
+        """Return the number of a special register whose value is the same for all lanes of a launch."""
         return _number(self.specials, name)
 
 
