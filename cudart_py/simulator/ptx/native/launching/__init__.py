@@ -1,1 +1,1 @@
-"""Run launches in machine code: their memory, their turns, what they ask Python, and how they end."""
+"""Run launches in machine code: their memory, how their blocks take turns, their calls to Python, and their end."""

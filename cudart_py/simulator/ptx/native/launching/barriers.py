@@ -1,4 +1,4 @@
-"""Let lanes go on that machine code leaves waiting: at barriers of other kinds, and for members that never come."""
+"""Release lanes that machine code leaves waiting: at barriers it can't release, and for members that never arrive."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Barrier:
-    """A barrier in the code: its number, the threads that make it full, and the operands of a reduction.
+    """A barrier in the code: its number, the number of threads it expects, and the operands of a reduction.
 
-    `resume` is the block behind it. All threads of the block make it full where `expected` is None.
+    `resume` is the number of the basic block after it. If `expected` is None, it expects all threads of the block.
     """
 
     instruction: Instruction
@@ -44,7 +44,7 @@ class Barrier:
 
 
 def barrier_of(place: Place) -> Barrier:
-    """Return the barrier that ends a block; raise UnsupportedInstruction for one that only the NumPy engine has."""
+    """Return the barrier that ends a block; raise UnsupportedInstruction if only the NumPy engine supports it."""
     instruction = place.block.terminator.instruction
     assert instruction is not None
     words = form_of(instruction).words
@@ -61,19 +61,19 @@ def barrier_of(place: Place) -> Barrier:
 
 
 def release(launch: NativeLaunch) -> None:
-    """Let the lanes of full barriers go on, else those whose partners never come; raise Fault at a deadlock."""
+    """Release the lanes at complete barriers, or else lanes whose partners never arrive; raise Fault at a deadlock."""
     barriers = launch.kernel.layout.barriers
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
     checked = launch.speculation is not None
     if checked and not any(released):
-        # Members of a mask never come, or a deadlock: there is something to report.
+        # Members of a mask never arrive, or there is a deadlock: either must be reported.
         raise SpeculationFailed
     if any(released) or _force(launch) or (launch.ready_words() != 0).any():
         return
     parked = launch.words(PARKED)
     lanes = int(np.bitwise_count(parked).sum())
     waiting = [barrier for barrier in barriers if parked[:, barrier.resume].any()]
-    # The first thread that waits, at the first of the barriers that it could wait at.
+    # The lowest warp with waiting lanes, at the first of the barriers where it has some.
     warp, first = min((int(np.flatnonzero(parked[:, barrier.resume])[0]), barrier.resume) for barrier in waiting)
     barrier = next(barrier for barrier in waiting if barrier.resume == first)
     launch.context[Context.WARP_AT_HAND] = warp
@@ -83,7 +83,7 @@ def release(launch: NativeLaunch) -> None:
 
 
 def _force(launch: NativeLaunch) -> bool:
-    """Let lanes go on without the members of their masks that never come; return whether there are any."""
+    """Release held lanes without the members of their masks that never arrive; return whether any lane is ready."""
     held = launch.words(HELD)
     for warp in range(len(held)):
         numbers = np.flatnonzero(held[warp])
@@ -91,7 +91,8 @@ def _force(launch: NativeLaunch) -> bool:
             number = int(numbers[0])
             lanes = int(held[warp, number])
             held[warp, number] = 0
-            # Where no other lane is alive they are all, and the code forgets the word only where some are missing.
+            # If these are all the lanes alive, none is missing. FORCED must then stay 0, because machine code clears it
+            # only where lanes are missing.
             missing = lanes != int(launch.head(Head.ALIVE)[warp])
             launch.head(Head.FORCED)[warp] = number + 1 if missing else 0
             launch.make_ready(warp, number, lanes)
@@ -99,7 +100,7 @@ def _force(launch: NativeLaunch) -> bool:
 
 
 def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool:
-    """Release a barrier if it is full; return whether it was."""
+    """Release a barrier if all expected threads have arrived; return whether they have."""
     parked = launch.words(PARKED)
     here = [barrier for barrier in barriers if barrier.number == number and parked[:, barrier.resume].any()]
     waiting = sum(int(np.bitwise_count(parked[:, barrier.resume]).sum()) for barrier in here)
@@ -122,7 +123,7 @@ def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool
 
 
 def _reduce(launch: NativeLaunch, barriers: list[Barrier]) -> None:
-    """Combine the predicates of all lanes, and hand every lane the result."""
+    """Combine the predicates of all lanes at reducing barriers, and write the result to each lane's register."""
     parked = launch.words(PARKED)
     true = lanes = 0
     for barrier in barriers:
@@ -144,7 +145,7 @@ def _reduce(launch: NativeLaunch, barriers: list[Barrier]) -> None:
 
 
 def _truths(launch: NativeLaunch, barrier: Barrier) -> Any:
-    """Return the lanes of each warp whose predicate holds."""
+    """Return the mask of the lanes of each warp whose predicate is true."""
     operand = barrier.predicate
     if isinstance(operand, Immediate):
         return np.uint32(0xFFFFFFFF if operand.value else 0)

@@ -1,4 +1,4 @@
-"""Memory that machine code uses beside the device's, which launches of a kernel in one shape use in turn."""
+"""The host memory that machine code uses beside the device's; launches of a kernel with the same shape reuse it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _ALIGNMENT = 128
-# No access has more bytes.
+# The size in bytes of the largest access.
 _LARGEST_ACCESS = 128
 _PAGE = 4096
-# Buffers that are larger, and those of more shapes of a kernel, are not kept.
+# Larger buffers, and those of further launch shapes of a kernel, are not kept.
 _MOST_BYTES, _MOST_SHAPES = 1 << 19, 4
 
 
 def aligned(size: int) -> Array:
-    """Return so many zero bytes at an address that suits the longest vectors."""
+    """Return `size` zero bytes at an address aligned for the longest vectors."""
     data = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -data.ctypes.data % _ALIGNMENT
     return data[start : start + size]
@@ -35,7 +35,7 @@ def aligned(size: int) -> Array:
 
 @lru_cache(maxsize=16)
 def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
-    """Return each lane's coordinates in its block, which nobody writes to: for each warp a row for each axis."""
+    """Return each lane's thread index, shape (warps, 3, 32); the array is shared and must not be written to."""
     x, y, _ = block
     numbers = np.arange(warps * LANES)
     axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
@@ -56,7 +56,7 @@ class Resident:
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
             self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
-        # Their addresses, and those of the records, as words of the context.
+        # The words of the context that describe this memory and the records.
         self.words = {
             Context.STATES: self.states.ctypes.data,
             Context.SHARED: self.shared.ctypes.data,
@@ -68,7 +68,7 @@ class Resident:
             self.words |= self.records.addresses()
 
     def clear(self) -> None:
-        """Make the memory as it was when it was new."""
+        """Reset the memory to its initial state."""
         for array in (self.states, self.shared, self.local):
             array.fill(0)
         if self.records is not None:
@@ -76,15 +76,15 @@ class Resident:
 
 
 class Buffers:
-    """The context of launches in one shape, and the memory that it points to."""
+    """The context of launches of one shape, and the memory that it points to."""
 
     def __init__(self, kernel: Kernel, state: LaunchState) -> None:
         self.warps = warps = -(-state.threads // LANES)
         self.context = context = aligned(8 * Context.WORDS).view(np.uint64)
         self.fault_addresses = aligned(8 * LANES).view(np.int64)
-        # The values that go to functions of Python's; the last one is the result.
+        # Values passed to Python functions; the last slot is for the result.
         self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
-        # For each site the bounds of the allocation that it used last.
+        # For each site, the bounds of the allocation that it used last.
         self.sites = np.zeros(2 * max(len(kernel.sites.sites), 1), np.uint64)
         self.symbols = np.zeros(len(kernel.sites.symbols) + 1, np.uint64)
         self.block_counts = np.zeros((0, 2), np.int64)
@@ -123,7 +123,7 @@ class Buffers:
         context[Context.SMS] = state.properties.get("sm_count", 1)
         self.resident = Resident(kernel, state, warps)
         self._new = context.copy()
-        # What was made of the allocations: their starts and ends, and the tables of checks.
+        # What depends on the allocations: their starts and ends, copies for machine code, and the tables of the checks.
         self._extents: tuple[Array, Array] | None = None
         self._placed: list[Array] = []
         self._tables: CheckTables | None = None
@@ -131,26 +131,27 @@ class Buffers:
         self.nbytes = sum(array.nbytes for array in (resident.states, resident.shared, resident.local, *self._kept))
 
     def place_extents(self, extents: tuple[Array, Array]) -> None:
-        """Hand the allocations over, by their sorted starts and ends, in front of which stands one with nothing in it.
+        """Pass the allocations to machine code, by their sorted starts and ends.
 
-        The arrays are others once the allocations have changed.
+        Machine code gets copies with an empty allocation in front, at index -1. `extents` is a new pair of arrays
+        whenever the allocations have changed.
         """
         if extents is not self._extents:
             self._placed = [np.concatenate([[0], array]).astype(np.uint64) for array in extents]
             self._extents = extents
-        # Bounds between which nothing lies, whatever its size: the next access of each site looks for its allocation.
+        # Bounds that contain no access of any size, so the next access of each site looks up its allocation.
         self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
         self.context[Context.EXTENTS] = len(extents[0])
         self.context[Context.STARTS], self.context[Context.ENDS] = (array.ctypes.data + 8 for array in self._placed)
 
     def check_tables(self, extents: tuple[Array, Array], base: int) -> CheckTables:
-        """Return the tables of checks for a launch with these allocations."""
+        """Return the tables for the checks of a launch with these allocations."""
         if self._tables is None or self._tables.of is not extents:
             self._tables = CheckTables(len(self.sites) // 2, extents, base)
         return self._tables
 
     def clear(self) -> None:
-        """Make all as it was when it was new."""
+        """Reset everything to its initial state."""
         self.context[:] = self._new
         for array in (self.fault_addresses, self.exchange, self.block_counts, self.access_counts):
             array.fill(0)
@@ -165,13 +166,13 @@ def _specials(kernel: Kernel, state: LaunchState) -> Array:
 
 
 class BufferPool:
-    """The buffers of a kernel that no launch uses, by the shape that they are for."""
+    """The buffers of a kernel that no launch is using, by launch shape."""
 
     def __init__(self) -> None:
         self._idle: dict[tuple[Any, ...], Buffers] = {}
 
     def take(self, kernel: Kernel, state: LaunchState) -> Buffers:
-        """Return buffers for a launch, as they are when they are new."""
+        """Return buffers for a launch, in their initial state."""
         buffers = self._idle.pop(_shape(state), None)
         if buffers is None:
             return Buffers(kernel, state)
@@ -188,7 +189,7 @@ class BufferPool:
 
 
 def _shape(state: LaunchState) -> tuple[Any, ...]:
-    """Return all that buffers depend on, beside the kernel."""
+    """Return everything that buffers depend on besides the kernel."""
     launch, properties = state.launch, state.properties
     return (
         launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes,

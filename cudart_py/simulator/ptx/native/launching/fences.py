@@ -1,14 +1,13 @@
-"""Know what fences with atomics and volatile accesses put in order, for machine code that checks watch.
+"""Track the happens-before order that fences with atomics and volatile accesses create, for launches that checks watch.
 
-Machine code says here where threads execute fences, where they access memory strongly behind one, or at an address at
-which somebody has released, and where they come together after that. It asks here about two accesses that no barrier
-puts in order.
+Machine code reports when threads execute fences, when they make a strong access after a fence or to an address of a
+release, and when they synchronise after that. It asks whether two accesses are ordered that no barrier orders.
 
-A thread's strong write behind its fence releases at an address: what the thread had done before the fence, what
-barriers had put before the fence, and what others of its warp and block had fenced before these came together. A strong
-read or an atomic at that address acquires it later. That is less than what the NumPy engine takes to be in order, for
-which any strong access acquires what was released anywhere: the order of blocks is another in machine code, and a block
-that has ended has released a lot.
+A thread's strong write after its fence is a release at an address. It releases what the thread did before the fence,
+what barriers had ordered before the fence, and what other threads of its warp and block had fenced before the warp or
+block last synchronised. A later strong read or atomic at that address acquires all that. This order is weaker than that
+of the NumPy engine, in which any strong access acquires what was released at any address: machine code runs the blocks
+in a different order, in which a block that has ended has released a lot.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
     from .launch import NativeLaunch
 
 Array = NDArray[Any]
-# For each address at which somebody has released: when.
+# Maps the address of a release to the event at which it was acquired.
 Acquired = dict[int, int]
 
-# The number of latest releases that are remembered of each thread, warp or block at an address.
+# How many of the latest releases are kept per thread, warp or block at an address.
 _KEPT = 4
 _NUMBERS = np.arange(LANES)
-# All bits of a warp's word of lanes with fences.
+# All bits of a warp's word at `BlockCheck.FENCED`: the mask of lanes, and the bit `EVENT`.
 _ALL = 2 * EVENT - 1
 
 
 class _SyncTimes(NamedTuple):
-    """Until when accesses of each thread of a warp or block had been fenced before these came together.
+    """The times before which each thread's accesses had been fenced when its warp or block last synchronised.
 
-    `warps` are the least of these times in each warp, and `least` the least of all.
+    `each` has one time per thread, `warps` the minimum of each warp, and `least` the minimum of all.
     """
 
     each: Array
@@ -49,20 +48,20 @@ class _SyncTimes(NamedTuple):
 
     @classmethod
     def of(cls, each: Array) -> _SyncTimes:
-        """Return what a number for each thread tells; the threads of each 32 are a warp."""
+        """Return the times for an array of one time per thread; each 32 threads are a warp."""
         warps = np.minimum.reduceat(each, np.arange(0, len(each), LANES))
         return cls(each, warps, int(warps.min()))
 
 
 class _Release(NamedTuple):
-    """Which accesses were released at an event: those before `until`, and those that others had fenced."""
+    """The accesses released at an event: those before `until`, and those that other threads had fenced."""
 
     event: int
     until: int
     sync_times: _SyncTimes | None
 
     def covers(self, when: int, thread: int | None) -> bool:
-        """Return whether an access of a thread, or of all threads if it is None, is among them."""
+        """Return whether an access at time `when` by a thread, or by any thread if it is None, was released."""
         if when < self.until:
             return True
         sync_times = self.sync_times
@@ -77,13 +76,13 @@ def _releases() -> Releases:
 
 
 class _Place:
-    """What was released at an address, for each thread, warp and block of the launch."""
+    """The releases at an address, by thread, warp and block of the launch."""
 
     def __init__(self) -> None:
         self.threads, self.warps, self.blocks = _releases(), _releases(), _releases()
 
     def until(self, block: int, warp: int, event: int) -> int:
-        """Return until when a block has released all accesses of one of its warps, not later than at an event."""
+        """Return the time before which a block has released all accesses of one of its warps, by a given event."""
         found = 0
         for release in self.blocks.get(block, ()):
             if release.event <= event:
@@ -92,13 +91,14 @@ class _Place:
 
 
 class BlockFences:
-    """What the threads of one block have fenced and acquired."""
+    """The state of fences and acquires of one block's threads."""
 
     def __init__(self, number: int, warps: int) -> None:
         self.number = number
-        # For each thread the time of its last fence, and of the last barrier, and of its warp's coming together, then.
+        # For each thread, the time of its last fence, and the times, as of that fence, at which its block last had a
+        # barrier and its warp last synchronised.
         self.fenced, self.block_until, self.warp_until = (np.zeros(warps * LANES, np.uint64) for _ in range(3))
-        # What others had fenced of the threads of the block, and of each warp, before these came together.
+        # What all threads of the block, and of each warp, had fenced when the block or the warp last synchronised.
         self.sync_times: _SyncTimes | None = None
         self.sync_times_of_warps: dict[int, _SyncTimes] = {}
         self.acquired: dict[int, Acquired] = {}
@@ -107,10 +107,10 @@ class BlockFences:
 
 
 class Fences:
-    """What fences put in order among the threads of one launch.
+    """The order that fences create among the threads of one launch.
 
-    Machine code leaves the `addresses` of a strong access, and finds in `released` which addresses may be places of
-    releases, by their hashes.
+    Machine code writes the `addresses` of a strong access, and reads in `released`, by the hash of an address, whether
+    there may have been a release.
     """
 
     def __init__(self, launch: NativeLaunch, addresses: Array, released: Array) -> None:
@@ -121,7 +121,7 @@ class Fences:
         self._addresses, self._released = addresses, released
 
     def _here(self) -> tuple[BlockFences, Array, int]:
-        """Return what the block at hand has fenced, the words of its checks, and the warp at hand."""
+        """Return the fences of the current block, the words of its checks, and the number of the current warp."""
         context, records = self._launch.context, self._launch.resident.records
         assert records is not None
         number = int(context[Context.BLOCK])
@@ -129,10 +129,10 @@ class Fences:
             records.fences = BlockFences(number, self._launch.warps)
         return records.fences, records.words, int(context[Context.WARP_AT_HAND])
 
-    # --- what happens
+    # --- events
 
     def fence(self, mask: int) -> None:
-        """Note a fence of lanes of the warp at hand."""
+        """Note a fence by lanes of the current warp."""
         here, words, warp = self._here()
         context = self._launch.context
         context[Context.NOW] += np.uint64(TICK)
@@ -144,7 +144,7 @@ class Fences:
         words[BlockCheck.EVENTS] = 1
 
     def strong(self, writers: int, readers: int) -> None:
-        """Note a strong access: `writers` are lanes that release by it, and `readers` those that acquire."""
+        """Note a strong access, by which the lanes in `writers` release and those in `readers` acquire."""
         here, words, warp = self._here()
         addresses = self._addresses.tolist()
         for lane in range(LANES):
@@ -171,7 +171,7 @@ class Fences:
                 releases[owner].append(_Release(self._event, int(until[thread]), sync_times))
 
     def converge(self, warp: int) -> None:
-        """Note that a warp has come together, so that its lanes share what each has fenced and acquired."""
+        """Note that a warp has synchronised: its lanes now share what each of them has fenced and acquired."""
         here, words, _ = self._here()
         threads = range(warp * LANES, min((warp + 1) * LANES, self._launch.state.threads))
         _join(here.acquired_by_warps.setdefault(warp, {}), [here.acquired.pop(thread, {}) for thread in threads])
@@ -182,7 +182,7 @@ class Fences:
         words[BlockCheck.FENCED + warp] &= np.uint64(EVENT - 1)
 
     def barrier(self) -> None:
-        """Note that all threads of the block at hand have come to a barrier."""
+        """Note that all threads of the current block have arrived at a barrier."""
         here, words, _ = self._here()
         _join(here.acquired_by_all, [*here.acquired.values(), *here.acquired_by_warps.values()])
         here.acquired.clear()
@@ -194,13 +194,13 @@ class Fences:
             here.sync_times = _SyncTimes.of(sync_times[: self._launch.state.threads])
             words[BlockCheck.FENCED : BlockCheck.FENCED + self._launch.warps] = EVENT - 1
 
-    # --- what it means
+    # --- the resulting order
 
     def ordered(self, record: int, thread: int) -> bool:
-        """Return whether a record's access was released before a thread of the block at hand has acquired it."""
+        """Return whether a record's access was released and a thread of the current block has since acquired it."""
         here, words, _ = self._here()
         if record & BLOCKS_BIT:
-            # When the others of them did so isn't known.
+            # Other blocks had a part in the record, and the times of their accesses aren't known.
             return False
         block, inside = divmod(record & THREAD, self._threads)
         until = max(
@@ -220,7 +220,7 @@ class Fences:
         )
 
     def _covered(self, place: _Place, record: int, event: int) -> bool:
-        """Return whether the access of a record, and those of others that it stands for, were released at a place."""
+        """Return whether a record's access, and accesses of other threads that it covers, were released at a place."""
         owner, when = record & THREAD, record // TICK * TICK
         block = place.blocks.get(owner // self._threads, ())
         if record & WARPS_BIT:
@@ -235,12 +235,12 @@ class Fences:
 
 
 def _one_covers(releases: Any, event: int, when: int, thread: int | None) -> bool:
-    """Return whether one of the releases, that was not later than an event, covers an access."""
+    """Return whether one of the releases that are no later than an event covers an access."""
     return any(release.event <= event and release.covers(when, thread) for release in reversed(releases))
 
 
 def _join(to: Acquired, others: list[Acquired]) -> None:
-    """Add what others have acquired, each address at its last time."""
+    """Add what others have acquired; each address keeps its latest event."""
     for other in others:
         for address, event in other.items():
             to[address] = max(event, to.get(address, 0))

@@ -1,4 +1,4 @@
-"""Answer the calls that machine code makes to Python while it runs: those of the system, and what the checks need."""
+"""Answer the calls that machine code makes to Python while it runs: system calls, and requests of the checks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 @contextmanager
 def answering(context: Any, answer: Callable[[int], None], fail: Callable[[BaseException], None]) -> Iterator[None]:
-    """Let machine code that runs with a context call `answer` with a number; `fail` takes what that raises.
+    """Let machine code that runs with `context` call `answer` with a number.
 
-    Machine code can't pass an exception on.
+    An exception that `answer` raises is passed to `fail`, because machine code can't propagate exceptions.
     """
     answers = _answers(answer, fail)
     next(answers)
@@ -29,11 +29,11 @@ def answering(context: Any, answer: Callable[[int], None], fail: Callable[[BaseE
 
 
 def _answers(answer: Callable[[int], None], fail: Callable[[BaseException], None]) -> Generator[None, int]:
-    """Answer each number that is sent.
+    """Answer each number that is sent to this generator.
 
-    A signal that has come while machine code ran is handled as soon as Python runs again. In a function that would be
-    in front of its ``try``: ctypes would drop what the handler raises, and machine code would go on without an answer.
-    A generator goes on inside of its ``try``.
+    Python handles a signal that arrived while machine code ran as soon as it executes bytecode again. In a plain
+    function, that would be before its ``try``: ctypes would drop the exception that the handler raises, and machine
+    code would go on without an answer. A generator resumes inside its ``try``.
     """
     while True:
         try:

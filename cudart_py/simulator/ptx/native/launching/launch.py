@@ -1,4 +1,4 @@
-"""Run a launch in machine code: tell it where memory is, let it pause for limits and signals, and report its faults."""
+"""Run a launch in machine code: pass it the memory, pause it to check limits and signals, and report its faults."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# How many instructions of warps are executed before Python looks at signals and limits: some milliseconds of most.
+# Warp instructions executed before machine code returns so that Python can check signals and limits: a few milliseconds
+# of most kernels.
 _BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
-# After so many returns from one warp, others get their turn: it may wait for them in a loop.
+# After this many returns from the same warp, other warps get their turn, because it may wait for them in a loop.
 _MOST_RETURNS = 32
-# A kernel whose launches had to run again so often is left to NumPy.
+# A kernel whose launches failed their speculation this many times is left to the NumPy engine.
 _MOST_DOUBTS = 3
 _WORD = 0xFFFFFFFF
 
@@ -50,20 +51,20 @@ class NativeLaunch:
         self.warps, self.context, self.exchange = buffers.warps, buffers.context, buffers.exchange
         self.fault_addresses = buffers.fault_addresses
         self.block_counts, self.access_counts = buffers.block_counts, buffers.access_counts
-        # What printf and assert print, with the block and the bytes of the device's buffer.
+        # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
         self.raised: BaseException | None = None
         self.speculation: Speculation | None = None
-        # Set by another thread whose failure ends the launch.
+        # Set by another host thread whose failure ends the launch.
         self.stops = False
         self._used = 0
         self._block = -1
-        # The block and warp at the last return from machine code, and how often it was them.
+        # The block and warp at the last return from machine code, and how many returns in a row they have caused.
         self._here = (-1, -1)
         self._returns = 0
         self._most_returns = _MOST_RETURNS
         self._used_by_block = 0
-        # How many blocks take turns, 0 while they run one after the other.
+        # How many blocks take turns; 0 while blocks run one after another.
         self.in_turns = 0
         self._prepare()
         self.install(buffers.resident)
@@ -79,11 +80,11 @@ class NativeLaunch:
         self.place_extents()
 
     def place_extents(self) -> None:
-        """Hand the allocations over."""
+        """Pass the current allocations to machine code."""
         self._buffers.place_extents(self.state.memory.extents())
 
     def check_tables(self) -> CheckTables:
-        """Return the tables of checks that watch the launch."""
+        """Return the tables for the checks that watch the launch."""
         memory = self.state.memory
         return self._buffers.check_tables(memory.extents(), memory.base)
 
@@ -92,7 +93,7 @@ class NativeLaunch:
         return Resident(self.kernel, self.state, self.warps)
 
     def install(self, resident: Resident) -> None:
-        """Let machine code use a block's memory."""
+        """Make machine code use a block's memory."""
         self.resident = resident
         for word, value in resident.words.items():
             self.context[word] = value
@@ -100,24 +101,25 @@ class NativeLaunch:
     # --- running
 
     def run(self) -> None:
-        """Run all blocks: one after the other, and in turns from the first one on whose lanes wait for other blocks."""
+        """Run all blocks: one after another up to the first whose lanes wait for other blocks, then in turns."""
         asks = self.kernel.sites.calls or self.speculation is not None
         with answering(self.context, self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
                 run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
 
     def go_on(self) -> bool:
-        """Run the blocks at hand; return whether they have ended, else lanes wait for others."""
+        """Run the current range of blocks; return True if they have ended, False if lanes wait for other blocks."""
         turns = 0
         while True:
             status = self._call()
             if self.context[Context.FAULT]:
-                # Python may have failed where no code looks at that before the blocks end.
+                # Checked whatever the status, because machine code may not have noticed a failure of Python in time.
                 raise self._failure()
             if status == Status.DONE:
                 return True
             if status == Status.PAUSED and self._takes_long() and not self.kernel.alone:
-                # Perhaps the warp waits in a plain loop: another warp gets its turn, and at last another block.
+                # The warp may wait in a loop that isn't known to spin: give the next warp a turn, and after all warps
+                # of the block the next block.
                 self.context[Context.WARP] += np.uint64(1)
                 turns += 1
                 if turns > self.warps:
@@ -129,7 +131,10 @@ class NativeLaunch:
                 return False
 
     def _failure(self) -> BaseException:
-        """Return what ends the launch: a fault; a doubt where checks watch, since the NumPy engine reports it then."""
+        """Return the exception that ends the launch: usually a fault, or SpeculationFailed if checks watch the launch.
+
+        In the latter case the NumPy engine runs the launch again and reports the fault.
+        """
         speculation = self.speculation
         if speculation is None:
             return self.raised or fault_of(self)
@@ -137,7 +142,7 @@ class NativeLaunch:
         return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted()
 
     def answer(self, number: int) -> None:
-        """Answer a call of machine code, with which a number goes."""
+        """Answer a call from machine code; `number` is the call's argument."""
         call = HostCall(int(self.context[Context.HOST_CALL]))
         if call != HostCall.SYSTEM:
             assert self.speculation is not None
@@ -146,13 +151,13 @@ class NativeLaunch:
             call_system(self, number & _WORD, number >> LANES & _WORD)
 
     def fail(self, error: BaseException) -> None:
-        """Let the launch end by an exception: the first one, but any other rather than a doubt."""
+        """End the launch with an exception; the first one wins, but any other replaces a SpeculationFailed."""
         if self.raised is None or isinstance(self.raised, SpeculationFailed):
             self.raised = error
         self.context[Context.FAULT] = Kind.RAISED
 
     def _call(self) -> Status:
-        """Let machine code run on; signals are handled when it returns."""
+        """Run machine code until it returns; Python handles signals only then."""
         context = self.context
         context[Context.BUDGET] = _BUDGET
         status = Status(self.kernel.run(context.ctypes.data))
@@ -164,18 +169,18 @@ class NativeLaunch:
         return status
 
     def _takes_long(self) -> bool:
-        """Return whether the same warp has run at many returns from machine code, one after the other."""
+        """Return whether the same warp has been running at many consecutive returns from machine code."""
         here = int(self.context[Context.BLOCK]), int(self.context[Context.WARP])
         self._returns = self._returns + 1 if here == self._here else 0
         self._here = here
         if self._returns < self._most_returns:
             return False
-        # Where one warp waits, others do.
+        # Where one warp waits, others probably do, too: be less patient from now on.
         self._returns, self._most_returns = 0, 2
         return True
 
     def made_progress(self) -> None:
-        """Note that a block has ended, so that the limit of instructions counts anew."""
+        """Note that a block has ended, which restarts the count for the limit of instructions."""
         self._used_by_block = 0
 
     def _check_limits(self) -> None:
@@ -191,35 +196,35 @@ class NativeLaunch:
             raise timeout_of(self, TOO_LONG)
 
     def words(self, kind: int) -> Array:
-        """Return the words of lanes of one kind: a row for each warp, with a column for each block."""
+        """Return the lane masks of one kind: one row per warp, one column per basic block."""
         kernel = self.kernel
         first, count = word_of(kernel.layout, kind, 0), len(kernel.layout.places)
         table = self.resident.states.view(np.uint32).reshape(-1, kernel.state_bytes // 4)
         return table[:, first // 4 : first // 4 + count]
 
     def head(self, word: Head) -> Array:
-        """Return a word of the heads of the warps' states."""
+        """Return a word of the head of every warp's state."""
         return self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)[:, word]
 
     def registers(self, instance: Instance, slot: int) -> Array:
-        """Return a register of 32 bits or a predicate of each warp: 32 words, or one with a bit for each lane."""
+        """Return a 32-bit register (32 words per warp) or a predicate (one word per warp, with one bit per lane)."""
         table = self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)
         first = instance.registers[slot] // 4
         return table[:, first : first + (1 if instance.code.types[slot] == "pred" else LANES)]
 
     def ready_words(self) -> Array:
-        """Return the words that tell at which blocks lanes are ready: a row for each warp."""
+        """Return the bitmaps of the basic blocks at which lanes are ready to run: one row per warp."""
         ready = self.resident.states.view(np.uint64).reshape(-1, self.kernel.state_bytes // 8)
         first = self.kernel.layout.ready_at // 8
         return ready[:, first : first + self.kernel.layout.ready_words]
 
     def make_ready(self, warp: int, number: int, lanes: int) -> None:
-        """Let lanes of a warp wait at a block, ready to run."""
+        """Make lanes of a warp wait at a basic block, ready to run."""
         self.words(WAITING)[warp, number] |= np.uint32(lanes)
         self.ready_words()[warp, number // 64] |= np.uint64(1 << number % 64)
 
     def end(self) -> None:
-        """Tell the launch how many instructions were executed and how long lanes slept, and its observer the counts."""
+        """Report the instructions executed, the time slept, the counts for the observer, and the output of printf."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
         if "counters" in self.kernel.watch:
@@ -228,7 +233,7 @@ class NativeLaunch:
             self.state.printed.add(text, size)
 
     def give_back(self) -> None:
-        """Leave the buffers to later launches; this one has ended."""
+        """Return the buffers to the pool for later launches; this launch has ended."""
         self.kernel.idle.give_back(self._buffers, self.state)
 
 
@@ -243,7 +248,10 @@ def run_blocks(kernel: Kernel, state: LaunchState) -> None:
 
 
 def run_checked(kernel: Kernel, state: LaunchState) -> bool:
-    """Run all blocks of a launch that checks watch; return whether there is nothing to report, else nothing has run."""
+    """Run all blocks of a launch that checks watch; return True if there is nothing to report.
+
+    Return False, with all its changes to memory undone, if the NumPy engine must run the launch.
+    """
     observer = state.observer
     assert observer is not None
     if state.blocks * -(-state.threads // LANES) * LANES > MOST_THREADS:
@@ -254,7 +262,7 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             launch = NativeLaunch(kernel, state)
             launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
         except MemoryError:
-            # Nothing has run, and the NumPy engine does with less.
+            # Nothing has run, and the NumPy engine needs less memory.
             break
         try:
             launch.run()
@@ -271,11 +279,12 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             return True
         finally:
             speculation.end()
-            # Each holds the other, and a launch's memory must go with the last reference to it.
+            # The two refer to each other. The cycle must be broken, because a launch's memory must be freed with the
+            # last reference to the launch.
             launch.speculation = None
             launch.give_back()
         if not again:
             break
-    # Its checks begin again, behind the times of what was undone.
+    # The observer's checks start again, at times later than those of the accesses that were undone.
     observer.start(state)
     return False

@@ -1,4 +1,4 @@
-"""Report what a kernel did wrong in machine code, in the NumPy engine's words: it looks at the lanes again."""
+"""Report the faults of a kernel in machine code as the NumPy engine does, by checking the faulting lanes again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group, Any]:
-    """Return lanes of the warp at hand as a group of the NumPy engine, and their places in the warp."""
+    """Return lanes of the current warp as a group of the NumPy engine, and their indices in the warp."""
     state = launch.state
     block, warp = int(launch.context[Context.BLOCK]), int(launch.context[Context.WARP_AT_HAND])
     chunk = Chunk(state, block, 1)
-    # Its first group, which never runs, would keep it.
+    # The chunk's first group, which never runs, refers back to it and would keep it alive.
     chunk.let_go()
     places = np.flatnonzero(mask >> np.arange(LANES) & 1)
     group = Group(chunk, instance.code, places + LANES * warp, len(places))
@@ -69,7 +69,7 @@ def _targets(instance: Instance, instruction: Instruction) -> tuple[str, ...]:
 
 
 def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> None:
-    """Check an access as the NumPy engine does; `addresses` have the offset added."""
+    """Check an access as the NumPy engine does; `addresses` already include the offset."""
     instruction = site.instruction
     form = form_of(instruction)
     access = instruction.operands[site.operand]
@@ -94,7 +94,7 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
 
 
 def timeout_of(launch: NativeLaunch, what: str) -> Fault:
-    """Return the fault of a launch that has reached a limit, at the place where lanes wait."""
+    """Return the fault for a launch that has reached a limit, located where lanes wait."""
     state, kernel = launch.state, launch.kernel
     waiting = launch.words(WAITING)
     first = int(launch.context[Context.WARP]) % len(waiting)

@@ -1,9 +1,9 @@
-"""Run a launch that is watched by checks in machine code, and take back what it did where there may be a finding.
+"""Run a launch that checks watch speculatively in machine code, and undo it if there may be a finding.
 
-Machine code looks at each access only as far as is needed to know that there is nothing to report. Where there may be,
-the launch's changes of memory are undone, and the NumPy engine runs it with the checks themselves: so reports are the
-same with both engines. Loads are recorded only where the launch stores to the same memory: a launch that turns out to
-do so begins again, and records them.
+Machine code examines each access only far enough to know that there is nothing to report. If there may be something,
+the launch's changes to memory are undone and the NumPy engine runs it with the full checks, so both engines give the
+same reports. Loads are recorded only if the launch stores to the same memory. A launch that turns out to do so starts
+again and records them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ Array = NDArray[Any]
 
 _GRANULE = 1 << GRANULE_BITS
 _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
-# Behind this time a record would overflow.
+# A later time would soon overflow the upper half of a record.
 _LAST = 0xF0000000
 _LANES = 32
 
-# Granules to save memory in, since fresh memory costs as much again as copying; so many are kept.
+# Spare buffers for saved granules of memory, of which at most `_MOST_SPARE` are kept: allocating fresh memory costs as
+# much as copying the granule.
 _spare: list[Array] = []
 _MOST_SPARE = 512
 
 
-class SpeculationFailed(Exception):  # noqa: N818  # it is no error: the launch runs again
-    """A launch can't go on in machine code; `again` tells whether it can when more of its loads are recorded.
+class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
+    """A launch can't go on in machine code.
 
-    `counts` says that the kernel's other launches probably can't either.
+    `again` says that another attempt in machine code may succeed, because more loads are recorded now. `counts` says
+    that other launches of the kernel will probably fail, too.
     """
 
     def __init__(self, again: bool = False, counts: bool = True) -> None:
@@ -47,22 +49,22 @@ class SpeculationFailed(Exception):  # noqa: N818  # it is no error: the launch 
 
 
 class Recorded:
-    """Which sites of a kernel record their loads, learnt from its launches."""
+    """The sites of a kernel that record their loads, learnt from its launches."""
 
     def __init__(self, sites: int) -> None:
         self.sites = np.zeros(sites, np.bool_)
-        # How often its launches had to run with NumPy.
+        # How many of its launches had to run on the NumPy engine.
         self.doubts = 0
 
 
 class BlockRecords:
-    """What the checks record of one block while it runs: its shared and local memory, and when its lanes waited."""
+    """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
 
     def __init__(self, shared_end: int, shift: int, local_words: int, copying_warps: int) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
-        # They are looked at in groups, and what is behind the last one counts as written.
+        # Machine code examines records 32 at a time, so the padding after the last piece must count as written.
         self.writes[pieces:] = _NEVER
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
@@ -74,7 +76,7 @@ class BlockRecords:
             self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
 
     def addresses(self) -> dict[Context, int]:
-        """Return where the records are, as words of a context."""
+        """Return the addresses of the records, as words of a context."""
         found = {
             Context.BLOCK_CHECKS: self.words.ctypes.data,
             Context.SHARED_WRITES: self.writes.ctypes.data,
@@ -87,7 +89,7 @@ class BlockRecords:
         return found
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Clear all records."""
         for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written):
             array.fill(0)
         self.fences = None
@@ -96,7 +98,7 @@ class BlockRecords:
             self.copy_rows.fill(0)
 
     def release(self, context: Array, fences: Fences) -> None:
-        """Note that all lanes of the block go on from a barrier."""
+        """Note that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
         words = self.words
         waits = int(words[BlockCheck.WAITS]) - 1
         passed = words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
@@ -122,10 +124,10 @@ class BlockRecords:
 
 
 class CheckTables:
-    """What the checks know of a launch's sites, allocations and strong accesses, where machine code finds it.
+    """The checks' tables of a launch's sites, allocations and strong accesses, which machine code reads and writes.
 
-    Launches use it one after the other, as long as the allocations stay as they are: `extents` are their sorted starts
-    and ends.
+    Successive launches use the same tables as long as the allocations don't change; `of` has their sorted starts and
+    ends.
     """
 
     def __init__(self, sites: int, extents: tuple[Array, Array], base: int) -> None:
@@ -133,12 +135,12 @@ class CheckTables:
         starts, ends = extents
         self.sites = np.zeros((max(sites, 1), SiteCheck.WORDS), np.uint64)
         self.extents = np.zeros((len(starts) + 1, ExtentCheck.WORDS), np.uint64)
-        # A granule for each piece from the first allocation to the last one. An allocation may start anywhere, but an
-        # access, which is aligned, must not lie in two granules: only the one of its address is saved.
+        # Granules cover memory from the first allocation to the last. They are aligned, although an allocation may
+        # start anywhere: then an access, which is aligned too, lies in one granule. Only that of its address is saved.
         self.first = (int(starts[0]) if len(starts) else base) & -_GRANULE
         last = int(ends[-1]) if len(starts) else self.first
         self.flags = np.zeros((last - self.first >> GRANULE_BITS) + 1, np.uint8)
-        # The addresses of a strong access, and which addresses may be places of releases, by their hashes.
+        # The addresses of a strong access, and flags, by the hash of an address, of where there may be a release.
         self.addresses = np.zeros(_LANES, np.int64)
         self.released = np.zeros(HASHES, np.uint8)
         self.words = {
@@ -151,7 +153,7 @@ class CheckTables:
         }
 
     def clear(self, recorded: Array) -> None:
-        """Forget everything but which sites record their loads."""
+        """Clear the tables, and set which sites record their loads."""
         for array in (self.sites, self.extents, self.flags, self.addresses, self.released):
             array.fill(0)
         self.sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
@@ -167,7 +169,7 @@ class Speculation:
         self._records = records
         self._recorded = recorded
         self._shift = launch.kernel.sites.shift
-        # The number of an allocation, from where to where a piece of it was saved, and what was there.
+        # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
         self._tables = tables = launch.check_tables()
         tables.clear(recorded.sites)
@@ -179,16 +181,16 @@ class Speculation:
             context[word] = value
         context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
 
-    # --- what machine code asks for
+    # --- machine code's requests
 
     def answer(self, what: HostCall, value: int) -> None:
-        """Save a granule of memory, prepare the records of an allocation, or follow what fences put in order."""
+        """Answer a request: save a granule, prepare an allocation's records, or track what fences put in order."""
         fences = self.fences
         if what in (HostCall.SAVE, HostCall.PREPARE):
             try:
                 (self._save if what == HostCall.SAVE else self._prepare)(value)
             except MemoryError:
-                # The NumPy engine does with less.
+                # The NumPy engine needs less memory.
                 raise SpeculationFailed(counts=False) from None
         elif what == HostCall.FENCE:
             fences.fence(value)
@@ -214,7 +216,7 @@ class Speculation:
                 kept[: high - low] = self._memory.bytes[low:high]
                 self._saved.append((index, low, high, kept))
             index += 1
-        # Machine code stores where the flag is set.
+        # Machine code may store to the granule once its flag is set.
         self._tables.flags[number] = 1
 
     def _prepare(self, index: int) -> None:
@@ -233,14 +235,14 @@ class Speculation:
     # --- the end
 
     def doubted(self) -> SpeculationFailed:
-        """Return what ends the attempt at a fault or doubt in machine code, after it has learnt from it."""
+        """Return the exception that ends the attempt after a fault or doubt; first note which loads to record."""
         context = self._launch.context
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
             return SpeculationFailed()
         recorded = self._recorded.sites
         if recorded.all():
-            # More can't be recorded.
+            # All loads are recorded already.
             return SpeculationFailed()
         before = int(recorded.sum())
         if doubt == Doubt.GLOBAL:
@@ -250,20 +252,21 @@ class Speculation:
         return SpeculationFailed(again=True)
 
     def overflows(self) -> bool:
-        """Return whether the launch has taken more time than records have room for."""
+        """Return whether the launch's time is about to overflow the records."""
         return int(self._launch.context[Context.NOW]) // TICK > _LAST
 
     def undo(self) -> None:
-        """Give memory back what it had before the launch.
+        """Restore the contents that memory had before the launch.
 
-        An allocation beside one that was stored to is left alone: the host may have written to it meanwhile.
+        A granule may also hold parts of allocations that the launch didn't store to. They are left alone, because the
+        host may have written to them meanwhile.
         """
         for index, low, high, kept in self._saved:
             if self._tables.extents[index][ExtentCheck.STORED]:
                 self._memory.bytes[low:high] = kept[: high - low]
 
     def end(self) -> None:
-        """Tell the records how late it is, and leave what memory was saved in to later launches."""
+        """Advance the time of the records, and keep the buffers of saved granules for later launches."""
         _spare.extend(kept for *_, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
         self._saved.clear()
         self._records.end(int(self._launch.context[Context.NOW]) // TICK)

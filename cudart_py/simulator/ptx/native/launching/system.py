@@ -1,4 +1,4 @@
-"""Answer the calls that a kernel in machine code makes to the system, by the functions of the NumPy engine."""
+"""Answer the system calls of a kernel in machine code, with the functions of the NumPy engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
-    """Answer a call of some lanes at a site."""
+    """Answer the system call of the lanes in `mask` at site `number`."""
     site = launch.kernel.sites.sites[number]
     state, block = launch.state, int(launch.context[Context.BLOCK])
     group, places = group_of(launch, site.instance, mask)
@@ -27,7 +27,7 @@ def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)
     if launch.speculation is not None and call.target.name != "vprintf":
-        # What it changes can't be taken back.
+        # The effects of the call can't be undone.
         raise SpeculationFailed
     passed = site.instance.code.call_sites[id(site.instruction)]
     arguments: list[Any] = []

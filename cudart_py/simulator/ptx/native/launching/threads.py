@@ -1,4 +1,4 @@
-"""Run the blocks of a launch in several threads, each of which takes the next few blocks that nobody has taken."""
+"""Run the blocks of a launch in several host threads, each of which repeatedly takes the next few untaken blocks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 ThreadContext = Callable[[], AbstractContextManager[None]]
 
-# Into how many pieces the blocks are cut for each thread, so that one with long blocks doesn't leave the others idle.
+# The number of pieces per thread into which the blocks are divided. Several, because otherwise a thread with long
+# blocks would leave the others idle.
 _PIECES = 16
 
 
 class _Crew:
-    """The threads of one launch, and what they share: the blocks that are left, and what went wrong."""
+    """The host threads of one launch, and the state they share: the blocks that are left, and the failures."""
 
     def __init__(self, kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
         self._launches = [NativeLaunch(kernel, state) for _ in range(count)]
@@ -31,11 +32,11 @@ class _Crew:
         self._in_thread = in_thread
         self._following = 0
         self._lock = threading.Lock()
-        # What ended a thread, by the block that its piece began with.
+        # The exceptions that ended threads, by the first block of the piece that failed.
         self._failures: dict[int, BaseException] = {}
 
     def run(self) -> None:
-        """Run all blocks; the first block's fault is raised where several have one."""
+        """Run all blocks; if several pieces fail, raise the failure of the first."""
         others = [threading.Thread(target=self._help, args=(launch,)) for launch in self._launches[1:]]
         for thread in others:
             thread.start()
@@ -44,7 +45,7 @@ class _Crew:
             for thread in others:
                 thread.join()
         finally:
-            # A signal may have broken the wait off.
+            # A signal may have interrupted the wait.
             self._stop()
             for thread in others:
                 thread.join()
@@ -74,18 +75,18 @@ class _Crew:
                 return
 
     def _behind(self, block: int, end: int) -> Iterator[int]:
-        """Return the rest of a piece, and then blocks that nobody has taken."""
+        """Yield the rest of a piece, and then blocks that no thread has taken."""
         yield from range(block + 1, end)
         while (first := self._take()) is not None:
             yield from range(first, min(first + self._piece, self._blocks))
 
     def _stop(self) -> None:
-        """Let all threads end at their next return from machine code."""
+        """Make all threads end at their next return from machine code."""
         for launch in self._launches:
             launch.stops = True
 
     def _take(self) -> int | None:
-        """Return the first of the next blocks that nobody has taken, None if all are."""
+        """Take the next piece and return its first block, or None if all blocks are taken."""
         with self._lock:
             first = self._following
             if first >= self._blocks:
@@ -95,5 +96,5 @@ class _Crew:
 
 
 def run_in_threads(kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
-    """Run all blocks of a launch in so many threads, the others than this one within contexts of `in_thread`."""
+    """Run all blocks of a launch in `count` threads: this one, and others within contexts that `in_thread` returns."""
     _Crew(kernel, state, count, in_thread).run()

@@ -1,4 +1,4 @@
-"""Let blocks run in turns whose lanes wait for those of other blocks."""
+"""Let blocks take turns whose lanes wait for lanes of other blocks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from .buffers import Resident
     from .launch import NativeLaunch
 
-# How many threads have begun of those that wait for each other, unless a cooperative launch needs all: as many as the
-# largest device holds at once, or a little more, since blocks that a device holds together may wait for each other.
+# The most CUDA threads in blocks that have begun, unless a cooperative launch needs all of its blocks. Blocks that are
+# resident together on a device may wait for each other, so this is as many as the largest device holds, or a few more.
 _MOST_THREADS = 1 << 19
 
 
 @dataclass
 class Turn:
-    """A block that has begun, its memory, and the warp that goes on first."""
+    """A block that has begun, its memory, and the warp that runs first at its next turn."""
 
     block: int
     memory: Resident
@@ -29,9 +29,9 @@ class Turn:
 
 
 def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
-    """Run the block at hand, whose lanes wait for other blocks, and the `following` ones, which begin beside it.
+    """Run the current block, whose lanes wait for other blocks, in turns with the `following` blocks.
 
-    Where those that have begun wait, further ones begin.
+    Before each round of turns, as many further blocks begin as are active, within the limit.
     """
     state, context = launch.state, launch.context
     most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // state.threads)
