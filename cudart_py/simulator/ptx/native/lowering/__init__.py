@@ -1,1 +1,1 @@
-"""Write instructions as LLVM's operations on vectors of 32 lanes."""
+"""Lower instructions to LLVM operations on vectors of 32 lanes."""

@@ -1,4 +1,4 @@
-"""Addresses of other blocks, and what changes no registers."""
+"""Addresses in a cluster, sleeping, and instructions that have no effect on values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def map_address(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def nap(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a nap, which only lets the time pass: as long as the lane that sleeps longest."""
+    """Write ``nanosleep``, which only advances the time, by the longest sleep among the lanes."""
     b = e.b
     wanted = b.select(e.flags(), e.value(i.operands[0], "u32"), b.const(I32, 0))
     longest = b.zext(b.reduced("umax", wanted), I64)
@@ -27,16 +27,16 @@ def nap(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def nothing(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing for what changes no values, such as a prefetch."""
+    """Write nothing for an instruction that changes no values, such as a prefetch."""
 
 
 def policy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``createpolicy``, whose result only tells caches what to keep."""
+    """Write ``createpolicy``; its result is 0, because it is only a hint to caches."""
     e.write(i.operands[0], e.b.const(I64, 0), "b64")
 
 
 def fence(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing but what the checks note: all accesses happen in order."""
+    """Write a fence only for the checks, if there are any: all accesses happen in program order anyway."""
     if e.checking is not None:
         e.accessed = True
         e.checking.fence(i, e.mask)

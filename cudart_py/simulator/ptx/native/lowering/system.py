@@ -1,4 +1,4 @@
-"""Calls of the system, and asynchronous copies, which happen at once."""
+"""System calls, and asynchronous copies, which are executed immediately."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESULT = SLOTS - 1
 
 
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a call of printf, the heap or a failed assertion, which Python answers."""
+    """Write a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
     b = e.b
     passed = e.code.call_sites[id(i)]
     exchange = b.pointer(e.context, Context.EXCHANGE)
@@ -43,7 +43,7 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``cp.async``: a copy at once; groups of copies and waits for them matter to checks alone."""
+    """Write ``cp.async`` as an immediate copy; only the checks need groups of copies and waits for them."""
     if "bulk" in form.words:
         raise UnsupportedInstruction("cp.async.bulk")
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
@@ -73,7 +73,7 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
-    """Return how many bytes each lane's copy reads: a number, or none where a predicate holds."""
+    """Return how many bytes each lane's copy reads: the operand, or 0 where the operand is a predicate that is true."""
     b = e.b
     if isinstance(operand, Register) and e.code.types[e.code.slot(operand.name)] == "pred":
         return b.select(e.value(operand, "pred"), b.const(I32, 0), b.const(I32, size))
@@ -83,9 +83,9 @@ def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
 def _copied(
     e: Emitter, space: str, address: Value, size: int, count: int, site: int, read: Value | None
 ) -> list[Value]:
-    """Load `count` elements of `size` bytes that are copied, with zeros after the bytes that are read.
+    """Load the `count` elements of `size` bytes to be copied, with zeros after the bytes that are read.
 
-    A lane that reads nothing does not access its source, which the checks and counters must not see either.
+    A lane that reads nothing does not access its source, and the checks and counters must not see an access either.
     """
     b = e.b
     name, kind = f"load.{space}.{size}.{count}", loaded_type(size, count)
@@ -113,10 +113,10 @@ def _copied(
 
 
 def _cut(b: Builder, value: Value, read: Value, first: int, size: int) -> Value:
-    """Return elements that begin at the byte `first` of what is copied, with zeros behind the bytes that are read."""
+    """Return the elements at byte `first` of the copied bytes, with zeros after the bytes that are read."""
     left = b.select(b.compare(">", read, first), b.sub(read, b.const(I32, first)), b.const(I32, 0))
     missing = b.select(b.compare("<", left, size), b.sub(b.const(I32, size), left), b.const(I32, 0))
-    # What is shifted by its whole width has no certain value.
+    # LLVM defines no result for a shift by the whole width.
     none = b.compare("==", missing, size)
     bits = b.select(none, b.const(I32, 0), b.shl(missing, b.const(I32, 3)))
     element = value.type.element

@@ -1,6 +1,6 @@
-"""Find what lowers an instruction.
+"""Find the function that lowers an instruction.
 
-The table of opcodes has all facts about an instruction. Here stands only which function writes it for LLVM.
+The table of opcodes has all other facts about an instruction; this table has only the function that writes it for LLVM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOWERINGS: dict[str, Any] = {
 
 
 def lowering(form: Form) -> Callable[..., None]:
-    """Return the function that writes instructions of a form; raise UnsupportedInstruction where there is none."""
+    """Return the function that writes instructions of a form; raise UnsupportedInstruction if there is none."""
     if "mbarrier::complete_tx::bytes" in form.words:
         raise UnsupportedInstruction("barriers in memory")
     if isinstance(form.row.emit, Lowers):

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles, votes, matches and reductions."""
+"""Warp-wide operations: shuffles, votes, matches and reductions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = vector(I32)
 
 
 def _words(e: Emitter, *raw: Value) -> tuple[instructions.Value, ...]:
-    """Return vectors of words as what lowerings compute with."""
+    """Return vectors of words as values that the shared lowerings compute with."""
     return tuple(instructions.Value(e.b, "u32", one) for one in raw)
 
 
@@ -31,7 +31,7 @@ def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instru
 
 
 def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``shfl``; a lane whose source is out of range or takes no part keeps its own value."""
+    """Write ``shfl``; a lane whose source is out of range or isn't active keeps its own value."""
     b, mode = e.b, form.words[1]
     value = e.value(i.operands[1], "b32")
     operands = (e.value(operand, "u32") for operand in i.operands[2:4])
@@ -88,7 +88,7 @@ def elect(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def warp_barrier(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing for ``bar.warp.sync``: the lanes have come together at the block's beginning."""
+    """Write nothing for ``bar.warp.sync``: the lanes have already converged at the beginning of the block."""
 
 
 LOWERINGS: dict[str, Any] = {
