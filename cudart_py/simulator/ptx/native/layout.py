@@ -1,9 +1,10 @@
-"""The places of what machine code and Python share: a launch's context, and the state of each warp.
+"""The layout of the data that machine code and Python share: a launch's context, and the state of each warp.
 
-Both are blocks of memory. The context is an array of 64-bit words, of which `Context` numbers the places. The state of
-a warp begins with the words of 32 bits that `Head` numbers; behind them stand, for each basic block, the lanes that
-wait at it, those that it holds back until the other members of a mask come, those that have gone back to it in a
-loop that waits for other lanes, and those that wait at the barrier in front of it; then the registers.
+Both are blocks of memory. The context is an array of 64-bit words; `Context` gives their indices. The state of a warp
+begins with 32-bit words, whose indices `Head` gives. Four arrays of 32-bit lane masks follow, each with one mask per
+basic block: the lanes that wait at the block, the lanes held there until the other members of their member mask arrive,
+the lanes that stand aside there because their loop waits for other lanes, and the lanes that are parked at the barrier
+before it. Then come a bitmap of the blocks with ready lanes, and the registers.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 LANES = 32
-# The exchange, through which values go to functions of Python's and back: its slots, the last one for the result, and
-# the bytes of each.
+# The exchange buffer passes values to Python functions and back: the number of its slots, of which the last is for the
+# result, and the size of each in bytes.
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
 
@@ -20,20 +21,20 @@ SLOT_BYTES = 8 * LANES
 class Context(IntEnum):
     """The words of a launch's context."""
 
-    # How far host addresses lie above device addresses, and the allocations, sorted: their number, starts and ends.
+    # The difference between host and device addresses; then the sorted allocations: their number, starts and ends.
     DELTA = 0
     EXTENTS = 1
     STARTS = 2
     ENDS = 3
-    # For each site of an access the bounds of the allocation that it used last.
+    # For each site of an access, the bounds of the allocation that it used last.
     SITES = 4
     PARAMETERS = 5
     # The addresses of the module's variables, and the special registers that are the same in the whole launch.
     SYMBOLS = 6
     SPECIALS = 7
-    # Each lane's coordinates in its block: for each warp three rows of 32 words.
+    # Each lane's thread index in its block: three rows (x, y, z) of 32 words per warp.
     THREADS = 8
-    # The shared memory of the block at hand, and where its variables end.
+    # The shared memory of the current block, the offset at which its variables end, and its size.
     SHARED = 9
     SHARED_END = 10
     SHARED_BYTES = 11
@@ -44,11 +45,12 @@ class Context(IntEnum):
     WORKSPACE = 16
     PARAMETER_SIZE = 17
     WORKSPACE_SIZE = 18
-    # The states of the warps of one block, how many there are, and the lanes that each has.
+    # The states of the warps of one block, the number of warps, and the mask of the lanes that each has.
     STATES = 20
     WARPS = 21
     MEMBERS = 22
-    # The block at hand, where the blocks end, the warp that goes on first, and whether the block is a new one.
+    # The current block, the end of the range of blocks to run, the warp to run next, and whether the block (or the
+    # warp, where each warp runs alone) has yet to begin.
     BLOCK = 23
     LAST_BLOCK = 24
     WARP = 25
@@ -58,30 +60,32 @@ class Context(IntEnum):
     BLOCK_X = 29
     BLOCK_Y = 30
     BLOCK_Z = 31
-    # How many instructions may be executed before machine code returns to Python.
+    # How many more instructions may be executed before machine code returns to Python.
     BUDGET = 32
     SMS = 33
-    # What answers machine code, and what it asks.
+    # The function that answers machine code's calls to Python, and the `HostCall` that it must answer.
     PYTHON = 19
     HOST_CALL = 34
-    # How often the warps of the block at hand may yet yield in turn before machine code returns to Python.
+    # How many more rounds of yielding warps the current block may have before machine code returns to Python, and
+    # whether a warp has yielded in this round.
     PATIENCE = 35
     YIELDS = 36
-    # The nanoseconds that lanes have slept.
+    # How long lanes have slept, in nanoseconds.
     SLEPT = 37
     FAULT = 40
     FAULT_SITE = 41
     FAULT_MASK = 42
     FAULT_ADDRESSES = 43
     WARP_AT_HAND = 44
-    # The memory through which values go to functions of Python's, and back.
+    # The exchange buffer, which passes values to Python functions and back.
     EXCHANGE = 45
-    # What is counted for an observer: of each basic block in the list, and of each site of an access.
+    # The counts for an observer: of each basic block in the list, and of the accesses of each site.
     BLOCK_COUNTS = 46
     ACCESS_COUNTS = 47
-    # What the checks know: of each site, of each allocation, and of the block at hand; which granules of memory are
-    # saved, and where the first one begins; the time now and at the launch's begin, shifted as in records; the records
-    # of shared memory, and for each warp the lanes that have written each word of local memory.
+    # The state of the checks: for each site, for each allocation, and for the current block; flags of the granules of
+    # memory that are saved, and the address of the first granule; the time now and at the launch's beginning, shifted
+    # as in records; the records of shared memory; and, per warp, the mask of the lanes that have written each word of
+    # local memory.
     CHECK_SITES = 48
     CHECK_EXTENTS = 49
     BLOCK_CHECKS = 50
@@ -96,13 +100,13 @@ class Context(IntEnum):
     # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
     COPY_WORDS = 59
     COPY_ROWS = 60
-    # The addresses of a strong access, which addresses may be places of releases, and what `HostCall.ORDERED` is about
-    # and its answer.
+    # The addresses of a strong access; flags, by the hash of an address, of where something may have been released; and
+    # the record that `HostCall.ORDERED` asks about, with the answer.
     STRONG_ADDRESSES = 61
     RELEASED = 62
     RECORD = 63
     ANSWER = 64
-    # Where the hardware ends the block's shared memory.
+    # The offset at which the block's shared memory ends for the hardware, beyond its variables.
     SHARED_LIMIT = 65
     WORDS = 72
 
@@ -112,9 +116,9 @@ class Head(IntEnum):
 
     ALIVE = 0
     PARKED = 1
-    # Set by whoever lets the lanes at barriers go on.
+    # Set to release the lanes that are parked at barriers.
     RELEASE = 2
-    # One more than the block whose lanes go on without those that they wait for.
+    # One more than the number of the basic block whose lanes go on without the missing members of their mask.
     FORCED = 3
     FRESH = 4
     HELD = 5
@@ -124,10 +128,11 @@ class Head(IntEnum):
 
 
 class Count(IntEnum):
-    """The words of what is counted of an access: how often a warp made it, and two sums over these times.
+    """The words of an access's counts: the number of times that a warp executed it, and two sums over these times.
 
-    Behind them stands the last time, because most are like the one before: the lanes, the place of the first one in
-    its sector or bank, both summands, and from `DISTANCES` on how far behind the first one each lane's address lies.
+    After them comes a copy of the last execution, because most executions are like the one before: the mask of lanes,
+    the offset of the first lane's address in its sector or bank, both summands, and from `DISTANCES` on the distance of
+    each lane's address from the first lane's.
     """
 
     TIMES = 0
@@ -142,20 +147,20 @@ class Count(IntEnum):
 
 
 class Status(IntEnum):
-    """What a warp or a launch returns."""
+    """The return value of the machine code of a warp or of a launch."""
 
     DONE = 0
-    # The budget is used up; called again, it goes on.
+    # The budget is used up; the next call resumes the launch.
     PAUSED = 1
     FAULT = 2
-    # No lane of the block can go on by itself: Python looks at its barriers.
+    # No lane of the block can continue without help: Python looks at its barriers.
     STUCK = 3
     # Lanes wait for other lanes, perhaps of other warps or blocks.
     YIELDED = 4
 
 
 class Fault(IntEnum):
-    """Why a warp has ended a launch."""
+    """The reason why a warp has ended a launch."""
 
     ACCESS = 1
     TRAP = 2
@@ -167,9 +172,10 @@ class Fault(IntEnum):
 
 
 class SiteCheck(IntEnum):
-    """The words of what the checks know of a site: the allocation that it used last, and its records.
+    """The words of the checks' state for a site: the allocation that it used last, and that allocation's records.
 
-    `MODE` tells whether loads of it are recorded now, `RECORDS` whether those of all allocations are.
+    `MODE` says whether the site's loads from this allocation are recorded, `RECORDS` whether its loads from every
+    allocation are.
     """
 
     LOW = 0
@@ -185,10 +191,10 @@ class SiteCheck(IntEnum):
 
 
 class ExtentCheck(IntEnum):
-    """The words of what the checks know of an allocation.
+    """The words of the checks' state for an allocation.
 
-    `FLOOR` is 1 where reads of what nothing has written are looked for. `LOADED` is one more than a site that has
-    loaded from it without a record, and `STORED` tells whether the launch has stored to it.
+    `FLOOR` is 1 if reads of unwritten memory are looked for. `LOADED` is one more than the number of a site that has
+    loaded from the allocation without a record, and `STORED` says whether the launch has stored to it.
     """
 
     READY = 0
@@ -203,19 +209,22 @@ class ExtentCheck(IntEnum):
 
 
 class BlockCheck(IntEnum):
-    """The words of what the checks know of a block: times, shifted as in records, and barriers.
+    """The words of the checks' state for a block: times, shifted as in records, and barriers.
 
-    `WRITTEN` and `READ` are the time of the barrier behind which shared memory was written, and read without a record;
-    `FULL` tells whether all of it has been written, `LOOKS` and `LOOKED` how often and when that was looked for.
-    `WAITS` is one more than the barrier at which lanes wait, and from `PASSED` on stand those that lanes have gone past
-    since the last one, a bit for each. From `WARPS` on stands when each warp was synchronised.
+    `BEGIN` is the time at which the block began, `BARRIER` that of its last barrier. `WRITTEN` and `READ` are the value
+    that `BARRIER` had when shared memory was last written, and last read without a record. `FULL` says whether all of
+    shared memory has been written; `LOOKS` and `LOOKED` say how often, and after which barrier last, that was checked.
+    `WAITS` is one more than the index of the barrier at which lanes wait. `PASSED` is the first word of a bitmap of the
+    barriers that lanes have gone past since the last one. From `WARPS` on, there is one word per warp: the time at
+    which its lanes last synchronised.
 
-    Asynchronous copies have a time of their own, `COPY_TIME`. Those that may not be complete for all threads lie
-    between `COPY_LOW` and `COPY_HIGH`.
+    Asynchronous copies have a clock of their own, `COPY_TIME`. The addresses written by copies that may not be complete
+    for all threads lie between `COPY_LOW` and `COPY_HIGH`.
 
-    `ACQUIRED` tells whether any thread has acquired what others have released, `EVENTS` whether there were fences or
-    that since the last barrier. All threads have acquired what the warp whose first thread is `KNOWN_FIRST` had done
-    until `KNOWN_UNTIL`. From `FENCED` on stand the lanes of each warp whose next strong write may release.
+    `ACQUIRED` says whether any thread has acquired what others have released, `EVENTS` whether there has been a fence
+    or an acquire since the last barrier. All threads of the block have acquired what the warp whose first thread is
+    `KNOWN_FIRST` had done before `KNOWN_UNTIL`. From `FENCED` on, there is one word per warp: the mask of the lanes
+    whose next strong write may release something.
     """
 
     BEGIN = 0
@@ -240,10 +249,11 @@ class BlockCheck(IntEnum):
 
 
 class CopyRow(IntEnum):
-    """The rows of what the checks know of a warp's asynchronous copies, each a number for each lane.
+    """The rows of the checks' state for a warp's asynchronous copies, each with one time per lane.
 
-    They are the times of a lane's last copy, and until which its copies are complete for itself, for its warp and for
-    all threads; from `ENDED` on when its last groups of copies ended, the newest first.
+    `ISSUED` is the time of the lane's last copy. `COMPLETE`, `FOR_WARP` and `FOR_ALL` are the times up to which the
+    lane's copies are complete for the lane itself, for its warp and for all threads of the block. From `ENDED` on come
+    the times at which the lane's latest groups of copies ended, the newest first.
     """
 
     ISSUED = 0
@@ -255,7 +265,7 @@ class CopyRow(IntEnum):
 
 
 class Doubt(IntEnum):
-    """Why a launch that is watched by checks runs again."""
+    """The reason why a launch that is watched by checks runs again."""
 
     # There may be a finding: the NumPy engine runs the launch.
     FINDING = 1
@@ -265,14 +275,15 @@ class Doubt(IntEnum):
 
 
 class HostCall(IntEnum):
-    """What machine code asks Python; a number goes with it."""
+    """The requests that machine code makes to Python; a number goes with each."""
 
-    # A function of the system: the number of the call's site, and the lanes in the upper half.
+    # Call a system function. The number has the call's site in its lower half and the mask of lanes in its upper half.
     SYSTEM = 1
-    # The checks: to save a granule of memory, and to prepare the records of an allocation, by their numbers.
+    # For the checks: save a granule of memory, or prepare the records of an allocation. The number is its index.
     SAVE = 2
     PREPARE = 3
-    # Lanes execute a fence or a strong access, come together behind that, or do what another access must precede.
+    # For the checks: lanes execute a fence or a strong access, a warp or a block synchronises after one, or a thread
+    # makes an access that a recorded one should happen before.
     FENCE = 4
     STRONG = 5
     CONVERGE = 6

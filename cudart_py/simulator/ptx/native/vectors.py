@@ -1,4 +1,4 @@
-"""Build LLVM's operations on vectors of 32 lanes."""
+"""Build LLVM operations on vectors of 32 lanes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR = ir.PointerType()
 Value = Any
-# The NaNs that the hardware makes of numbers, and the bit that makes one of double precision quiet.
+# The NaNs that the hardware generates in single and double precision, and the bit that makes a double-precision NaN
+# quiet.
 NAN_F32, NAN_F64, _QUIET = 0x7FFFFFFF, 0xFFF8 << 48, 1 << 51
 _ONE = {F32: 0x3F800000, F64: 0x3FF << 52}
 _INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64}
 
 
 def vector(element: ir.Type, count: int = LANES) -> ir.VectorType:
-    """Return the type of as many elements."""
+    """Return the type of a vector of `count` elements."""
     return ir.VectorType(element, count)
 
 
 def lane_type(ptx_type: str) -> ir.Type:
-    """Return the type of one lane's value of a PTX type: integers have no sign, halves are patterns."""
+    """Return the LLVM type of one lane's value of a PTX type; half precision is held as the integer with its bits."""
     if ptx_type == "pred":
         return I1
     return {"f32": F32, "f64": F64}.get(ptx_type) or _INTEGERS[type_size(ptx_type)]
 
 
 def integer_like(element: ir.Type) -> ir.Type:
-    """Return the integer type of a type's width."""
+    """Return the integer type of the same width as a type."""
     return {F32: I32, F64: I64}.get(element, element)
 
 
 def follows_from_constants(value: Value) -> bool:
-    """Return whether LLVM may find out which numbers a value can be, while it compiles a block."""
+    """Return whether a value follows from constants alone, so that LLVM may know its possible values as it compiles."""
     if isinstance(value, ir.Constant):
         return True
     if isinstance(value, ir.SelectInstr):
@@ -49,13 +50,16 @@ def follows_from_constants(value: Value) -> bool:
 
 
 def _number(value: Value) -> int | None:
-    """Return the bits of a constant that is the same for all lanes, None for any other value."""
+    """Return the bits of a constant that is the same for all lanes, or None for any other value."""
     bits = value.operands[0] if isinstance(value, ir.CastInstr) and value.opname == "bitcast" else value
     return bits.number if isinstance(bits, _Same) else None
 
 
 def _matters(value: Value) -> bool:
-    """Return whether a constant of single precision may be neutral in arithmetic, or flushed: 0, 1, a subnormal one."""
+    """Return whether LLVM may fold arithmetic with a single-precision constant: ±0, ±1 or a subnormal number.
+
+    A value that is not one constant for all lanes counts as such, too.
+    """
     number = _number(value)
     return number is None or number & 0x7FFFFFFF == 0x3F800000 or not number & 0x7F800000
 
@@ -65,10 +69,10 @@ def _text(element: ir.Type) -> str:
 
 
 class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
-    """A vector of the same integer for all lanes, in LLVM's short form."""
+    """A vector of the same integer for all lanes, in LLVM's short form, ``splat``."""
 
     def __init__(self, element: ir.IntType, number: int, count: int = LANES) -> None:
-        # All lanes share an object; llvmlite's own initialisation makes one for each.
+        # All lanes share one object; llvmlite's own initialiser creates one per lane.
         self.type = ir.VectorType(element, count)
         self.constant = [ir.Constant(element, int(number))] * count
         self.number = int(number)
@@ -80,11 +84,11 @@ class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
 
 
 class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no types
-    """LLVM's builder with the operations that instructions of PTX are made of.
+    """LLVM's builder with the operations that PTX instructions are made of.
 
-    Where a method takes a number instead of a value, the number is the same for all lanes. `flushes` says that the
-    processor takes subnormal operands and results of single precision for zeros. LLVM isn't told that: it takes
-    ``x * 1`` for x and computes with constants itself, and neither flushes. So `operands` hides constants from it.
+    A number given instead of a value is the same for all lanes. `flushes` says that the processor flushes subnormal
+    operands and results of single precision to zero. LLVM doesn't know that: it simplifies ``x * 1`` to x and folds
+    constants, and neither flushes. So `operands` hides constants from it.
     """
 
     flushes = False
@@ -92,22 +96,22 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     # --- constants
 
     def const(self, element: ir.Type, number: float) -> Value:
-        """Return a number as a vector; of floats the number is given as the integer with their bits."""
+        """Return a number as a vector; for floats, `number` is the integer with the same bits."""
         if element in (F32, F64):
             width = 32 if element == F32 else 64
             return self.bitcast(_Same(_INTEGERS[width // 8], int(number)), vector(element))
         return _Same(element, int(number))
 
     def each(self, element: ir.Type, numbers: Sequence[int]) -> Value:
-        """Return one number for each lane."""
+        """Return a vector of one number per lane."""
         return ir.Constant(ir.VectorType(element, len(numbers)), list(numbers))
 
     def lanes(self, element: ir.Type = I32, step: int = 1) -> Value:
-        """Return each lane's number, times a step."""
+        """Return each lane's index, times a step."""
         return self.each(element, [lane * step for lane in range(LANES)])
 
     def like(self, value: Value, number: int) -> Value:
-        """Return a number as a vector of a value's type."""
+        """Return a number as a vector of another value's type."""
         return self.const(value.type.element, number)
 
     def splat(self, scalar: Value, count: int = LANES) -> Value:
@@ -119,11 +123,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     # --- masks
 
     def bits(self, truth: Value) -> Value:
-        """Return the truths of lanes as the bits of a word."""
+        """Return one truth value per lane as the bits of a word."""
         return self.bitcast(truth, I32)
 
     def truth(self, bits: Value) -> Value:
-        """Return the bits of a word as the truths of lanes."""
+        """Return the bits of a word as one truth value per lane."""
         return self.bitcast(bits, vector(I1))
 
     # --- types
@@ -137,7 +141,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.as_type(value, integer_like(value.type.element))
 
     def resized(self, value: Value, element: ir.IntType, signed: bool) -> Value:
-        """Return integers cut or extended to another width."""
+        """Return integers truncated or extended to another width."""
         have = value.type.element.width
         if have == element.width:
             return value
@@ -145,14 +149,14 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             return self.trunc(value, vector(element))
         return (self.sext if signed and have > 1 else self.zext)(value, vector(element))
 
-    # --- what `instructions` asks for
+    # --- the operations that the package `instructions` asks for
 
     def constant(self, type: str, bits: int) -> Value:
         """Return the same bits for all lanes."""
         return self.const(lane_type(type), bits)
 
     def resize(self, x: Value, type: str, signed: bool) -> Value:
-        """Return integers or predicates cut or extended to another width."""
+        """Return integers or predicates truncated or extended to another width."""
         return self.resized(x, lane_type(type), signed)
 
     def reinterpret(self, x: Value, type: str) -> Value:
@@ -163,7 +167,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.resized(x, ir.IntType(2 * x.type.element.width), signed)
 
     def wide_product(self, x: Value, y: Value, signed: bool) -> Value:
-        """Return whole products of integers in twice the width."""
+        """Return full products of integers, at twice the width."""
         return self.mul(self._doubled(x, signed), self._doubled(y, signed))
 
     def high_product(self, x: Value, y: Value, signed: bool) -> Value:
@@ -172,28 +176,28 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.trunc(self.lshr(product, self.like(product, x.type.element.width)), x.type)
 
     def quotient(self, x: Value, y: Value, signed: bool) -> Value:
-        """Return quotients rounded toward zero, of a division by zero the dividend; the processor refuses those."""
+        """Return quotients rounded toward zero; a division by zero, which would trap, gives the dividend."""
         bad = self.compare("==", y, 0)
         width = x.type.element.width
         if width == 64 and signed:
-            # The least integer divided by -1 wraps to itself, which the processor refuses too.
+            # The least integer divided by -1 overflows to itself; the processor would trap.
             overflow = self.and_(self.compare("==", x, 1 << 63), self.compare("==", y, (1 << 64) - 1))
             bad = self.or_(bad, overflow)
         divisor = self.select(bad, self.like(y, 1), y)
         if width == 64:
             return (self.sdiv if signed else self.udiv)(x, divisor)
-        # The quotient in double precision, cut off, is that of the integers.
+        # For at most 32 bits, the truncated quotient in double precision is exactly that of the integers.
         to, back = (self.sitofp, self.fptosi) if signed else (self.uitofp, self.fptoui)
         quotient = self.fdiv(to(x, vector(F64)), to(divisor, vector(F64)))
         return self.trunc(back(quotient, vector(I64)), x.type)
 
     def _inside(self, x: Value, by: Value) -> tuple[Value, Value]:
-        """Return amounts that LLVM defines, at most the width less 1, and the greatest one."""
+        """Return shift amounts clamped to the width less 1, beyond which LLVM defines no result, and that maximum."""
         most = self.like(by, x.type.element.width - 1)
         return self.least(by, most, False), most
 
     def _shifted(self, shift: Any, x: Value, by: Value) -> Value:
-        """Shift without the sign; the width or more leaves zero."""
+        """Shift logically; an amount of at least the width gives zero."""
         number = _number(by)
         if number is not None:
             return shift(x, by) if number < x.type.element.width else self.like(x, 0)
@@ -201,11 +205,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.select(self.compare(">", by, most), self.like(x, 0), shift(x, inside))
 
     def shift_left(self, x: Value, by: Value) -> Value:
-        """Shift left; the width or more leaves zero."""
+        """Shift left; an amount of at least the width gives zero."""
         return self._shifted(self.shl, x, by)
 
     def shift_right(self, x: Value, by: Value, signed: bool) -> Value:
-        """Shift right; the width or more leaves zero, or the sign."""
+        """Shift right; an amount of at least the width gives zero, or the sign in every bit if `signed`."""
         return self.ashr(x, self._inside(x, by)[0]) if signed else self._shifted(self.lshr, x, by)
 
     def choose(self, truth: Value, x: Value, y: Value) -> Value:
@@ -216,20 +220,21 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             and not any(map(follows_from_constants, (x, y)))
             and integer_like(x.type.element) == I32
         ):
-            # A comparison and a selection of the same operands become one instruction, which would flush the result.
+            # LLVM merges a comparison and a selection of the same operands into one minimum or maximum instruction,
+            # which would flush the result.
             x = self.hidden(x)
         return self.select(truth, x, y)
 
     def flushed(self, *values: Value) -> list[Value]:
-        """Return operands with ``.ftz``, flushed unless the processor does it."""
+        """Return operands of an instruction with ``.ftz``, flushed here unless the processor does so."""
         return self.operands(*values) if self.flushes else [self.flush(value) for value in values]
 
     def count_ones(self, x: Value) -> Value:
-        """Return the number of ones, as u32."""
+        """Return the number of bits that are 1, as u32."""
         return self.resized(self.intrinsic("ctpop", x), I32, False)
 
     def count_leading_zeros(self, x: Value) -> Value:
-        """Return the number of zeros above the highest one, as u32."""
+        """Return the number of leading zero bits, as u32."""
         return self.resized(self.intrinsic("ctlz", x, flags=[I1(0)]), I32, False)
 
     def reverse_bits(self, x: Value) -> Value:
@@ -253,7 +258,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.fdiv(x, y)
 
     def fused(self, x: Value, y: Value, z: Value) -> Value:
-        """Return products of floats with addends, rounded once."""
+        """Return ``x * y + z`` of floats, rounded once."""
         return self.intrinsic("fma", x, y, z)
 
     def root(self, x: Value) -> Value:
@@ -261,11 +266,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.intrinsic("sqrt", x)
 
     def elementary(self, name: str, x: Value) -> Value:
-        """Return a function of the C library of double precision."""
+        """Return the result of a double-precision function of the C library."""
         return self.call(self.declared(f"math.{name}", x.type, [x.type]), [x])
 
     def integral(self, rounding: str, x: Value) -> Value:
-        """Return floats rounded to integers."""
+        """Return floats rounded to integral values."""
         return self.intrinsic(rounding, x)
 
     def float_least(self, x: Value, y: Value) -> Value:
@@ -282,7 +287,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.float_least(self.float_greatest(x, zero), one)
 
     def convert(self, x: Value, type: str, signed: bool) -> Value:
-        """Return numbers as another type, one of the two a float."""
+        """Return numbers converted to another type, where at least one of the two types is a float."""
         have, kind = x.type.element, vector(lane_type(type))
         if have in (F32, F64) and kind.element in (F32, F64):
             return self.fptrunc(x, kind) if have == F64 else self.fpext(x, kind)
@@ -291,11 +296,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return (self.sitofp if signed else self.uitofp)(x, kind)
 
     def canonical(self, x: Value) -> Value:
-        """Return single precision with the hardware's one NaN."""
+        """Return single-precision numbers with every NaN replaced by the hardware's only one."""
         return self.select(self.floats("uno", x, x), self.const(F32, NAN_F32), x)
 
     def quiet(self, x: Value, *operands: Value) -> Value:
-        """Return double precision with NaNs replaced by the first NaN operand, made quiet, or the default."""
+        """Return double-precision numbers; replace NaNs by the first NaN operand, made quiet, or by the default NaN."""
         chosen = self.const(F64, NAN_F64)
         for operand in reversed(operands):
             quiet = self.as_type(self.or_(self.as_integer(operand), self.const(I64, _QUIET)), F64)
@@ -303,34 +308,34 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.select(self.floats("uno", x, x), chosen, x)
 
     def tiny(self, x: Value) -> Value:
-        """Return where single precision is subnormal, or the least normal number."""
+        """Return where single-precision numbers are subnormal or the least normal number, of either sign."""
         size = self.and_(self.as_integer(x), self.const(I32, 0x7FFFFFFF))
         return self.compare("<", self.sub(size, self.const(I32, 1)), 0x00800000)
 
     def opaque(self, x: Value) -> Value:
-        """Return the same bits, of which LLVM doesn't know that they are constant."""
+        """Return the same bits, but hide from LLVM that they are constant."""
         return self.hidden(x)
 
     def rarely(self, suspect: Value, mended: Value, x: Value) -> Value:
-        """Return what is mended: no branch is cheaper."""
+        """Return the corrected value without testing `suspect`: that is cheaper than a branch."""
         return mended
 
     # --- subnormal numbers of single precision
 
     def signed_zero(self, x: Value) -> Value:
-        """Return zeros with the signs of floats."""
+        """Return zeros with the signs of the given floats."""
         bits = self.as_integer(x)
         return self.as_type(self.and_(bits, self.like(bits, 1 << bits.type.element.width - 1)), x.type.element)
 
     def flush(self, x: Value) -> Value:
-        """Return single-precision numbers with subnormal ones as zeros of their sign."""
+        """Return single-precision numbers with subnormal ones flushed to zeros of the same sign."""
         exponent = self.and_(self.as_integer(x), self.const(I32, 0x7F800000))
         return self.select(self.compare("==", exponent, 0), self.signed_zero(x), x)
 
-    # --- what LLVM mustn't know while the processor flushes
+    # --- hiding values from LLVM while the processor flushes
 
     def operands(self, *values: Value) -> list[Value]:
-        """Return operands of the processor's arithmetic that leave LLVM nothing to do without the processor."""
+        """Return operands with constants hidden where LLVM could fold the operation, which the processor must do."""
         if not self.flushes:
             return list(values)
         known = [follows_from_constants(value) for value in values]
@@ -338,21 +343,22 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return [self.hidden(value) if hide else value for value, hide in zip(values, hides, strict=True)]
 
     def hidden(self, value: Value) -> Value:
-        """Return the same words or floats, or the same constant, of which LLVM doesn't know what they follow from."""
+        """Return the same constant, or the same 32-bit words or floats, but hide from LLVM where they come from."""
         number = _number(value)
         if number is not None:
             return self.splat(self._variable(number, value.type.element))
         return self.as_type(self.xor(self.as_integer(value), self.splat(self._variable(0, I32))), value.type.element)
 
     def _variable(self, number: int, kind: ir.Type) -> Value:
-        """Return a number of the module, which keeps its value, although LLVM doesn't know which one it is."""
+        """Return a number loaded from a global variable that never changes, which LLVM doesn't know."""
         bits = integer_like(kind)
         name = f"number.{number:0{bits.width // 4}x}"
         variable = self.module.globals.get(name)
         if variable is None:
             variable = ir.GlobalVariable(self.module, bits, name)
             variable.initializer = bits(number)
-            # Other modules could change it, and yet code reaches it without a table of addresses.
+            # With this linkage other modules could change it, so LLVM can't fold it, yet code reaches it without a
+            # global offset table.
             variable.linkage = "hidden"
         found = self.load(variable, typ=kind)
         found.set_metadata("invariant.load", self.module.add_metadata([]))
@@ -361,12 +367,12 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     # --- calls
 
     def declared(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-        """Return a function of the module, declared at its first use."""
+        """Return a function of the module; declare it at its first use."""
         known = self.module.globals.get(name)
         return known or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
     def intrinsic(self, name: str, *operands: Value, flags: Sequence[Value] = ()) -> Value:
-        """Return a call of an intrinsic that maps vectors to a vector of the first operand's type."""
+        """Call an intrinsic that maps vectors to a vector of the first operand's type."""
         kind = operands[0].type
         full = f"llvm.{name}.v{kind.count}{_text(kind.element)}"
         types = [operand.type for operand in (*operands, *flags)]
@@ -379,30 +385,30 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.call(self.declared(full, kind.element, [kind]), [value])
 
     def trailing_zeros(self, word: Value) -> Value:
-        """Return the number of zeros below the lowest one of a word, its width for zero."""
+        """Return the number of trailing zero bits of a word; its width for zero."""
         return self.call(self.declared(f"llvm.cttz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
 
     def leading_zeros(self, word: Value) -> Value:
-        """Return the number of zeros above the highest one of a word, its width for zero."""
+        """Return the number of leading zero bits of a word; its width for zero."""
         return self.call(self.declared(f"llvm.ctlz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
 
     def ones(self, word: Value) -> Value:
-        """Return the number of ones of a word."""
+        """Return the number of bits that are 1 in a word."""
         return self.call(self.declared(f"llvm.ctpop.i{word.type.width}", word.type, [word.type]), [word])
 
     # --- memory
 
     def alloca(self, kind: ir.Type) -> Value:
-        """Return the pointer of a variable, which is made once in the function's first block."""
+        """Return the pointer to a new stack variable, which is allocated in the function's first block."""
         with self.goto_entry_block():
             variable = super().alloca(kind)
-        # One type for all pointers, as LLVM has it.
+        # LLVM has opaque pointers: one type for all.
         variable.type = PTR
         variable.align = 64 if isinstance(kind, ir.VectorType) else None
         return variable
 
     def at(self, base: Value, offset: Value | int) -> Value:
-        """Return the pointer so many bytes behind another."""
+        """Return the pointer `offset` bytes after another."""
         if isinstance(offset, int):
             offset = I64(offset)
         return self.gep(base, [offset], source_etype=I8)
