@@ -1,1 +1,1 @@
-"""Functions in machine code beside the kernels: one for each kind of access, and for what lanes do together."""
+"""Functions in machine code that kernels call: one per kind of access, and one per warp-wide operation."""

@@ -1,9 +1,9 @@
 """Loads and stores of all lanes of a warp.
 
 ``load.SPACE.SIZE.COUNT(context, addresses, mask, site)`` returns `COUNT` vectors of elements of `SIZE` bytes, and
-``store`` takes them last. Where the lanes' addresses follow each other, one access of a long vector serves them all;
-where they are equal, one element does; where either holds in each group of eight lanes, one access for each group.
-Else each lane's element is accessed by itself.
+``store`` takes them as its last arguments. If the lanes' addresses are contiguous, one access of a long vector serves
+all lanes. If a load's addresses are all equal, one element serves all lanes. If either holds within each group of eight
+lanes, one load serves each group. Otherwise each lane's elements are accessed separately.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .hosts import address_type, checked
 Value = Any
 _GROUP = 8
 _ALL = 0xFFFFFFFF
-# The spaces whose bytes lie in the host's memory in the order of their addresses.
+# The spaces that are contiguous in the host's memory.
 _QUICK = ("global", "shared")
 
 
 def loaded_type(size: int, count: int) -> ir.Type:
-    """Return what a load gives."""
+    """Return the type of a load's result."""
     one = vector(ir.IntType(8 * size))
     return one if count == 1 else ir.LiteralStructType([one] * count)
 
@@ -58,10 +58,10 @@ class _Access:
             self._end()
         self._one_by_one(hosts)
 
-    # --- quick ways
+    # --- fast paths
 
     def _known(self, first: Value, end: Value) -> Value:
-        """Return whether all bytes from an address to another may be touched, as far as it is quickly known."""
+        """Return whether all bytes between two addresses may be accessed, by a quick test that may miss some cases."""
         b = self.b
         if self.space == "shared":
             low, high = I32(RESERVED_SHARED), b.trunc(b.word(self.context, Context.SHARED_LIMIT), I32)
@@ -84,7 +84,7 @@ class _Access:
         return self.b.each(self.given.type.element, [lane % count * self.whole for lane in range(LANES)])
 
     def _quick(self) -> None:
-        """Serve all lanes at once where their addresses follow each other or are equal."""
+        """Serve all lanes at once if their addresses are contiguous or, for a load, equal."""
         b = self.b
         first = b.extract_element(self.given, I32(0))
         distance = b.sub(self.given, b.splat(first))
@@ -106,7 +106,7 @@ class _Access:
             self._in_groups()
 
     def _in_groups(self) -> None:
-        """Serve groups of eight lanes at once where in each group addresses follow each other, or all are equal."""
+        """Load for eight lanes at a time if addresses are contiguous within every such group, or equal in every one."""
         b = self.b
         heads = b.each(I32, [lane // _GROUP * _GROUP for lane in range(LANES)])
         undefined = ir.Constant(self.given.type, ir.Undefined)
@@ -127,7 +127,7 @@ class _Access:
             self._give([_joined(b, parts)])
 
     def _partly(self) -> None:
-        """Serve some of the lanes at once where their addresses follow each other."""
+        """Serve some of the lanes at once if their addresses fit into a contiguous access by the whole warp."""
         b = self.b
         lane = b.trailing_zeros(self.mask)
         first = b.extract_element(self.given, lane)
@@ -145,7 +145,7 @@ class _Access:
                 self._run(self._host(start), b.truth(self.mask))
 
     def _run(self, place: Value, flags: Value | None) -> None:
-        """Access consecutive elements, those of some lanes only if `flags` says so."""
+        """Access contiguous elements; `flags` are the active lanes, None if all are."""
         b = self.b
         total = vector(self.kind, LANES * self.count)
         align = self.size
@@ -226,7 +226,7 @@ def _to(b: Builder, word: Value, kind: ir.Type) -> Value:
 
 
 def _joined(b: Builder, parts: list[Value]) -> Value:
-    """Return short vectors one behind the other as one."""
+    """Concatenate short vectors."""
     while len(parts) > 1:
         length = 2 * parts[0].type.count
         numbers = b.each(I32, range(length))
@@ -243,7 +243,7 @@ def _taken(b: Builder, data: Value, index: int, count: int) -> Value:
 
 
 def _woven(b: Builder, values: list[Value]) -> Value:
-    """Return vectors of which the elements of each lane lie together."""
+    """Interleave vectors, so that the elements of each lane are contiguous."""
     if len(values) == 1:
         return values[0]
     whole = _joined(b, values)

@@ -1,6 +1,6 @@
-"""Atomic operations: the lanes of a warp one after the other.
+"""Atomic operations, executed one lane at a time.
 
-``atom.SPACE.OPERATION.TYPE(context, addresses, mask, site, operand[, swapped])`` returns what each lane found.
+``atom.SPACE.OPERATION.TYPE(context, addresses, mask, site, operand[, swapped])`` returns the old value for each lane.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build_atomic(module: ir.Module, name: str) -> None:
         place = b.inttoptr(b.load(element(b, places, number, I64), typ=I64), PTR)
         operands = [b.load(element(b, one, number, kind), typ=kind) for one in kept]
         old = b.load(place, typ=kind, align=size)
-        # Additions in global memory flush subnormal numbers, those in shared memory don't.
+        # Float additions in global memory flush subnormal numbers; those in shared memory don't.
         in_global = I1(0)
         if operation == "add" and ptx_type == "f32":
             in_global = _in_global(b, context, space, given, number)
@@ -60,7 +60,7 @@ def _in_global(b: Builder, context: Value, space: str, given: Value, number: Val
 
 
 def _updated(b: Builder, operation: str, ptx_type: str, old: Value, operands: list[Value], flushes: Value) -> Value:
-    """Return what an element becomes."""
+    """Return the new value of an element."""
     operand, signed = operands[-1], ptx_type[0] == "s"
     kind = old.type
     if operation == "add" and ptx_type in ("f32", "f64"):

@@ -1,8 +1,8 @@
-"""Count the words that one bank of shared memory must give.
+"""Count bank conflicts: how many words of shared memory the busiest bank must serve.
 
-``most.different(words, mask)`` returns the largest number of different words at one bank, and ``most.all`` that of
-lanes at one bank; both are 0 for no lanes. Of wider accesses `words` are the first ones: where these are at one bank,
-so are the others.
+``most.different(words, mask)`` returns the largest number of different words in one bank, and ``most.all`` the largest
+number of lanes at one bank; both are 0 for an empty mask. For wider accesses, `words` are each lane's first words: if
+these share a bank, so do the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BANKS = 32
 
 
 def build_most(module: ir.Module, name: str) -> None:
-    """Build the search for the bank with the most words or lanes."""
+    """Build the function that finds the bank with the most words or lanes."""
     b, (given, mask) = begin(module, name, I64, [vector(I32), I32])
     with when(b, b.icmp_unsigned("==", mask, I32(0))):
         b.ret(I64(0))
@@ -29,7 +29,7 @@ def build_most(module: ir.Module, name: str) -> None:
     if distinct:
         span = b.sub(b.reduced("umax", words), b.reduced("umin", words))
         with when(b, b.icmp_unsigned("<", span, I32(_BANKS))):
-            # Different words are at different banks.
+            # Different words are in different banks.
             b.ret(I64(1))
     kept, counts, most = b.alloca(vector(I32)), b.alloca(vector(I8)), b.alloca(I8)
     b.store(words, kept, align=64)

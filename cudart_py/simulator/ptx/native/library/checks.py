@@ -1,10 +1,10 @@
-"""Look at accesses for what the checks may have to report.
+"""Examine accesses for anything that the checks may have to report.
 
 ``check.KIND.STRENGTH.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT`
-elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that
-there may be a finding; then the launch runs again with the NumPy engine.
+elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own records. It only
+finds out that there may be something to report; the launch then runs again on the NumPy engine.
 
-`KIND` is what the access does: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
+`KIND` is the kind of access: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
 `STRENGTH` is "plain" for a weak access, "block" for a strong one with block scope in memory that other blocks can
 access too, and "strong" for all other strong ones. An atomic is never plain.
 """
@@ -26,7 +26,7 @@ from .records import block_value, block_word, raise_doubt, site_row
 Value = Any
 
 _WORD = 2
-# How often a block's shared memory is looked through for whether all has been written.
+# The most scans of a block's shared memory for whether all of it has been written.
 _MOST_LOOKS = 4
 
 
@@ -108,7 +108,7 @@ class _Check(LaneByLane):
                 b.icmp_unsigned(">=", address, low),
                 b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
             )
-            # What is outside is a fault, which the access itself finds.
+            # An address outside is a fault, which the access itself finds.
             with when(b, inside, likely=True):
                 piece = self.piece_of(address, low)
                 writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
@@ -129,7 +129,7 @@ class _Check(LaneByLane):
         b, context = self.b, self.context
         end = b.sub(b.word(context, Context.SHARED_END), I64(self.whole))
         among = b.and_(b.compare(">=", self.wide, RESERVED_SHARED), b.icmp_signed("<=", self.wide, b.splat(end)))
-        # Bytes beyond the variables, bytes that CUDA's headers use, or a fault.
+        # A lane accesses bytes beyond the variables, or bytes that CUDA's headers use, or faults.
         with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
             limit = b.sub(b.word(context, Context.SHARED_LIMIT), I64(self.whole))
             beyond = b.and_(b.icmp_signed(">", self.wide, b.splat(end)), b.icmp_signed("<=", self.wide, b.splat(limit)))
@@ -163,7 +163,7 @@ class _Check(LaneByLane):
         self.one_by_one(place, barrier)
 
     def _filled(self) -> None:
-        """Return where all of the block's shared memory has been written; look through it once between barriers."""
+        """Return from the check if all of the block's shared memory is written; scan it at most once per barrier."""
         b, context = self.b, self.context
         full, looks = block_word(b, context, BlockCheck.FULL), block_word(b, context, BlockCheck.LOOKS)
         with when(b, b.icmp_unsigned("!=", b.load(full, typ=I64), I64(0)), likely=True):
@@ -181,7 +181,7 @@ class _Check(LaneByLane):
                 b.ret_void()
 
     def _only_written(self, writes: Value, floor: Value) -> None:
-        """Look only whether something has been written, and return."""
+        """Raise a doubt if any accessed piece of shared memory is unwritten, and return from the check."""
         b = self.b
         pieces = b.lshr(safe_addresses(b, self.wide, self.mask), b.const(I64, self.shift))
         for number in range(self.pieces):

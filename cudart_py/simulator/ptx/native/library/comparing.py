@@ -1,4 +1,4 @@
-"""What checks of accesses to global and shared memory have in common: records of pieces, and memory."""
+"""The common base of the checks of accesses to global and shared memory: access to records and to memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .records import BLOCK_SCOPE, GRANULE_BITS, LINE_BITS, OWN, STRONG, block_va
 
 Value = Any
 
-# The kinds of accesses that leave memory as it is.
+# The kinds of accesses that don't change memory.
 LOADS = ("load", "guess")
 
 
 class Comparison:
-    """A check while it is built."""
+    """The function that checks one kind of access, while it is built."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         _, self.kind, self.strength, self.space, size, count, shift = name.split(".")
@@ -27,11 +27,12 @@ class Comparison:
         self.whole = self.size * self.count
         self.pieces = max(1, self.whole >> self.shift)
         self.loads = self.kind in LOADS
-        # A load with block scope is compared like a plain one, since a doubt costs nothing but time.
+        # A load with block scope is treated as a plain one: an unnecessary doubt costs only time.
         self.block_scope = self.strength == "block" and not self.loads
         self.strong = self.strength == "strong" or self.block_scope
         self.strong_flags = STRONG | (BLOCK_SCOPE if self.block_scope else 0)
-        # Strong loads race with nothing but atomics of other blocks' scope, and guesses with no swap.
+        # Whether the access leaves records. Strong loads leave none, because they race only with block-scope accesses
+        # of other blocks; guesses leave none, because they don't race with compare-and-swaps.
         self.leaves = not self.loads or (self.kind == "load" and not self.strong)
         self.types = [vector(ir.IntType(8 * self.size))] * (self.count if self.kind == "store" else 0)
         self.b, arguments = begin(module, name, ir.VoidType(), [PTR, address_type(self.space), I32, I32, *self.types])
@@ -44,12 +45,12 @@ class Comparison:
     # --- records
 
     def first_of_warp(self) -> Value:
-        """Return the number of the first thread of the warp at hand."""
+        """Return the number of the first thread of the current warp."""
         b = self.b
         return b.add(first_thread(b, self.context), b.shl(b.word(self.context, Context.WARP_AT_HAND), I64(5)))
 
     def piece_of(self, address: Value, low: Value | None = None) -> Value:
-        """Return the number of an address's piece; global memory's begin with the allocation, at `low`."""
+        """Return the index of the piece at an address; in global memory, from the start of the allocation at `low`."""
         b = self.b
         if self.space == "global":
             if low is None:
@@ -58,7 +59,7 @@ class Comparison:
         return b.lshr(address, I64(self.shift))
 
     def expand(self, records: Value, lines: Value, piece: Value, count: int) -> None:
-        """Give the pieces of lines their own records where the lines have some for all."""
+        """Replace the records of the lines that hold `count` pieces from `piece` on by records of their pieces."""
         b = self.b
         line, last = (b.lshr(b.add(piece, I64(number)), I64(LINE_BITS)) for number in (0, count - 1))
         touched = [b.add(line, I64(number)) for number in range((count - 1 >> LINE_BITS) + 1)]
@@ -68,7 +69,7 @@ class Comparison:
                 b.call(b.declared("expand.", ir.VoidType(), [I64, I64, I64]), [records, lines, one])
 
     def plainly(self, record: Value, thread: Value, limit: Value) -> Value:
-        """Return whether records are old, or of the same threads alone."""
+        """Return whether records are older than `limit`, or cover accesses by the same thread alone."""
         b = self.b
         if isinstance(record.type, ir.VectorType):
             own = b.icmp_unsigned("==", b.and_(record, b.const(I64, OWN)), thread)
@@ -77,9 +78,9 @@ class Comparison:
         return b.or_(b.icmp_unsigned("<", record, limit), own)
 
     def hides(self, record: Value, limit: Value) -> Value:
-        """Return whether a strong write must not take the place of these records of the same threads.
+        """Return whether a strong write by the same thread must not replace these records.
 
-        They are of plain writes since the last barrier, which may race with strong writes of others.
+        True for records of plain writes since the last barrier, which may race with strong writes of other threads.
         """
         b = self.b
         since = b.greatest(limit, block_value(b, self.context, BlockCheck.BARRIER), False)
@@ -89,7 +90,7 @@ class Comparison:
         return b.and_(b.icmp_unsigned(">=", record, since), b.compare("==", b.and_(record, I64(STRONG)), 0))
 
     def scoped(self, record: Value, limit: Value) -> Value:
-        """Return whether records of this launch are of accesses that count as atomic for their own block alone."""
+        """Return whether records are of this launch's strong accesses with block scope, atomic only in their block."""
         b = self.b
         vector = isinstance(record.type, ir.VectorType)
         recent = b.icmp_unsigned(">=", record, b.splat(limit) if vector else limit)
@@ -101,7 +102,7 @@ class Comparison:
         raise_doubt(self.b, self.context, self.site, Doubt.FINDING)
 
     def spill(self) -> None:
-        """Put the addresses and values of the lanes where they can be read one by one."""
+        """Store the lanes' addresses and values in memory, where they can be read one at a time."""
         b = self.b
         self.spilled = []
         for values in (self.wide, *self.values):
@@ -110,7 +111,7 @@ class Comparison:
             self.spilled.append((kept, values.type.element))
 
     def lane(self, which: int, lane: Value) -> Value:
-        """Return the address of a lane, or one of the values that it stores, counted from 1."""
+        """Return a lane's address if `which` is 0, or the `which`-th value that it stores, counted from 1."""
         kept, kind = self.spilled[which]
         return self.b.load(element(self.b, kept, self.b.zext(lane, I64), kind), typ=kind)
 
@@ -125,7 +126,7 @@ class Comparison:
         return self.b.icmp_unsigned("==", self.b.and_(address, I64(self.whole - 1)), I64(0))
 
     def unchanged(self, address: Value, lane: Value) -> Value:
-        """Return whether a store leaves what is there."""
+        """Return whether a lane's store writes the values that are already there."""
         b, place = self.b, self._host(address)
         same: Value = I1(1)
         for number, values in enumerate(self.values):
@@ -134,16 +135,16 @@ class Comparison:
         return same
 
     def put(self, address: Value, lane: Value) -> None:
-        """Store at once what the access will store, so that later lanes see it, unless it can't be saved."""
+        """Store a lane's values now, so that the checks of later lanes see them, unless the memory can't be saved."""
         b, place = self.b, self._host(address)
         with when(b, self._aligned(address), likely=True), when(b, self.save(address), likely=True):
             for number in range(len(self.values)):
                 b.store(self.lane(1 + number, lane), b.at(place, number * self.size), align=1)
 
     def save(self, address: Value) -> Value:
-        """Let Python save a granule of memory before it changes for the first time; return whether it is saved.
+        """Have Python save a granule of memory before its first change; return whether it is saved.
 
-        Only global memory need be: all other is the launch's own.
+        Only global memory is saved, because all other memory belongs to the launch.
         """
         b = self.b
         if self.space != "global":

@@ -1,15 +1,15 @@
-"""Follow the copies of ``cp.async``: which threads have waited for them, and what puts that wait before an access.
+"""Track the copies of ``cp.async``: which threads have waited for them, and whether that wait happens before an access.
 
-``issued.SIZE(context, addresses, mask)`` notes copies to shared memory, ``awaited.N(context, mask)`` that lanes end a
-group of copies (N is "commit") or have waited for all groups but the last N (for all copies where N is "all").
-``settle.block(context)`` finds at a barrier which copies are complete for all threads of a block, ``settle.warp`` which
-are so for a warp's lanes where these come together, and ``settle.begin`` says that all are where a block begins.
-``copied.SPACE.SIZE(context, addresses, mask, site)`` looks at an access, and doubts one to a word whose copy isn't
-complete for the lane.
+``issued.SIZE(context, addresses, mask)`` notes copies to shared memory. ``awaited.N(context, mask)`` notes that lanes
+end a group of copies (N is "commit") or have waited for all groups but the last N (for all copies if N is "all").
+``settle.block(context)`` finds which copies are complete for all threads of a block at a barrier, ``settle.warp`` which
+are complete for the lanes of a warp that synchronises, and ``settle.begin`` marks all as complete when a block begins.
+``copied.SPACE.SIZE(context, addresses, mask, site)`` examines an access, and raises a doubt if it touches a word whose
+copy isn't complete for the lane.
 
-Time is counted by these events in each block. A word of shared memory has a record of its last copy: the time, and the
-thread's number in the block. A thread's copies are complete for itself up to the time at which the last group that it
-has waited for ended.
+Each block has a clock that these events advance. Each word of shared memory has a record of its last copy: the time,
+and the index of the thread in the block. A thread's copies are complete for itself up to the time at which the last
+group that it has waited for ended.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .records import block_value, block_word, raise_doubt
 
 Value = Any
 
-# The number of a thread's latest groups that have the time at which they ended.
+# How many of a thread's latest groups have their ending times kept.
 GROUPS = CopyRow.WORDS - CopyRow.ENDED
 _WORD = 2
-# A record's lowest bits are the number of a thread in its block.
+# The lowest bits of a record are the index of the thread in its block.
 _THREAD_BITS = 10
 _THREAD = (1 << _THREAD_BITS) - 1
 _ROW = 8 * LANES
 
 
 def _row(b: Builder, context: Value, warp: Value, row: int) -> Value:
-    """Return the pointer of a row of a warp: a number for each lane."""
+    """Return the pointer to one of a warp's rows, which has one time per lane."""
     rows = b.pointer(context, Context.COPY_ROWS)
     return b.at(rows, b.add(b.mul(warp, I64(_ROW * CopyRow.WORDS)), I64(_ROW * row)))
 
@@ -48,12 +48,12 @@ def _get(b: Builder, place: Value) -> Value:
 
 
 def _put(b: Builder, place: Value, mask: Value, value: Value) -> None:
-    """Set the numbers of the lanes of a mask."""
+    """Set the times in a row for the lanes of a mask."""
     b.store(b.select(b.truth(mask), value, _get(b, place)), place, align=8)
 
 
 def _tick(b: Builder, context: Value) -> Value:
-    """Return the time, and advance it."""
+    """Return the time of the block's clock of copies, and advance it."""
     word = block_word(b, context, BlockCheck.COPY_TIME)
     now = b.load(word, typ=I64)
     b.store(b.add(now, I64(1)), word)
@@ -61,7 +61,7 @@ def _tick(b: Builder, context: Value) -> Value:
 
 
 def _complete(b: Builder, context: Value, warp: Value) -> tuple[Value, Value]:
-    """Return which lanes of a warp wait for no copy, and until when the copies of each are complete."""
+    """Return which lanes of a warp have no incomplete copies, and the times up to which each lane's are complete."""
     complete, for_all = (_get(b, _row(b, context, warp, row)) for row in (CopyRow.COMPLETE, CopyRow.FOR_ALL))
     until = b.greatest(complete, for_all, False)
     return b.icmp_unsigned("<=", _get(b, _row(b, context, warp, CopyRow.ISSUED)), until), until
@@ -79,7 +79,7 @@ def build_issued(module: ir.Module, name: str) -> None:
     low, high = (block_word(b, context, word) for word in (BlockCheck.COPY_LOW, BlockCheck.COPY_HIGH))
     b.store(b.least(b.load(low, typ=I64), b.reduced("umin", wide), False), low)
     b.store(b.greatest(b.load(high, typ=I64), b.add(b.reduced("umax", wide), I64(size)), False), high)
-    # What is outside is a fault, which the access itself finds.
+    # Lanes outside shared memory fault, which the access itself finds.
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     inside = b.bits(b.and_(b.compare(">=", wide, RESERVED_SHARED), b.icmp_signed("<=", wide, b.splat(end))))
     words, kept = b.pointer(context, Context.COPY_WORDS), b.alloca(wide.type)
@@ -97,7 +97,7 @@ def build_issued(module: ir.Module, name: str) -> None:
 
 
 def build_awaited(module: ir.Module, name: str) -> None:
-    """Build the function that notes that groups of copies end, or have been waited for."""
+    """Build the function that notes the end of a group of copies, or a wait for groups."""
     what = name.partition(".")[2]
     b, (context, mask) = begin(module, name, ir.VoidType(), [PTR, I32])
     warp = b.word(context, Context.WARP_AT_HAND)
@@ -152,7 +152,7 @@ def build_settle(module: ir.Module, name: str) -> None:
 
 
 def _settle(b: Builder, context: Value, warp: Value, now: Value, rows: list[CopyRow]) -> Value:
-    """Note that what is complete for each lane of a warp is so for others; return the lanes that wait for copies."""
+    """Note in `rows` that each lane's complete copies are so for others, too; return the lanes with incomplete ones."""
     idle, until = _complete(b, context, warp)
     for row in rows:
         b.store(b.select(idle, b.splat(now), until), _row(b, context, warp, row), align=8)
@@ -160,7 +160,7 @@ def _settle(b: Builder, context: Value, warp: Value, now: Value, rows: list[Copy
 
 
 def build_copied(module: ir.Module, name: str) -> None:
-    """Build the function that looks whether an access meets a copy that isn't complete."""
+    """Build the function that checks whether an access touches a copy that isn't complete."""
     _, space, text = name.split(".")
     size = int(text)
     b, (context, given, mask, site) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32, I32])
@@ -172,7 +172,7 @@ def build_copied(module: ir.Module, name: str) -> None:
     low, high = (block_value(b, context, word) for word in (BlockCheck.COPY_LOW, BlockCheck.COPY_HIGH))
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     high = b.least(high, b.add(end, I64(1)), False)
-    # Behind copies that aren't complete, in front of them, or a fault, which the access itself finds.
+    # Other lanes access memory before or after the incomplete copies, or fault, which the access itself finds.
     near = b.and_(
         b.icmp_unsigned(">", b.add(wide, b.const(I64, size)), b.splat(low)), b.icmp_unsigned("<", wide, b.splat(high))
     )
@@ -204,7 +204,7 @@ def build_copied(module: ir.Module, name: str) -> None:
 
 
 def _gathered(b: Builder, base: Value, places: Value) -> Value:
-    """Return the words at places of an array, one for each lane."""
+    """Return the words at one index per lane of an array."""
     found: Value = ir.Constant(vector(I64), ir.Undefined)
     for lane in range(LANES):
         word = b.load(element(b, base, b.extract_element(places, I32(lane)), I64), typ=I64)

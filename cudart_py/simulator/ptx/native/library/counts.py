@@ -1,10 +1,10 @@
-"""Count what the hardware would do for the accesses of warps, with the numbers of the NumPy engine's observer.
+"""Count the sectors, wavefronts and conflicts of warps' accesses, with the same results as the NumPy engine's observer.
 
-``count.SPACE.access.WORDS(row, addresses, mask)`` adds an access of so many 32-bit words, or of less than one, to a row
-of counts, and ``count.SPACE.atomic.WORDS`` an atomic. What `AccessCount` calls first and second follows from the lanes
-that take part, from how far their addresses lie behind that of the first one, and from its place in its sector or bank.
-Where all that is as it was the last time, the last counts are added again. A generic access has three rows: for its
-lanes in global, in shared and in local memory.
+``count.SPACE.access.WORDS(row, addresses, mask)`` adds an access of WORDS 32-bit words per lane (1 also stands for less
+than a word) to a row of counts, and ``count.SPACE.atomic.WORDS`` adds an atomic. The counts that `AccessCount` calls
+`first` and `second` depend only on the mask of lanes, on the distances of their addresses from the first lane's, and on
+the first address's offset in its sector or bank. If all that is the same as last time, the last counts are added again.
+A generic access has three rows, for its lanes in global, shared and local memory.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from .hosts import address_type, safe_addresses
 Value = Any
 _ALL = 0xFFFFFFFF
 _BYTES = 8 * Count.WORDS
-# The bits of an address that say where it lies in its sector, and in its bank.
+# The bits of an address that are its offset in its sector, and in its bank.
 _IN_SECTOR = 31
 _IN_BANK = 3
 _SECTOR_SHIFT = 5
 _WORD_SHIFT = 2
-# Behind the bits of an address.
+# The turn of an atomic is placed above the bits of a sector's number.
 _TURN_SHIFT = 48
+# In local memory, a sector holds the words of ``1 << _GROUP_SHIFT`` lanes.
 _GROUP_SHIFT = 3
 
 
@@ -73,7 +74,7 @@ def _add(b: Builder, row: Value, one: Value, other: Value) -> None:
 
 
 def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> None:
-    """Count the lanes of each window in the row of its space."""
+    """Count the lanes whose addresses are in each window in the row of the window's space."""
     addresses = safe_addresses(b, given, mask)
 
     def count(space: str, at: int, values: Value, lanes: Value) -> None:
@@ -102,11 +103,11 @@ def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> N
 
 
 def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the sectors and the different addresses; of atomics only the sectors."""
+    """Return the number of sectors and of different addresses; for atomics, the number of sectors and 0."""
     if not atomic:
         return _spread(b, addresses, mask)
     sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
-    # Lanes at one word take turns, each of which needs its sectors anew, unless all are at one word.
+    # Lanes at the same word take turns, and each turn accesses its sectors again, unless all lanes are at one word.
     places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
     together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
     turns = b.alloca(vector(I64))
@@ -123,7 +124,7 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
 
 
 def _spread(b: Builder, addresses: Value, mask: Value) -> tuple[Value, Value]:
-    """Return the sectors and the different addresses, with words of 32 bits where they lie near each other."""
+    """Return the number of sectors and of different addresses; use 32-bit vectors if the addresses are close enough."""
     counts = b.alloca(I64), b.alloca(I64)
     lowest = b.and_(b.reduced("umin", addresses), I64(-_IN_SECTOR - 1))
     behind = b.sub(addresses, b.splat(lowest))
@@ -137,8 +138,8 @@ def _spread(b: Builder, addresses: Value, mask: Value) -> tuple[Value, Value]:
 
 
 def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the sectors of local memory, in which the words of one address lie side by side over the lanes."""
-    # A lane has much less than 2^32 bytes.
+    """Return the number of sectors of local memory, in which the lanes' words at one address are adjacent."""
+    # A lane has much less than 2^32 bytes of local memory.
     own = b.and_(b.trunc(addresses, vector(I32)), b.const(I32, 0xFFFFFFFC))
     sectors = b.or_(own, b.lshr(b.lanes(), b.const(I32, _GROUP_SHIFT)))
     return b.mul(_different(b, sectors, mask), I64(words)), I64(0)
@@ -163,7 +164,7 @@ def _different(b: Builder, keys: Value, mask: Value) -> Value:
 
 
 def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Value], None]) -> None:
-    """Write a loop over the lanes of a mask; `body` is given a lane's number and the lanes with the same key."""
+    """Write a loop over the lanes of a mask; `body` gets a lane's index and the mask of the lanes with its key."""
     kept = b.alloca(keys.type)
     b.store(keys, kept, align=64)
 
@@ -178,7 +179,7 @@ def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Val
 
 
 def _shared(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the wavefronts, and how many of them are conflicts; `cudart_py.simulator.counters.banks` has the rules."""
+    """Return the number of wavefronts and of bank conflicts; `cudart_py.simulator.counters.banks` has the rules."""
     places = b.lshr(addresses, b.const(I32, _WORD_SHIFT))
     if atomic or words == 1:
         most = _most(b, places, mask, distinct=not atomic)
@@ -198,7 +199,7 @@ def _shared(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
 
 
 def _joins(b: Builder, places: Value, mask: Value) -> Value:
-    """Return whether all lanes have the address of their neighbour at one of two distances."""
+    """Return whether every lane has the address of its partner, for one of two pairings (lanes 1 or 2 apart)."""
     result: Value = ir.IntType(1)(0)
     for distance, even in ((1, 0x55555555), (2, 0x33333333)):
         other = b.shuffle_vector(places, places, b.each(I32, [lane ^ distance for lane in range(LANES)]))

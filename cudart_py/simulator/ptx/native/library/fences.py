@@ -1,7 +1,7 @@
-"""Tell Python of strong accesses by which lanes release what they have fenced, or acquire what others have released.
+"""Report to Python the strong accesses by which lanes release what they have fenced or acquire what others released.
 
-``strong.KIND.SPACE(context, addresses, mask)`` looks at an access before it happens. `KIND` is "st" for one that only
-writes, "ld" for one that only reads, and "at" for an atomic whose former value the lanes get.
+``strong.KIND.SPACE(context, addresses, mask)`` examines an access before it happens. `KIND` is "st" for an access that
+only writes (including ``red``), "ld" for one that only reads, and "at" for an atomic that returns the former value.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from .records import block_word
 
 Value = Any
 
-# How many hashes addresses have: that of a word is its number's lowest bits.
+# The number of hash values of an address. The hash is the lowest bits of the index of the address's 32-bit word.
 HASHES = 1 << 12
-# In a warp's word of lanes with fences: whether something has happened since its lanes came together.
+# A flag in a warp's word at `BlockCheck.FENCED`, above the mask of lanes: set if its lanes have executed a fence or an
+# acquire since they last synchronised.
 EVENT = 1 << LANES
 
 
 def build_strong(module: ir.Module, name: str) -> None:
-    """Build the function that looks at a strong access of one kind to one space."""
+    """Build the function that examines a strong access of one kind to one space."""
     _, kind, space = name.split(".")
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I64), I32])
     if space == "generic":
-        # Barriers of the grid are kept in a window of their own.
+        # Only shared and local memory are left out. The barriers of the grid are in a window of their own, and count.
         for window in (SHARED_WINDOW, LOCAL_WINDOW):
             offsets = b.sub(addresses, b.const(I64, window))
             mask = b.and_(mask, b.bits(b.compare(">=", offsets, WINDOW_BYTES)))

@@ -1,4 +1,4 @@
-"""Begin functions of the library, and write the loops and branches that they share."""
+"""Helpers that start a library function and write the loops and branches that these functions share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Value = Any
 
 
 class _Answering(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
-    """The type of a pointer to the function that answers calls."""
+    """The type of a pointer to the Python function that answers calls."""
 
     pointee = ir.FunctionType(ir.VoidType(), [I64])
 
 
 def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> tuple[Builder, list[Value]]:
-    """Return the builder of a new function's first block, and its arguments."""
+    """Start a function; return a builder at its first block, and its arguments."""
     known = module.globals.get(name)
     function = known or ir.Function(module, ir.FunctionType(result, arguments), name)
     function.attributes.add("nounwind")
@@ -30,7 +30,7 @@ def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.
 
 @contextmanager
 def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[None]:
-    """Write what is done only under a condition; the code goes on behind it unless it has returned."""
+    """Write code that runs only under a condition; control continues after it unless that code returns."""
     inside, after = b.append_basic_block(), b.append_basic_block()
     branch = b.cbranch(condition, inside, after)
     if likely is not None:
@@ -43,7 +43,7 @@ def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[N
 
 
 def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
-    """Write a loop over the lanes of a mask in rising order; `body` is given the lane's number."""
+    """Write a loop over the lanes of a mask in ascending order; `body` is called with the lane's index."""
     start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
     inside = b.append_basic_block()
     b.cbranch(b.icmp_unsigned("==", mask, I32(0)), after, head)
@@ -60,7 +60,7 @@ def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
 
 
 def each_lane(b: Builder, body: Callable[[Value], None]) -> None:
-    """Write a loop over all lanes."""
+    """Write a loop over all lanes; `body` is called with the lane's index."""
     start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
     b.branch(head)
     b.position_at_end(head)
@@ -74,19 +74,19 @@ def each_lane(b: Builder, body: Callable[[Value], None]) -> None:
 
 
 def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
-    """Return the pointer of an element of an array."""
+    """Return the pointer to an element of an array."""
     return b.gep(base, [index], source_etype=kind)
 
 
 def ask_python(b: Builder, context: Value, call: HostCall, number: Value) -> None:
-    """Make a call to Python before the code goes on (see `host_calls`)."""
+    """Write a call to Python (see `host_calls`)."""
     b.set_word(context, Context.HOST_CALL, I64(call))
     function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
     b.call(function, [number])
 
 
 def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:
-    """Note the first fault of a launch: its kind, its site, and the lanes with their addresses."""
+    """Record a fault, unless the launch has one already: its kind, its site, and the lanes with their addresses."""
     with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
         b.set_word(context, Context.FAULT, I64(kind))
         b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))

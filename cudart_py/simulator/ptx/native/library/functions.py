@@ -1,4 +1,4 @@
-"""Build the functions of the library by their names; the word before the first dot says which kind one is."""
+"""Build the library's functions by name; the part of a name before the first dot is the function's kind."""
 
 from __future__ import annotations
 

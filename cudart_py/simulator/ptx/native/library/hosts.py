@@ -1,8 +1,8 @@
-"""Check the addresses of lanes, and find the bytes of this process that they stand for.
+"""Check the addresses of lanes, and translate them to host addresses.
 
-``hosts.SPACE(context, addresses, mask, site, size)`` returns whether all bytes may be touched, and their addresses in
-the host's memory. Lanes outside the mask get the address of the first lane inside it. A wrong address is recorded as
-the launch's fault.
+``hosts.SPACE(context, addresses, mask, site, size)`` returns whether all `size` bytes of each lane may be accessed, and
+their addresses in the host's memory. Lanes outside the mask get the address of the first lane inside it. An invalid
+address is recorded as the launch's fault.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def _arguments(space: str) -> list[ir.Type]:
 def checked(
     b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int
 ) -> tuple[Value, Value]:
-    """Call a space's function; return whether the addresses are right, and those of the host."""
+    """Call a space's function; return whether the addresses are valid, and the host addresses."""
     function = b.declared(f"hosts.{space}", found_type, _arguments(space))
     found = b.call(function, [context, addresses, mask, site, I64(size)])
     return b.extract_value(found, 0), b.extract_value(found, 1)
 
 
 def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
-    """Return addresses of which those outside the mask are that of its first lane."""
+    """Return the addresses, with those of lanes outside the mask replaced by that of the mask's first lane."""
     first = b.extract_element(addresses, b.trailing_zeros(mask))
     return b.select(b.truth(mask), addresses, b.splat(first))
 
@@ -76,7 +76,8 @@ def _global(module: ir.Module) -> None:
     with when(b, b.not_(_all(b, aligned)), likely=False):
         _refuse(b, context, site, mask, given)
     starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
-    # The allocation of the lowest address serves them all, or each lane's own is looked for.
+    # If all lanes are in the allocation of the lowest address, the site remembers it. Otherwise each lane's is looked
+    # up.
     place = search(b, context, starts, b.reduced("umin", addresses))
     start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
     inside = _all(b, _inside(b, addresses, start, end, size))
@@ -109,15 +110,18 @@ def _aligned(b: Builder, addresses: Value, size: Value) -> Value:
 
 
 def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value) -> Value:
-    """Return which elements of a size lie between two addresses: the sum of an address and a size may be too large."""
+    """Return which elements of a size lie between two addresses.
+
+    The size is subtracted from the end, because an address plus the size may overflow.
+    """
     reaches = b.icmp_unsigned("<=", addresses, b.splat(b.sub(end, size)))
     return b.and_(b.icmp_unsigned(">=", addresses, b.splat(start)), reaches)
 
 
 def search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
-    """Return the number of the last allocation that doesn't start behind an address, -1 if there is none.
+    """Return the index of the last allocation that starts at or before an address, or -1 if there is none.
 
-    The arrays of allocations have an element in front of the first one, so that -1 may be read.
+    The arrays of allocations have an extra element before the first one, so index -1 may be read.
     """
     before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
     count = b.word(context, Context.EXTENTS)
@@ -147,7 +151,7 @@ def _shared(module: ir.Module) -> None:
     end = b.trunc(b.word(context, Context.SHARED_LIMIT), I32)
     with when(b, _all(b, b.and_(_inside(b, addresses, I32(RESERVED_SHARED), end, narrow), aligned)), likely=True):
         _answer(b, I1(1), hosts)
-    # Each lane is in the block's own memory or in the bytes that CUDA's own headers use.
+    # Each lane is in the block's own memory or in the bytes that CUDA's headers use.
     among = _inside(b, wide, I64(RESERVED_SHARED), b.word(context, Context.SHARED_LIMIT), size)
     right = b.or_(among, b.compare("<=", b.add(wide, b.splat(size)), RUNTIME_SHARED))
     with when(b, _all(b, b.and_(right, aligned))):
@@ -156,7 +160,7 @@ def _shared(module: ir.Module) -> None:
 
 
 def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Module], None]:
-    """Return the builder for a space that begins at 0 and has an end."""
+    """Return the function that builds the check of a space that begins at 0; `limit` is the word with its size."""
 
     def build(module: ir.Module) -> None:
         b, (context, given, mask, site, size) = begin(module, f"hosts.{name}", found_type, _arguments(name))
@@ -178,7 +182,7 @@ def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Mod
 
 
 def _lane_places(b: Builder, context: Value) -> Value:
-    """Return where the local memory of each lane of the warp at hand begins in that of the block."""
+    """Return the offset of each lane's local memory, for the current warp, in that of the block."""
     first = b.shl(b.word(context, Context.WARP_AT_HAND), I64(5))
     numbers = b.add(b.splat(first), b.lanes(I64))
     return b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE)))
@@ -191,7 +195,7 @@ def _generic(module: ir.Module) -> None:
     with when(b, plain, likely=True):
         function = b.declared("hosts.global", found_type, _arguments("global"))
         b.ret(b.call(function, [context, given, mask, site, size]))
-    # The lanes of each window apart, and of what is no window in global memory.
+    # Handle the lanes of each window separately; lanes outside all windows are in global memory.
     first_fault = b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))
     hosts = b.const(I64, 0)
     rest = mask
@@ -211,7 +215,7 @@ def _generic(module: ir.Module) -> None:
         b.position_at_end(some)
         passed = offsets
         if name == "shared":
-            # What has more than 32 bits is outside, as the last address of all is.
+            # Offsets of more than 32 bits are replaced by the largest 32-bit one, which is outside shared memory, too.
             large = b.compare(">", offsets, 0xFFFFFFFF)
             passed = b.trunc(b.select(large, b.const(I64, 0xFFFFFFFF), offsets), vector(I32))
         function = b.declared(f"hosts.{name}", found_type, _arguments(name))

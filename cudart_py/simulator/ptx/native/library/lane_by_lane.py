@@ -1,4 +1,4 @@
-"""Compare the records of a warp's lanes one after the other, and leave their own."""
+"""Compare an access with the records of its pieces one lane at a time, and record the access."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Value = Any
 
 
 class LaneByLane(SideBySide):
-    """Compare what stands anywhere."""
+    """A check of lanes whose pieces may lie anywhere."""
 
     def one_by_one(self, place: Any, limit: Value) -> None:
-        """Compare and leave the records of one lane after the other."""
+        """Compare with the records and leave new ones, one lane at a time."""
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
@@ -67,7 +67,7 @@ class LaneByLane(SideBySide):
         b.ret_void()
 
     def _plain_stores(self, place: Any, limit: Value) -> None:
-        """Store and record lane by lane where records are old or the lane's own, and return if all are."""
+        """Store and record the lanes whose records are all old or the lane's own; return from the check if all are."""
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         rest, again, changed = b.alloca(I1), b.alloca(I1), b.alloca(I1)
@@ -91,7 +91,7 @@ class LaneByLane(SideBySide):
                     b.store(I1(1), rest)
                     b.store(b.or_(b.load(again, typ=I1), recent), again)
                 with when(b, fine, likely=True):
-                    # A lane behind it that stores the same would seem to change nothing.
+                    # Noted before the store: a later lane that stores the same value would seem to change nothing.
                     with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
                         b.store(I1(1), changed)
                     self.put(address, lane)
@@ -110,7 +110,7 @@ class LaneByLane(SideBySide):
     def _compare(
         self, write: Value, read: Value, thread: Value, limit: Value, floor: Value, now: Value, unchanged: Any
     ) -> None:
-        """Compare one piece's records with what a lane does; a load leaves its own."""
+        """Compare one piece's records with a lane's access; a load also leaves its own record."""
         b = self.b
         before = b.load(write, typ=I64)
         if self.loads:
@@ -139,16 +139,17 @@ class LaneByLane(SideBySide):
             when(b, b.not_(agree) if self.strong else I1(1)),
             when(b, self._conflicts(before, thread, limit), likely=False),
         ):
-            # Whether an atomic has left the value that is stored now depends on the order of both.
+            # A store of the value that is already there is no conflict, unless an atomic has left that value: whether
+            # it did depends on the order of the two.
             meets = b.or_(atomic, b.not_(unchanged())) if self.values else I1(1)
             with when(b, meets, likely=False):
                 self.doubt()
-        # Even a store of what is there already would be a race with a read that came later.
+        # Even a store of the value that is already there conflicts: it would race with the read if the read came later.
         with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
             self.doubt()
 
     def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:
-        """Return whether a record is of this launch, and nothing puts it before what a thread does now."""
+        """Return whether a record is of this launch and not ordered before the thread's present access."""
         b = self.b
         start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
@@ -164,7 +165,7 @@ class LaneByLane(SideBySide):
         return result
 
     def _merge(self, place: Value, before: Value, thread: Value, limit: Value, now: Value) -> None:
-        """Leave a record of a read that tells whether others had a part in it too."""
+        """Leave a record of a read; if the former record isn't ordered before it, the new one covers that one, too."""
         b = self.b
         mine = b.or_(now, thread)
         kept = b.alloca(I64)
@@ -174,15 +175,15 @@ class LaneByLane(SideBySide):
         b.store(b.load(kept, typ=I64), place)
 
     def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:
-        """Leave a record of a strong write that tells whether others had a part in it too, in order or not."""
+        """Leave a record of a strong write; it also covers the former record of other threads, ordered or not."""
         b = self.b
         before = b.load(place, typ=I64)
-        # A record that must stay that of a plain write does so, at the time of the strong one.
+        # A record of a plain write that must not be hidden stays one, but gets the time of the strong write.
         plain = b.or_(now, thread)
         if self.block_scope:
             scope: Value = I64(BLOCK_SCOPE)
         else:
-            # What the block has done with block scope, this one doesn't widen.
+            # A strong write with a wider scope doesn't widen the scope of a record with block scope.
             scope = b.select(self.scoped(before, limit), I64(BLOCK_SCOPE), I64(0))
         strong = b.or_(plain, b.or_(scope, I64(STRONG)))
         mine = b.select(self.hides(before, limit), plain, strong)
@@ -190,7 +191,7 @@ class LaneByLane(SideBySide):
         b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
 
     def _parts(self, before: Value, thread: Value) -> Value:
-        """Return the flags of a record that takes the place of another thread's."""
+        """Return the flags of a record that replaces another thread's and covers it, too."""
         b = self.b
         owner = b.and_(before, I64(THREAD))
         flags = b.or_(b.and_(before, I64(PARTS)), I64(LANES_BIT))
@@ -199,7 +200,7 @@ class LaneByLane(SideBySide):
         return b.or_(flags, b.select(self._of_other_block(before), I64(BLOCKS_BIT), I64(0)))
 
     def _of_other_block(self, record: Value) -> Value:
-        """Return whether another block than the one at hand had a part in a record."""
+        """Return whether a record covers accesses by a block other than the current one."""
         b = self.b
         distance = b.sub(b.and_(record, I64(THREAD)), first_thread(b, self.context))
         others = b.icmp_unsigned("!=", b.and_(record, I64(BLOCKS_BIT)), I64(0))

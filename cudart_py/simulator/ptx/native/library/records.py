@@ -1,7 +1,7 @@
-"""Records of the checks: what they look like, which of them are in order, and where an allocation's lie.
+"""The checks' records of accesses: their format, their happens-before order, and finding those of an allocation.
 
-A record is a word of 64 bits: the thread in its lowest bits, then flags, and in the upper half the time, which barriers
-and what synchronises warps advance.
+A record is a 64-bit word: the thread is in its lowest bits, then come flags, and the upper half is the time. The time
+advances at barriers and fences, when a warp synchronises, and when a block begins.
 """
 
 from __future__ import annotations
@@ -18,38 +18,39 @@ from .hosts import search
 
 Value = Any
 
-# Memory is saved in granules of so many bytes before the launch changes it.
+# Memory is saved before the launch changes it, in granules of ``1 << GRANULE_BITS`` bytes.
 GRANULE_BITS = 16
 
 MOST_THREADS = 1 << 27
 THREAD = MOST_THREADS - 1
-# Flags of a record: it is of a strong access with block scope; other lanes of the warp, other warps of the block, and
-# other blocks had a part in it; it is strong.
+# Flags of a record: the access is strong with block scope; the record also covers accesses by other lanes of the warp,
+# by other warps of the block, by other blocks; the access is strong.
 BLOCK_SCOPE, LANES_BIT, WARPS_BIT, BLOCKS_BIT, STRONG = (1 << bit for bit in (27, 28, 29, 30, 31))
 PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT
-# What tells whether a record is of one thread alone, strong or not.
+# The bits that equal a thread's number if a record covers accesses by this thread alone, strong or not.
 OWN = THREAD | PARTS
 TICK = 1 << 32
-# The bytes of a record, and one that is older than all launches.
+# The size of a record in bytes, and a record that is older than all launches.
 RECORD = 8
 OLD = 4
-# A line has so many bits of pieces; the lowest bits of its record tell how many pieces each thread has.
+# A line is ``1 << LINE_BITS`` pieces that can share one record. The lowest bits of that record are the binary logarithm
+# of the number of consecutive pieces per thread.
 LINE_BITS = 5
 _SPREAD = 3
 
 
 def block_word(b: Builder, context: Value, word: BlockCheck) -> Value:
-    """Return the pointer of a word of what the checks know of the block at hand."""
+    """Return the pointer to a word of the checks' state for the current block."""
     return b.at(b.pointer(context, Context.BLOCK_CHECKS), 8 * word)
 
 
 def block_value(b: Builder, context: Value, word: BlockCheck) -> Value:
-    """Return a word of what the checks know of the block at hand."""
+    """Return a word of the checks' state for the current block."""
     return b.load(block_word(b, context, word), typ=I64)
 
 
 def raise_doubt(b: Builder, context: Value, site: Value, doubt: Value | Doubt) -> None:
-    """Note that the launch must run again; the first doubt counts."""
+    """Record that the launch must run again, unless it has a fault or doubt already."""
     with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
         b.set_word(context, Context.FAULT, I64(Fault.DOUBT))
         b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))
@@ -57,19 +58,19 @@ def raise_doubt(b: Builder, context: Value, site: Value, doubt: Value | Doubt) -
 
 
 def first_thread(b: Builder, context: Value) -> Value:
-    """Return the number of the first thread of the block at hand; each warp has 32."""
+    """Return the number of the first thread of the current block; each warp counts as 32 threads."""
     return b.mul(b.word(context, Context.BLOCK), threads_of_block(b, context))
 
 
 def threads_of_block(b: Builder, context: Value) -> Value:
-    """Return how many numbers of threads each block has."""
+    """Return how many thread numbers each block has: 32 per warp."""
     return b.shl(b.word(context, Context.WARPS), I64(5))
 
 
 def build_ordered(module: ir.Module, name: str) -> None:
-    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access is before what a thread does now.
+    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before what a thread does now.
 
-    What fences put in order is asked for global memory alone.
+    Order by fences is considered only for global memory.
     """
     b, (context, record, thread) = begin(module, name, I1, [PTR, I64, I64])
     with when(b, b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread), likely=True):
@@ -106,7 +107,10 @@ def build_ordered(module: ir.Module, name: str) -> None:
 
 
 def build_find(module: ir.Module, name: str) -> None:
-    """Build ``find.(context, site, address, stores)``: whether an allocation, then the site's, is at an address."""
+    """Build ``find.(context, site, address, stores)``.
+
+    It makes the allocation at the address the site's own, and returns whether there is one.
+    """
     b, (context, site, address, stores) = begin(module, name, I1, [PTR, I32, I64, I1])
     place = search(b, context, b.pointer(context, Context.STARTS), address)
     start = b.load(element(b, b.pointer(context, Context.STARTS), place, I64), typ=I64)
@@ -144,12 +148,12 @@ def build_find(module: ir.Module, name: str) -> None:
 
 
 def site_row(b: Builder, context: Value, site: Value) -> Value:
-    """Return the pointer of what the checks know of a site."""
+    """Return the pointer to the checks' state for a site."""
     return b.at(b.pointer(context, Context.CHECK_SITES), b.mul(b.zext(site, I64), I64(8 * SiteCheck.WORDS)))
 
 
 def build_expand(module: ir.Module, name: str) -> None:
-    """Build ``expand.(records, lines, line)``, which gives the pieces of a line that has a record their own ones."""
+    """Build ``expand.(records, lines, line)``, which replaces a line's record by records of its pieces."""
     b, (records, lines, line) = begin(module, name, ir.VoidType(), [I64, I64, I64])
     place = b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR)
     record = b.load(place, typ=I64)
@@ -166,7 +170,7 @@ def build_filled(module: ir.Module, name: str) -> None:
     shift = int(name.partition(".")[2])
     b, (context,) = begin(module, name, I1, [PTR])
     writes, floor = b.pointer(context, Context.SHARED_WRITES), block_value(b, context, BlockCheck.BEGIN)
-    # Behind the last piece stand records that count as written.
+    # The loop may read beyond the last piece: the records there count as written.
     end = b.lshr(b.add(b.word(context, Context.SHARED_END), I64((1 << shift) - 1)), I64(shift))
     before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
     b.branch(head)

@@ -1,4 +1,4 @@
-"""Compare the records of all lanes of a warp at once, where their pieces lie side by side."""
+"""Compare an access with the records of all lanes of a warp at once, if their pieces are contiguous."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .records import LINE_BITS, OLD, RECORD
 Value = Any
 
 _ALL = 0xFFFFFFFF
-# The most pieces of a lane that are compared as vectors.
+# The most pieces per lane that are compared as vectors.
 _MOST_PIECES = 4
 
 
 class SideBySide(Comparison):
-    """Compare lines of records, else the records themselves."""
+    """A check of lanes whose pieces are contiguous: it compares the records of lines, or else those of pieces."""
 
     def side_by_side(
         self, first: Value, start: Value, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value
     ) -> None:
-        """Compare the records of all lanes at once where their pieces lie side by side, and return if all is well.
+        """Compare the records of all lanes at once if their pieces are contiguous, and return if none is suspect.
 
-        `tables` are the records of pieces and of lines, those of writes and of reads.
+        `tables` has, for writes and for reads, the records of pieces and those of lines.
         """
         if self.pieces > _MOST_PIECES:
             return
@@ -71,7 +71,7 @@ class SideBySide(Comparison):
             self._partly_side_by_side(tables, limit, floor)
 
     def _partly_side_by_side(self, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value) -> None:
-        """Compare the records of some lanes at once where their pieces lie side by side, and return if all is well."""
+        """Compare the records of the active lanes if their pieces are contiguous, and return if none is suspect."""
         b = self.b
         low = b.zext(b.trailing_zeros(self.mask), I64)
         high = b.zext(b.sub(I32(LANES - 1), b.leading_zeros(self.mask)), I64)
@@ -101,7 +101,10 @@ class SideBySide(Comparison):
                 self.end_side_by_side(lowest, b.sub(high, low))
 
     def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
-        """Return, after memory is saved that a store of lanes up to the `last` one behind the first one changes."""
+        """Return from the check; before a store, first save the memory that it changes.
+
+        `first` is the first lane's address, and `last` the number of lanes after it, by default 31.
+        """
         b = self.b
         if not self.loads:
             last = I64(LANES - 1) if last is None else last
@@ -110,7 +113,7 @@ class SideBySide(Comparison):
         b.ret_void()
 
     def _good(self, before: Value, earlier: Value, thread: Value, limit: Value, floor: Value) -> Value:
-        """Return where neither the last write nor the last read may matter, by their records: vectors, or one each."""
+        """Return where neither the record of the last write nor that of the last read is suspect: vectors, or scalars."""
         b = self.b
         good = self.plainly(before, thread, limit)
         if self.loads:
@@ -128,7 +131,10 @@ class SideBySide(Comparison):
         return good
 
     def _line_threads(self, part: int, base: Value) -> Value:
-        """Return the threads in the record of one of the lines that a warp accesses, as one number."""
+        """Return the thread bits of the record of one of the lines that a warp accesses.
+
+        They are the line's first thread, with the binary logarithm of the pieces per thread in the lowest bits.
+        """
         spread = self.pieces.bit_length() - 1
         return self.b.add(base, I64(part * LANES // self.pieces | spread))
 
@@ -146,13 +152,13 @@ class SideBySide(Comparison):
         limit: Value,
         floor: Value,
     ) -> None:
-        """Compare the records of whole lines, and return if all is well."""
+        """Compare the records of whole lines, and return if none is suspect."""
         b, (base, mark) = self.b, mine
         fine: Value = I1(1)
         for part in range(self.pieces):
             before, earlier = (b.load(self._line(lines, start, part), typ=I64) for lines in tables)
             good = self._good(before, earlier, self._line_threads(part, base), limit, floor)
-            # Where a line has no record, its pieces have.
+            # A line whose record is 0 has records of its pieces instead.
             present = b.icmp_unsigned("!=", before, I64(0))
             if self.leaves:
                 present = b.and_(present, b.icmp_unsigned("!=", earlier, I64(0)))
@@ -162,7 +168,7 @@ class SideBySide(Comparison):
             self.end_side_by_side(first)
 
     def _forget(self, lines: Value, start: Value, pieces: list[Value], limit: Value) -> None:
-        """Give lines a record again whose pieces' records are all old."""
+        """Give a line whose pieces' records are all old one record for all of them again."""
         b = self.b
         for part, records in enumerate(pieces):
             old = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("<", records, b.splat(limit))), I32(_ALL))

@@ -1,7 +1,8 @@
-"""Permutations, reductions and matches of the lanes of a warp, and the functions of the C library for all lanes.
+"""Permutations, reductions and matches across the lanes of a warp, and functions of the C library for all lanes.
 
-``permute(values, lanes)`` returns for each lane the value of the lane that it names. ``redux.OPERATION.TYPE(values,
-members)`` reduces the values of each lane's members, and ``match.TYPE(values)`` returns the lanes with the same value.
+``permute(values, lanes)`` returns, for each lane, the value of the lane that it names. ``redux.OPERATION.TYPE(values,
+members)`` reduces, for each lane, the values of the lanes in its `members` mask. ``match.TYPE(values)`` returns, for
+each lane, the mask of the lanes with the same value. ``math.FUNCTION(values)`` calls a function of the C library.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def build_match(module: ir.Module, name: str) -> None:
 
 
 def build_math(module: ir.Module, name: str) -> None:
-    """Build a function of the C library for all lanes."""
+    """Build the function that calls a double-precision function of the C library for all lanes."""
     kind = vector(F64)
     b, (values,) = begin(module, name, kind, [kind])
     function = b.declared(name.split(".")[1], F64, [F64])
