@@ -68,7 +68,7 @@ def threads_of_block(b: Builder, context: Value) -> Value:
 
 
 def build_ordered(module: ir.Module, name: str) -> None:
-    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before what a thread does now.
+    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before a thread's next one.
 
     Order by fences is considered only for global memory.
     """

@@ -1,1 +1,1 @@
-"""Write a kernel in LLVM's language: its blocks, the choice of the next one, and what checks and counters need."""
+"""Write a kernel as LLVM IR: its basic blocks, their scheduling, and the code for checks and counters."""

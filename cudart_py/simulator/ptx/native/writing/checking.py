@@ -1,4 +1,4 @@
-"""Write what the checks need in a kernel's function: a call before each access, and the times of what puts in order."""
+"""Write the checks in a kernel's function: a call before each access, and the times of synchronisation."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ _WORD = 2
 
 
 def whole(instruction: Instruction) -> bool:
-    """Return whether a barrier is one of all threads of a block."""
+    """Return whether a barrier expects all threads of a block."""
     return len(instruction.operands) == (3 if "red" in form_of(instruction).words else 1)
 
 
 class Checking:
-    """Write the checks of one warp's function; `copies` and `fences` say that it has asynchronous copies and fences."""
+    """The writer of the checks in a warp's function.
+
+    `copies` says whether the kernel has asynchronous copies, and `fences` whether it has fences.
+    """
 
     def __init__(
         self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
@@ -87,9 +90,9 @@ class Checking:
         mask: Value,
         values: Sequence[Value],
     ) -> None:
-        """Look at an access to `count` elements of `size` bytes before it happens; a store has `values`.
+        """Examine an access to `count` elements of `size` bytes before it happens; a store has `values`.
 
-        `kind` is one of those that `library/checks.py` names.
+        `kind` is one of the kinds that `library/checks.py` defines.
         """
         if space not in _SPACES:
             return
@@ -107,11 +110,11 @@ class Checking:
             self._stop_after_a_doubt()
 
     def _stop_after_a_doubt(self) -> None:
-        """Return if anything has raised a doubt, as all code must do before an access that changes memory.
+        """Return from the warp's function if there is a doubt, as is required before any access that changes memory.
 
-        Whatever raised it, a check of this access or of an earlier one, or Python that was asked something, may have
-        returned before the memory was saved that the access changes. Undoing the launch would leave the change there,
-        and the launch runs again. Without a doubt, checks save all that their access changes.
+        A check or a call to Python that raises a doubt may return before it has saved the memory that this access
+        changes. Undoing the launch would not undo that change, and the launch would run again on changed memory.
+        Without a doubt, the checks have saved everything that the access changes.
         """
         b = self._b
         doubted = b.icmp_unsigned("!=", b.word(self._context, Context.FAULT), I64(0))
@@ -119,7 +122,7 @@ class Checking:
             b.ret(I32(Status.FAULT))
 
     def fence(self, instruction: Instruction, mask: Value) -> None:
-        """Note a fence; one of the block alone isn't followed."""
+        """Note a fence; a fence with block scope isn't tracked."""
         if _fences(form_of(instruction)):
             self._fence(mask)
 
@@ -138,7 +141,7 @@ class Checking:
     def group(self, event: str, allowed: int, mask: Value) -> None:
         """Note that lanes end a group of copies (`event` is commit), or wait for groups (wait) or copies (wait_all)."""
         if event == "wait":
-            # Of older groups it isn't known when they ended.
+            # The ending times of older groups aren't kept.
             if allowed < GROUPS:
                 self._call(f"awaited.{allowed}", self._context, mask)
         else:
@@ -150,20 +153,20 @@ class Checking:
         return "guess" if guessed else "load"
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
-        """Doubt a shuffle from lanes that take no part."""
+        """Raise a doubt if any lane shuffles from an inactive one."""
         self._doubt_if(self._b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
 
     def _doubt_if(self, truth: Value, instruction: Instruction, instance: Instance) -> None:
-        """Return with a doubt if something holds."""
+        """Raise a doubt and return from the warp's function if a condition holds."""
         b = self._b
         with when(b, truth, likely=False):
             raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), Doubt.FINDING)
             b.ret(I32(Status.FAULT))
 
-    # --- lanes that come together
+    # --- lanes that synchronise
 
     def together(self, place: Place) -> None:
-        """Look whether the member mask names all lanes that execute a block, which synchronises their warp."""
+        """Note that a block synchronises its warp; raise a doubt if the member mask lacks a lane that executes it."""
         b, operand = self._b, place.block.mask
         site = place.block.instructions[0] if place.block.instructions else place.block.terminator.instruction
         mask = b.load(self._schedule.mask, typ=I32)
@@ -193,7 +196,7 @@ class Checking:
     # --- barriers
 
     def arrive(self, number: int) -> None:
-        """Note that lanes wait at a barrier; doubt it if others wait at another one."""
+        """Note that lanes wait at a barrier; raise a doubt if others wait at a different one."""
         if number not in self._barriers:
             return
         b, place = self._b, self._layout.places[number]
@@ -205,7 +208,7 @@ class Checking:
         self._doubt_if(other, _end_of(place), place.instance)
 
     def passing(self, place: Place) -> None:
-        """Note that lanes have gone past the barriers that can't be reached again from a block."""
+        """Note that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
         if place.instance.caller is not None or not place.block.instructions:
             return
         b, bits, here = self._b, 0, place.block.index
@@ -224,7 +227,7 @@ class Checking:
 
 
 def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
-    """Write that a block begins: nothing of its shared memory has been written, fenced or acquired, or is copied."""
+    """Write the reset of the checks when a block begins: nothing has been written, copied, fenced or acquired yet."""
     now = _advance(b, context)
     for word in BlockCheck:
         if word < BlockCheck.WARPS:
@@ -239,7 +242,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
-    """Write that all lanes of a block go on from a barrier; doubt it if some had gone past it."""
+    """Write the release of all lanes of a block from a barrier; raise a doubt if some had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
     barrier = b.sub(b.load(waits, typ=I64), I64(1))
     passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)
@@ -278,15 +281,15 @@ def _end_of(place: Place) -> Instruction:
 
 
 def _strength(form: Form, space: str) -> str:
-    """Return the strength of an access, as `library/checks.py` names it."""
+    """Return the strength of an access, as `library/checks.py` defines it."""
     if not form.strong:
         return "plain"
-    # No other block accesses shared and local memory.
+    # No other block accesses shared or local memory, so block scope suffices there.
     return "block" if form.scope == "cta" and space in ("global", "generic") else "strong"
 
 
 def _fences(form: Form) -> bool:
-    """Return whether an instruction is a fence of the whole device, or an access that is one for what precedes it."""
+    """Return whether an instruction is a fence with device scope, or an access that releases with device scope."""
     if form.row.access:
         return form.releases and form.scope == "gpu"
     weaker = {"proxy", "mbarrier_init", "acquire"}
@@ -294,7 +297,7 @@ def _fences(form: Form) -> bool:
 
 
 def _least_shift(layout: Layout) -> int:
-    """Return which power of two of bytes the least access has, at most a word."""
+    """Return the binary logarithm of the size in bytes of the smallest access, at most that of a 4-byte word."""
     sizes = [
         form.vector * type_size(form.type)
         for place in layout.places

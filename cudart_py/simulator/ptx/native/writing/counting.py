@@ -1,4 +1,4 @@
-"""Count for an observer: write what machine code counts, and hand the counts over when a launch has ended."""
+"""Write the code that counts for an observer, and report the counts when a launch has ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Value = Any
 _COUNT_BYTES = 8 * Count.WORDS
 _BLOCK_BYTES = 16
 _WORD = 4
-# What may be counted of an access to a space: of a generic one the lanes of each space apart.
+# The spaces whose lanes an access may count: those of a generic access are counted separately by space.
 _SPACES = {
     "global": ("global",),
     "const": ("const",),
@@ -33,7 +33,7 @@ _SPACES = {
 
 
 class Counting:
-    """Write the counts of one warp's function."""
+    """The writer of the code that counts in a warp's function."""
 
     def __init__(self, b: Builder, sites: Sites, context: Value) -> None:
         self._b = b
@@ -42,7 +42,7 @@ class Counting:
         self._accesses = b.pointer(context, Context.ACCESS_COUNTS)
 
     def block(self, number: int, mask: Value) -> None:
-        """Count that lanes execute a block in the list."""
+        """Count an execution of a basic block, by a warp and by the lanes of a mask."""
         b, start = self._b, _BLOCK_BYTES * number
         for place, count in ((start, I64(1)), (start + 8, b.zext(b.ones(mask), I64))):
             word = b.at(self._blocks, place)
@@ -64,15 +64,15 @@ class Counting:
 
 
 def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
-    """Return whether lanes may repeat a loop the more often the later others come, whose order differs by engine.
+    """Return whether the number of iterations of a loop may depend on the order of lanes, which differs by engine.
 
-    A loop is given by the numbers of the blocks at its end and its beginning.
+    Each loop is given by the numbers of its last and first blocks.
     """
     return any(_sees_others(place) for end, start in loops for place in layout.places[start : end + 1])
 
 
 def _sees_others(place: Place) -> bool:
-    """Return whether a block watches memory that others change, or uses what an atomic has found there."""
+    """Return whether a block may wait for other lanes, or has an atomic whose former value is used."""
     code = place.instance.code
     for instruction in place.block.instructions:
         if form_of(instruction).row.access == "atom":
@@ -83,7 +83,7 @@ def _sees_others(place: Place) -> bool:
 
 
 def report_counts(launch: NativeLaunch) -> None:
-    """Hand what a launch has counted to its observer."""
+    """Report the counts of a launch to its observer."""
     observer, kernel = launch.state.observer, launch.kernel
     assert observer is not None
     counted = launch.block_counts.tolist()

@@ -1,4 +1,4 @@
-"""Write the loop over a launch's blocks and the warps of each, from barrier to barrier."""
+"""Write the loops over a launch's blocks and over the warps of each, which run from barrier to barrier."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .checking import Checking, begin_checks, release_checks
 
 Value = Any
 
-# The bits of the control word that flush results, and take operands for zeros.
+# The bits of MXCSR, the processor's floating-point control word, that flush subnormal results and operands to zero.
 _FLUSH = 0x8040
-# What a warp costs beside its loops, in instructions.
+# The cost of running a warp once, apart from its loops, in instructions of the budget.
 _WARP_COST = 32
-# How often the warps of a block may yield in turn before machine code returns to Python.
+# How many rounds of yielding warps a block may have before machine code returns to Python.
 _PATIENCE = 8
 
 
 class _Driver:
-    """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
+    """The function ``run(context)``: it returns a `Status`, and resumes where it returned when it is called again."""
 
     def __init__(
         self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None
@@ -54,7 +54,8 @@ class _Driver:
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
         self._place_block(block)
-        # Where each warp begins anew, a pause may lie between two of a block.
+        # Where warps run alone, FRESH is set before every warp and a pause may fall between two of them. Then only warp
+        # 0 begins the block.
         fresh = b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))
         with when(b, b.and_(fresh, b.icmp_unsigned("==", self._get(Context.WARP), I64(0)))):
             self._begin_block()
@@ -65,7 +66,7 @@ class _Driver:
         self._end_sweep(block, blocks, sweep)
 
     def _place_block(self, block: Value) -> None:
-        """Find the block's coordinates."""
+        """Write the computation of the block's index along each axis of the grid."""
         b = self._b
         width, height = self._get(Context.GRID_X), self._get(Context.GRID_Y)
         rows = b.udiv(block, width)
@@ -91,7 +92,7 @@ class _Driver:
             self._each_state(self._begin_warp)
 
     def _each_state(self, body: Any) -> None:
-        """Write a loop over the warps' states; `body` is given a warp's number and its state."""
+        """Write a loop over the warps' states; `body` is called with a warp's index and its state."""
         b = self._b
         before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.branch(head)
@@ -110,7 +111,7 @@ class _Driver:
         return states if self._alone else b.at(states, b.mul(number, I64(self._layout.bytes)))
 
     def _begin_warp(self, number: Value, state: Value) -> None:
-        """Let all lanes of a warp wait at the first block; its other words are zeros."""
+        """Make all lanes of a warp wait at the first basic block; the other words of the state are 0 already."""
         b = self._b
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
@@ -121,7 +122,7 @@ class _Driver:
         b.store(I64(1), b.at(state, self._layout.ready_at))
 
     def _write_sweep(self, sweep: ir.Block, after: ir.Block) -> None:
-        """Run each warp once: `sweep` is the block that this begins in."""
+        """Run each warp once; `sweep` is the LLVM block at which this starts."""
         b = self._b
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
@@ -154,7 +155,7 @@ class _Driver:
         b.branch(sweep)
 
     def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
-        """Go to the next block, or let the lanes at the barrier go on where all have come."""
+        """Go to the next block if no lane is alive, or release the barrier if all lanes have arrived."""
         b = self._b
         if self._alone:
             self._next_block(block, blocks)
@@ -204,9 +205,9 @@ def write_driver(
 ) -> None:
     """Write the function ``run``.
 
-    `alone` says that the warps don't look at each other, `plain` that all barriers have one number and are for all
-    threads of a block, and `flushes` that the processor takes subnormal numbers for zeros meanwhile. `checking` is
-    there where checks watch.
+    `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have one
+    number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
+    the launch. `checking` is None unless checks watch.
     """
     _Driver(module, layout, alone, plain, flushes, checking).write()
     if flushes:
@@ -214,7 +215,7 @@ def write_driver(
 
 
 def _write_flushing(module: ir.Module) -> None:
-    """Write ``run`` as a call of ``run_blocks`` with the processor's control word changed."""
+    """Write ``run`` as a call to ``run_blocks`` with the processor's control word set to flush."""
     function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
     b = Builder(function.append_basic_block("entry"))
     kept, changed = b.alloca(I32), b.alloca(I32)

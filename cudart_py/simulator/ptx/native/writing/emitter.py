@@ -1,4 +1,4 @@
-"""Read operands and write results of one basic block's instructions as vectors of lanes."""
+"""Read the operands and write the results of one basic block's instructions as vectors with one element per lane."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Value = Any
 
 _NAMES = {I1: "pred", F32: "f32", F64: "f64"}
-# The special registers that the machine code finds out for each lane, warp or block.
+# The value of each special register `%lanemask_*` in a lane.
 _LANE_MASKS: dict[str, Callable[[int], int]] = {
     "eq": lambda lane: 1 << lane,
     "lt": lambda lane: (1 << lane) - 1,
@@ -37,9 +37,9 @@ _LANE_MASKS: dict[str, Callable[[int], int]] = {
 class Emitter:
     """The values of one block's registers while its instructions are written.
 
-    `context` and `state` are the function's arguments, and `mask` the bits of the lanes that execute the block. What
-    an observer watches is counted by `counting` and looked at by `checking`.
-    Results of single precision may be `loose`: their NaNs have any pattern until something asks for their bits.
+    `context` and `state` are the function's arguments, and `mask` is the active mask of the block. `counting` counts
+    accesses for an observer, and `checking` examines them for the checks; either is None if it isn't needed.
+    Single-precision results may be `loose`: their NaNs have any bit pattern until something needs their bits.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Emitter:
     # --- registers
 
     def storage(self, slot: int) -> ir.Type:
-        """Return the type of one lane of a register."""
+        """Return the type of one lane's value of a register."""
         kind = self.code.types[slot]
         if kind == "b128":
             raise UnsupportedInstruction("registers of 128 bits")
         return lane_type(kind)
 
     def register(self, slot: int, loose: bool = False) -> Value:
-        """Return a register's value as it is stored; `loose` accepts NaNs of any pattern."""
+        """Return a register's current value in its storage type; `loose` accepts NaNs with any bit pattern."""
         if slot not in self.values:
             self.values[slot] = self.instance.load(self.b, self.state, slot, self.storage(slot))
         elif slot in self._loose and not loose:
@@ -88,7 +88,7 @@ class Emitter:
         return self.values[slot]
 
     def put(self, slot: int, value: Value, loose: bool = False) -> None:
-        """Give a register the value that it has from here on."""
+        """Set the value that a register has from here on in the block."""
         self.values[slot] = value
         self.written.add(slot)
         (self._loose.add if loose else self._loose.discard)(slot)
@@ -96,11 +96,11 @@ class Emitter:
     # --- operands
 
     def value(self, operand: Operand, ptx_type: str, loose: bool = False) -> Value:
-        """Return an operand as a vector of a PTX type's lanes."""
+        """Return an operand as a vector with elements of a PTX type."""
         return self.typed(operand, lane_type(ptx_type), loose)
 
     def typed(self, operand: Operand, element: ir.Type, loose: bool = False) -> Value:
-        """Return an operand as a vector of elements."""
+        """Return an operand as a vector with elements of an LLVM type."""
         b = self.b
         if isinstance(operand, Register):
             slot = self.code.slot(operand.name)
@@ -115,7 +115,7 @@ class Emitter:
         raise UnsupportedInstruction("an operand of another form")
 
     def viewed(self, found: Value, element: ir.Type) -> Value:
-        """Return a register's value as elements of another type, cut where it is wider."""
+        """Return a register's value as elements of another type, truncated if the register is wider."""
         have = found.type.element
         if have == element:
             return found
@@ -152,7 +152,7 @@ class Emitter:
         return b.resized(b.splat(b.add(address, I64(symbol.offset))), element, False)
 
     def special(self, name: str, element: ir.Type) -> Value:
-        """Return a special register."""
+        """Return the value of a special register."""
         if special_names.is_clock(name):
             raise UnsupportedInstruction("a clock")
         if name not in self._specials:
@@ -187,13 +187,13 @@ class Emitter:
         return b.splat(word if kind == I64 else b.trunc(word, kind))
 
     def _warp(self) -> Value:
-        """Return the number of the warp in its block."""
+        """Return the index of the warp in its block."""
         return self.b.load(self.b.at(self.state, 4 * Head.NUMBER), typ=I32)
 
     # --- results
 
     def write(self, operand: Operand, value: Value, ptx_type: str, loose: bool = False) -> None:
-        """Assign a vector of a PTX type's lanes to a register; `loose` says that its NaNs have any pattern."""
+        """Assign a vector with elements of a PTX type to a register; if `loose`, its NaNs have any bit pattern."""
         if isinstance(operand, Symbol) and operand.name == "_":
             return
         if not isinstance(operand, Register):
@@ -202,7 +202,7 @@ class Emitter:
         self.write_slot(slot, value, ptx_type, loose)
 
     def write_slot(self, slot: int, value: Value, ptx_type: str, loose: bool = False) -> None:
-        """Assign a vector of a PTX type's lanes to a slot: a wider one gets zeros in front, or the sign."""
+        """Assign a vector with elements of a PTX type to a slot, zero- or sign-extended if the slot is wider."""
         kept = self.storage(slot)
         if value.type.element != kept:
             if I1 in (kept, value.type.element):
@@ -215,11 +215,11 @@ class Emitter:
         self.put(slot, value, loose)
 
     def flags(self) -> Value:
-        """Return the lanes that execute the block as truths."""
+        """Return the active mask of the block as one truth value per lane."""
         return self.b.truth(self.mask)
 
     def call(self, name: str, result: ir.Type, *arguments: Value) -> Value:
-        """Call a function of the library that stands beside the kernel's code."""
+        """Call a function of the native library."""
         function = self.b.declared(name, result, [argument.type for argument in arguments])
         return self.b.call(function, arguments)
 
@@ -234,15 +234,15 @@ class Emitter:
         values: Sequence[Value] = (),
         mask: Value | None = None,
     ) -> None:
-        """Let the checks look at an access to `count` elements of `size` bytes, just before it happens.
+        """Let the checks examine an access to `count` elements of `size` bytes, immediately before it happens.
 
-        `mask` has the lanes whose access it is, by default all that execute the instruction.
+        `mask` is the mask of the lanes that make the access, by default all that execute the instruction.
         """
         if self.checking is not None:
             lanes = self.mask if mask is None else mask
             self.checking.access(kind, space, address, size, count, site, lanes, values)
 
     def observe(self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None) -> None:
-        """Record an access of `size` bytes for an observer, just before it happens; `mask` as for `check`."""
+        """Count an access of `size` bytes for an observer, immediately before it happens; `mask` as for `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)

@@ -29,10 +29,10 @@ Value = Any
 
 
 class Flow:
-    """Write the function ``warp`` of a module.
+    """The writer of a module's function ``warp``.
 
-    `barriers` and `spins` tell whether the kernel has barriers, and loops that may wait for other lanes; `checking` is
-    there where checks watch.
+    `barriers` says whether the kernel has barriers, and `spins` whether it has loops that may wait for other lanes.
+    `checking` is None unless checks watch.
     """
 
     def __init__(
@@ -60,19 +60,20 @@ class Flow:
 
     @property
     def plain(self) -> bool:
-        """Return whether machine code can release all barriers: they have one number, and are for all threads."""
+        """Return whether machine code can release all barriers: they have one number, and expect all threads."""
         barriers = self._layout.barriers
         return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
     @property
     def alone(self) -> bool:
-        """Return whether a warp runs to its end without looking at others, so that all can use one state."""
+        """Return whether each warp runs to its end without waiting for others, so one state serves all warps."""
         return not (self.barriers or self.spins or self.converges or self._loops.load())
 
     def _find_shared_registers(self) -> None:
-        """Find which registers lanes may need that wait elsewhere: writing them must leave those lanes alone.
+        """Find the registers that waiting lanes may need: writing them must not change those lanes' values.
 
-        Lanes wait above the block that runs, or where they come together, behind a barrier, or in a loop that spins.
+        Lanes wait at higher-numbered blocks than the one that runs, at a member mask, after a barrier, or in a loop
+        that spins.
         """
         self._highest: dict[tuple[int, int], int] = {}
         self._always: set[tuple[int, int]] = set()
@@ -120,7 +121,7 @@ class Flow:
                         schedule.push(number, lanes)
 
     def _resumes(self) -> list[int]:
-        """Return the blocks behind barriers."""
+        """Return the numbers of the blocks that follow barriers."""
         return [
             place.instance.numbers[place.block.terminator.targets[0]]
             for place in self._layout.places
@@ -128,7 +129,7 @@ class Flow:
         ]
 
     def _write_idle(self) -> None:
-        """Write what happens where no lane is ready: those that stood aside get their turn after other warps."""
+        """Write the case that no lane is ready: yield, and lanes that stand aside get their turn after other warps."""
         b, schedule = self._b, self._schedule
         b.position_at_end(schedule.idle)
         if self.spins:
@@ -179,7 +180,7 @@ class Flow:
         passed = self._passed(e, place)
         kept = block.live_out
         if terminator.kind == "barrier":
-            # Python reads the operand of a reduction.
+            # Python reads the operand of a barrier with a reduction.
             kept |= exit_slots(instance.code, block)
         for slot in sorted(e.written):
             if kept >> slot & 1:
@@ -189,7 +190,7 @@ class Flow:
         self._end(number, place, e, condition)
 
     def _keep(self, number: int, mask: Value, instance: Instance, slot: int, value: Value) -> None:
-        """Store a register, leaving lanes alone that wait elsewhere and need theirs."""
+        """Store a register without changing its value in lanes that wait elsewhere and need it."""
         register = (self._layout.instances.index(instance), slot)
         if self._highest.get(register, -1) > number or register in self._always:
             old = instance.load(self._b, self._state, slot, value.type.element)
@@ -197,7 +198,7 @@ class Flow:
         instance.store(self._b, self._state, slot, value)
 
     def _come_together(self, number: int, place: Place) -> None:
-        """Hold the lanes until all come that a member mask names; lanes that have ended count as there."""
+        """Hold the lanes until all members of their member mask have arrived or ended."""
         b, schedule = self._b, self._schedule
         mask = b.load(schedule.mask, typ=I32)
         alive = b.load(schedule.head(Head.ALIVE), typ=I32)
@@ -226,7 +227,7 @@ class Flow:
     # --- ends of blocks
 
     def _passed(self, e: Emitter, place: Place) -> list[tuple[Instance, int, Value]]:
-        """Return the registers of other functions that a call or a return gives values."""
+        """Return the registers in the callee or the caller that a call or a return assigns, with the values."""
         terminator = place.block.terminator
         module = self._program.entry.module
         if terminator.kind == "call":
@@ -295,14 +296,14 @@ class Flow:
         schedule.go_back(target, lanes, cost)
 
     def _has_spun(self, turns: int) -> Value:
-        """Count that lanes go back in a loop that waits; return whether they have done so often enough."""
+        """Count an iteration of a loop that may wait; return whether the lanes must now let others run."""
         b, place = self._b, self._schedule.head(Head.SPINS)
         spins = b.add(b.load(place, typ=I32), I32(1))
         b.store(spins, place)
         return b.icmp_unsigned(">=", spins, I32(turns))
 
     def _stand_aside(self, target: int, lanes: Value) -> None:
-        """Let lanes that go back wait until others have had their turn."""
+        """Make lanes that go back to `target` wait until other lanes have had their turn."""
         schedule = self._schedule
         self._b.store(I32(0), schedule.head(Head.SPINS))
         schedule.add_lanes(schedule.word(ASIDE, target), lanes)

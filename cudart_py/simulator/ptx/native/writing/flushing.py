@@ -1,4 +1,4 @@
-"""Find the kernels whose subnormal numbers the processor itself can flush to zero, as ``.ftz`` asks."""
+"""Find the kernels for which the processor itself can flush subnormal numbers to zero, as ``.ftz`` requires."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from ...compiling.forms import Form
 from ...compiling.opcodes import form_of
 from ..instances import Layout
 
-# What moves bits, whatever they mean.
+# Instructions that only move or test bits.
 _MOVES = {"mov", "selp", "copysign", "testp"}
 _OTHER_FLOATS = {"f64", "f16", "bf16", "f16x2", "bf16x2"}
 
 
 def processor_flushes(layout: Layout) -> bool:
-    """Return whether all arithmetic on floats of a kernel is of single precision and flushes.
+    """Return whether all of a kernel's floating-point arithmetic is single precision and flushes subnormal numbers.
 
-    Then the processor is told to flush operands and results for the whole launch. An x86-64 processor takes a result
-    for subnormal as a GPU does: by its value rounded to 24 bits with no least exponent. What LLVM would compute
-    instead of the processor, the builder hides from it (`Builder.operands`).
+    Then the processor is set to flush operands and results for the whole launch. An x86-64 processor detects a
+    subnormal result as a GPU does: after rounding to 24 bits with an unbounded exponent. LLVM would fold some
+    operations without flushing, so the builder hides their operands from it (`Builder.operands`).
     """
     forms = [form_of(instruction) for place in layout.places for instruction in place.block.instructions]
     asked = any("ftz" in form.words for form in forms)
@@ -26,9 +26,9 @@ def processor_flushes(layout: Layout) -> bool:
 
 
 def _agrees(form: Form) -> bool:
-    """Return whether an instruction does the same while the processor flushes."""
+    """Return whether an instruction gives the right result while the processor flushes."""
     if form.row.name == "call":
-        # The system's functions compute with floats of their own.
+        # System functions run Python code with its own floating-point arithmetic, which must not flush.
         return False
     if form.row.access in ("ld", "st") or form.row.name in _MOVES or not form.types:
         return True
@@ -37,7 +37,7 @@ def _agrees(form: Form) -> bool:
     if "f32" not in form.types:
         return True
     if form.row.access:
-        # Sums in shared memory don't flush.
+        # Atomic additions in shared memory don't flush.
         return form.space == "global"
     if form.row.name == "cvt" and form.types[-1] != "f32":
         return _rounds_to_nearest(form)

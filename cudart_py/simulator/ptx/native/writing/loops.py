@@ -1,4 +1,4 @@
-"""Find the loops of a kernel, and those in which lanes may wait for what other lanes do."""
+"""Find the loops of a kernel, and those in which lanes may wait for other lanes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ...compiling.opcodes import form_of
 from ...syntax.instructions import Immediate, Instruction
 from ..instances import Layout
 
-# How often lanes may go back in a loop before others get their turn: few in loops that watch memory, many in loops that
-# may do so, by the results of atomics or behind fences.
+# The iterations of a loop before other lanes get their turn: few in loops that clearly wait for others, many in loops
+# that may do so, because they have atomics or fences.
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 
 
 class Loops:
-    """The loops of a kernel: for each branch back, the number of the block that it ends and the one that it goes to."""
+    """The loops of a kernel: for each backward branch, the number of the block that it ends and that of its target."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -26,18 +26,18 @@ class Loops:
                 self.edges += [(number, target) for target in targets if target <= number]
 
     def turns(self, number: int, target: int) -> int:
-        """Return how often lanes may go back from a block to another before others get their turn.
+        """Return how many times lanes may branch back from a block to another before others get their turn.
 
-        In a loop that waits for no other lanes, 0 says that they may do so for ever.
+        The result is 0, for no limit, if the loop doesn't wait for other lanes.
         """
         return min(filter(None, self._turns[target : number + 1]), default=0)
 
     def waiting(self) -> list[int]:
-        """Return the blocks at which loops begin that may wait for other lanes."""
+        """Return the first blocks of loops that may wait for other lanes."""
         return sorted({target for number, target in self.edges if self.turns(number, target)})
 
     def load(self) -> bool:
-        """Return whether a loop loads what other lanes may store, even if nothing says that it waits for that."""
+        """Return whether a loop loads from memory that other lanes may store to, even if it isn't known to wait."""
         return any(
             form.row.access in ("ld", "tex") and form.space not in ("param", "const")
             for number, target in self.edges
@@ -47,7 +47,7 @@ class Loops:
 
 
 def _turns(block: Block) -> int:
-    """Return how often a loop around a block may be repeated before other lanes get their turn, 0 for any number."""
+    """Return how many iterations a loop around a block may have before other lanes get their turn; 0 for no limit."""
     if block.spins or any(map(_only_looks, block.instructions)):
         return _SPIN_TURNS
     rows = [form_of(instruction).row for instruction in block.instructions]
@@ -55,7 +55,7 @@ def _turns(block: Block) -> int:
 
 
 def _only_looks(instruction: Instruction) -> bool:
-    """Return whether an atomic changes nothing, as by adding 0: kernels look so at what others write."""
+    """Return whether an instruction is an atomic that changes nothing, such as adding 0, by which kernels poll memory."""
     form = form_of(instruction)
     if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
         return False

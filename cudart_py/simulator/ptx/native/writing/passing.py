@@ -1,4 +1,4 @@
-"""Give the registers of functions the values that calls and returns pass."""
+"""Assign the values that calls and returns pass to the registers of functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = Any
 def assigned(
     e: Emitter, arguments: list[dict[tuple[int, int], int]], inner: Instance, names: list[str]
 ) -> list[tuple[Instance, int, Value]]:
-    """Return the values of a function's parameters."""
+    """Return the callee's registers for its parameters, with the values that the caller passes."""
     found = []
     for name, pieces in zip(names, arguments, strict=False):
         for key, slot in inner.code.parameter_pieces.get(name, {}).items():
@@ -29,7 +29,7 @@ def assigned(
 def returned(
     e: Emitter, site: CallSite, caller: Instance, results: list[dict[tuple[int, int], int]]
 ) -> list[tuple[Instance, int, Value]]:
-    """Return the values of a call's results."""
+    """Return the caller's registers for a call's results, with the values that the callee returns."""
     found = []
     for pieces, wanted in zip(results, site.results, strict=False):
         for key, slot in wanted.items():
@@ -42,7 +42,7 @@ def _storage(instance: Instance, slot: int) -> ir.Type:
 
 
 def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
-    """Return a piece of a parameter, put together from its bits when it was stored in other pieces."""
+    """Return a piece of a parameter, assembled from its bits if it was stored in different pieces."""
     if key in pieces:
         value = e.register(pieces[key])
         return value if value.type.element == element else e.viewed(value, element)

@@ -1,4 +1,4 @@
-"""Write how lanes of a warp wait at basic blocks, of which the lowest one with waiting lanes runs next."""
+"""Write the scheduling of a warp: lanes wait at basic blocks, and the lowest block with waiting lanes runs next."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..vectors import I32, I64, Builder
 
 Value = Any
 
-# The most words kept in registers for the blocks at which lanes are ready; more are kept in memory.
+# If the bitmap of the blocks with ready lanes has at most this many words, they are kept in registers, else in memory.
 _MOST_READY_WORDS = 2
 
 
 class Scheduling:
-    """The variables of a warp's function that choose the next block, and the code that sets them.
+    """The variables of a warp's function that determine the next block, and the code that sets them.
 
-    `entries` are LLVM's blocks at which the places of the layout begin.
+    `entries` are the LLVM blocks at which the places of the layout begin.
     """
 
     def __init__(self, b: Builder, layout: Layout, context: Value, state: Value) -> None:
@@ -29,8 +29,8 @@ class Scheduling:
         self.mask = b.alloca(I32)
         self._lowest = b.alloca(I32)
         kept = [b.at(state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
-        # The time that LLVM takes grows with the variables in registers times the blocks that may set them: where
-        # these are many, the words stay in the warp's state.
+        # LLVM's compile time grows with the number of these variables times the number of blocks that may set them. If
+        # there are many, the words stay in the warp's state.
         in_registers = len(kept) <= _MOST_READY_WORDS
         self._kept = kept if in_registers else []
         self._ready = [b.alloca(I64) for _ in kept] if in_registers else kept
@@ -40,33 +40,33 @@ class Scheduling:
         self.entries = [function.append_basic_block(f"place{number}") for number in range(len(layout.places))]
 
     def head(self, word: Head) -> Value:
-        """Return the pointer of a word of the state's head."""
+        """Return the pointer to a word of the state's head."""
         return self._b.at(self._state, 4 * word)
 
     def word(self, kind: int, number: int) -> Value:
-        """Return the pointer of a block's word of lanes."""
+        """Return the pointer to a basic block's lane mask of one kind."""
         return self._b.at(self._state, word_of(self._layout, kind, number))
 
     def add_lanes(self, pointer: Value, lanes: Value) -> None:
-        """Add lanes to a word."""
+        """Add lanes to a lane mask in memory."""
         b = self._b
         b.store(b.or_(b.load(pointer, typ=I32), lanes), pointer)
 
     def resume(self) -> None:
-        """Take up where the function has returned."""
+        """Load the variables that the function stored when it last returned."""
         b = self._b
         for variable, kept in zip(self._ready, self._kept, strict=False):
             b.store(b.load(kept, typ=I64), variable)
 
     def leave(self, status: Status) -> None:
-        """Return, so that the function can take up again."""
+        """Store the variables and return; the function can resume later."""
         b = self._b
         for variable, kept in zip(self._ready, self._kept, strict=False):
             b.store(b.load(variable, typ=I64), kept)
         b.ret(I32(status))
 
     def push(self, number: int, lanes: Value) -> None:
-        """Let lanes wait at a block, ready to run."""
+        """Make lanes wait at a block, ready to run."""
         b = self._b
         self.add_lanes(self.word(WAITING, number), lanes)
         variable = self._ready[number // 64]
@@ -75,7 +75,7 @@ class Scheduling:
         b.store(b.select(b.icmp_unsigned("<", I32(number), lowest), I32(number), lowest), self._lowest)
 
     def go(self, number: int, lanes: Value) -> None:
-        """Go straight on at a block if no lanes wait at or below it, else let the lowest ones run."""
+        """Continue at a block directly if no lanes wait at it or below it; otherwise dispatch the lowest block."""
         b = self._b
         free = b.icmp_unsigned("<", I32(number), b.load(self._lowest, typ=I32))
         straight, later = b.append_basic_block(), b.append_basic_block()
@@ -88,7 +88,7 @@ class Scheduling:
         b.branch(self.dispatch)
 
     def go_back(self, number: int, lanes: Value, cost: int) -> None:
-        """Go back to a block, or return to Python where the budget is used up."""
+        """Branch back to a block, or return to Python if the budget is used up."""
         b = self._b
         left = b.sub(b.word(self._context, Context.BUDGET), I64(cost))
         b.set_word(self._context, Context.BUDGET, left)
@@ -98,7 +98,7 @@ class Scheduling:
         self.go(number, lanes)
 
     def write_dispatch(self) -> None:
-        """Write the choice of the lowest block with lanes that are ready."""
+        """Write the dispatch to the lowest block with ready lanes."""
         b = self._b
         b.position_at_end(self.dispatch)
         count = len(self._ready)
