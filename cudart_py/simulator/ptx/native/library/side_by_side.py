@@ -113,7 +113,7 @@ class SideBySide(Comparison):
         b.ret_void()
 
     def _good(self, before: Value, earlier: Value, thread: Value, limit: Value, floor: Value) -> Value:
-        """Return where the records of the last write and of the last read aren't suspect; they are vectors or scalars."""
+        """Return where the records of the last write and the last read (vectors or scalars) raise no suspicion."""
         b = self.b
         good = self.plainly(before, thread, limit)
         if self.loads:

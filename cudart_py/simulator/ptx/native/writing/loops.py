@@ -55,7 +55,7 @@ def _turns(block: Block) -> int:
 
 
 def _only_looks(instruction: Instruction) -> bool:
-    """Return whether an instruction is an atomic that changes nothing, such as adding 0, by which kernels poll memory."""
+    """Return whether an instruction is an atomic that changes nothing, such as adding 0: kernels poll memory with it."""
     form = form_of(instruction)
     if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
         return False
