@@ -1,1 +1,1 @@
-"""Write the Python source of instructions, by the kinds of what they do."""
+"""Write the Python source of instructions, grouped by kind."""

@@ -1,4 +1,4 @@
-"""Write asynchronous copies, and the barriers in shared memory that wait for them."""
+"""Write asynchronous copies, and the barriers in shared memory by which kernels wait for them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..forms import Form
 from ..writer import Writer
 from .memory import address, atomic, observe, store
 
-# What the words of an opcode mean to observers.
+# The events that observers are told of, by the word of an opcode.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
 
 
 def copy(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``cp.async``: the bytes move at once, and waiting for them does nothing."""
+    """Write ``cp.async``: the bytes are copied immediately, so waiting for them does nothing."""
     to, source, size = i.operands[:3]
     assert isinstance(to, Access)
     assert isinstance(source, Access)
     assert isinstance(size, Immediate)
     to_name, to_offset, _ = address(w, to, "shared")
     from_name, from_offset, _ = address(w, source, "global")
-    # The cache policy stands last.
+    # The cache policy is the last operand.
     rest = i.operands[3:-1] if "L2::cache_hint" in form.words else i.operands[3:]
     read = _bytes_read(w, rest[0], size.value) if rest else "None"
     observe(w, "ld", f"{from_name}.where({read})" if rest else from_name, from_offset, size.value)
@@ -33,7 +33,7 @@ def copy(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
-    """Return how many bytes a copy reads: a number, or none where a predicate holds."""
+    """Return how many bytes a copy reads: the operand, or 0 where the operand is a predicate that is true."""
     if isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "pred":
         ignored, _ = w.value(operand, "pred")
         return f"np.where({ignored}, {w.constant(np.uint32(0))}, {w.constant(np.uint32(size))})[()]"
@@ -62,7 +62,7 @@ def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:
-    """Write nothing but the observer's call where a group of copies ends or is waited for."""
+    """Write only the observer's call, for the end of a group of copies or a wait for groups."""
     if w.environment.observed:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         event = next(_EVENTS[word] for word in form.words if word in _EVENTS)
@@ -70,13 +70,13 @@ def copy_group(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def async_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``st.async``: a store at once, whose bytes a barrier counts."""
+    """Write ``st.async``: an immediate store whose bytes a barrier counts."""
     store(w, i, form)
     _complete(w, i, form)
 
 
 def async_reduction(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``red.async``: an atomic operation at once, whose bytes a barrier counts."""
+    """Write ``red.async``: an immediate atomic operation whose bytes a barrier counts."""
     atomic(w, i, form)
     _complete(w, i, form)
 
@@ -92,7 +92,7 @@ def _complete(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``cp.async.mbarrier.arrive``; without ``.noinc`` the barrier counts the arrival beside the others."""
+    """Write ``cp.async.mbarrier.arrive``; without ``.noinc``, the arrival is in addition to the expected ones."""
     _operate(w, i, form, "arrive" if "noinc" in form.words else "arrive_extra", ())
 
 
@@ -111,7 +111,7 @@ def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
 def _operate(
     w: Writer, i: Instruction, form: Form, verb: str, others: Sequence[Operand], to: Operand | None = None
 ) -> None:
-    """Write an operation of `mbarriers` with the values of operands, and its result if one is wanted."""
+    """Write an mbarrier operation with the values of operands, and assign its result to `to` unless that is None."""
     access = next(operand for operand in i.operands if isinstance(operand, Access))
     name, offset, _ = address(w, access, form.space)
     values = []

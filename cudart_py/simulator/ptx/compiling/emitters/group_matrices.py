@@ -1,4 +1,4 @@
-"""Write products of the matrices of four warps, of which one or both lie in shared memory (``wgmma``)."""
+"""Write the matrix products of warpgroups, in which one or both factors are in shared memory (``wgmma``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .matrices import bind_fragment, registers, write_registers
 
 
 def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wgmma.mma_async``: the product is there at once, and waiting for it does nothing."""
+    """Write ``wgmma.mma_async``: the product is computed immediately, so waiting for it does nothing."""
     destination, left, right, scale, *literals = i.operands
     fragments = fragments_of(form)
     names = "".join(f"{bind_fragment(w, fragment)}, " for fragment in fragments)
@@ -19,7 +19,7 @@ def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
     signs, turned = literals[:2], literals[2:]
     modifiers = [f"negated={[_number(sign) < 0 for sign in signs].count(True) == 1}"]
     flags = [bool(_number(flag)) for flag in turned]
-    # The left matrix in registers has no flag.
+    # A left matrix in registers has no flag for transposing.
     modifiers.append(f"turned={tuple([False] * (2 - len(flags)) + flags)}")
     if "satfinite" in form.modifiers:
         modifiers.append("satfinite=True")

@@ -1,4 +1,4 @@
-"""Instructions that both engines write by one lowering."""
+"""Instructions that both engines write with the same lowering."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..writer import Writer
 
 # The carry flag is a predicate that no program declares.
 _CARRY = Register("%CC")
-# The keyword of a lowering that a modifier stands for. Rounding to nearest is what lowerings do by themselves. A
-# modifier that all spellings of a row have chooses the row's lowering and needs no keyword.
+# The keyword argument of a lowering for each modifier. Rounding to nearest is the default and has none. A modifier that
+# all spellings of a row have determines the row's lowering and needs no keyword.
 KEYWORDS: dict[str, tuple[str, Any]] = {
     "rz": ("rounding", "rz"), "rm": ("rounding", "rm"), "rp": ("rounding", "rp"),
     "ftz": ("ftz", True), "sat": ("sat", True), "relu": ("relu", True), "NaN": ("nan", True),
@@ -30,7 +30,7 @@ KEYWORDS: dict[str, tuple[str, Any]] = {
     **{word: ("join", word) for word in ("and", "or", "xor")},
     **{mode: ("mode", mode) for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")},
 }  # fmt: skip  # rows of a table
-# What a lowering can be told of the spelling, before the operands.
+# The facts of the spelling that a lowering can receive as arguments before the operands.
 _TOLD: dict[str, Callable[[Form], str]] = {
     "relation": lambda form: form.words[0],
     "kind": lambda form: form.type,
@@ -41,11 +41,11 @@ _TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2",
 
 
 class Lowers:
-    """Emit an opcode by its lowering, for either engine.
+    """The emitter of an opcode through its lowering, for either engine.
 
-    The lowering takes the facts of the spelling that `told` names ("count" is how many registers are written), the
-    operands in the types that the row gives them (a literal is an int), and the modifiers as keywords; it returns the
-    result, or the results. `loose` says that it accepts single precision whose NaNs have any pattern.
+    The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written), the
+    operands in the types that the row gives them (a literal is an int), and the modifiers as keywords. It returns the
+    result, or a tuple of results. `loose` says that it accepts single-precision values whose NaNs have any bit pattern.
     """
 
     def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:
@@ -54,7 +54,7 @@ class Lowers:
         self.told = told
 
     def check(self, row: Row) -> None:
-        """Raise a ValueError if a modifier that only some spellings of a row have stands for no keyword."""
+        """Raise ValueError if a modifier that only some spellings of a row have has no keyword."""
         slots = [slot for pattern in row.patterns for slot in pattern.slots if not slot.is_type]
         chosen = {word for slot in slots for word in slot.words} - fixed_words(row)
         chosen -= {word for name in self.told for word in _TOLD_WORDS.get(name, ())}
@@ -68,7 +68,7 @@ class Lowers:
     def lower(
         self, builder: Builder, i: Instruction, form: Form, read: Callable[[Operand, str], Raw]
     ) -> list[tuple[Operand, Value]]:
-        """Return the registers that an instruction writes, and their values; `read` returns operands of a type."""
+        """Return the registers that an instruction writes, with their values; `read` returns an operand as a type."""
         told, types, keywords = plan_of(self, form)
         first = i.operands[0]
         written = first.items if isinstance(first, Vector) else (first,)
@@ -88,7 +88,7 @@ class Lowers:
         results = found if isinstance(found, tuple) else (found,)
         if form.writes_carry:
             written = (*written, _CARRY)
-        # A comparison gives an opposite that isn't always asked for.
+        # A comparison also returns its negation, for which not every instruction has a register.
         return list(zip(written, results, strict=False))
 
     def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
@@ -117,12 +117,12 @@ class _OfInstruction(Expressions):
         return Expression(text, dtype, uniform=uniform)
 
     def operand_as(self, x: Expression, dtype: str) -> Expression:
-        """Return a register as another type: the writer keeps its views."""
+        """Return a register as another type, as a view that the writer keeps."""
         text, uniform = self._w.typed(x.operand, dtype)
         return Expression(text, dtype, uniform=uniform, operand=x.operand)
 
     def assign(self, results: list[tuple[Operand, Value]]) -> None:
-        """Write the values of registers."""
+        """Write the assignments of values to registers."""
         w = self._w
         temporaries: list[str] = []
         texts = self.texts([value for _, value in results], temporaries)
@@ -139,7 +139,10 @@ class _OfInstruction(Expressions):
 
 
 def _each(operands: Sequence[Operand], types: Sequence[str | None], form: Form) -> Iterator[tuple[Operand, str | None]]:
-    """Return operands with their types; the elements of a vector have this type, or parts of it, which they fill."""
+    """Yield operands with their types, and the elements of vectors one by one.
+
+    Each element has the vector's type if the form is a vector (``.v2`` and so on); otherwise they divide it evenly.
+    """
     for operand, type in zip(operands, types, strict=False):
         if not isinstance(operand, Vector):
             yield operand, type
@@ -150,7 +153,7 @@ def _each(operands: Sequence[Operand], types: Sequence[str | None], form: Form) 
 
 
 def fixed_words(row: Row) -> frozenset[str]:
-    """Return the modifiers common to all spellings of a row: they choose its function and are not keywords."""
+    """Return the modifiers common to all spellings of a row: they determine its lowering and are not keywords."""
     each = [
         {word for slot in pattern.slots if not slot.optional and len(slot.words) == 1 for word in slot.words}
         for pattern in row.patterns
@@ -160,7 +163,7 @@ def fixed_words(row: Row) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def plan_of(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
-    """Return what a lowering is told of a spelling, the types of its operands (None for a literal), and keywords."""
+    """Return the facts that a lowering is told, the types of its operands (None for a literal), and its keywords."""
     told = tuple(_TOLD[name](form) for name in lowers.told if name in _TOLD)
     types = tuple(_operand_type(form, pattern) for pattern in form.operands[1:])
     fixed = fixed_words(form.row)

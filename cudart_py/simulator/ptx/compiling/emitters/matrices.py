@@ -9,7 +9,7 @@ from ..fragments import fragment_of, fragments_of
 from ..writer import Writer, spread
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
-# The NumPy types of registers with one element; others hold several narrow ones, as bits.
+# The NumPy types of registers that hold one element. Other registers hold several narrow elements, as bits.
 _SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}
 
 
@@ -65,7 +65,7 @@ def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def _base(w: Writer, access: Operand, form: Form) -> str:
-    """Return the space and each lane's address as source."""
+    """Return the source of the space and of each lane's address."""
     assert isinstance(access, Access)
     base, space = access.base, form.space
     wide = "u64"
@@ -78,7 +78,7 @@ def _base(w: Writer, access: Operand, form: Form) -> str:
 
 
 def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) -> str:
-    """Return as source whether columns of a matrix lie together, and how many elements they, or rows, are apart."""
+    """Return the source of whether a matrix is column-major, and of its leading dimension in elements."""
     by_columns = "col" in form.words
     steps = str(fragment.rows if by_columns else fragment.columns)
     if stride:
@@ -87,13 +87,13 @@ def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) 
 
 
 def bind_fragment(w: Writer, fragment: Fragment) -> str:
-    """Return the expression of a fragment."""
+    """Return the source of a fragment."""
     w.bind("Fragment", Fragment)
     return repr(fragment)
 
 
 def registers(w: Writer, operand: Operand, kind: str) -> str:
-    """Return the registers of a fragment as a list of arrays."""
+    """Return the source of a list of arrays, one for each register of a fragment."""
     assert isinstance(operand, Vector)
     dtype = _SINGLE.get(kind, "u4")
     return f"[{', '.join(spread(w.typed(item, dtype), dtype) for item in operand.items)}]"

@@ -1,4 +1,4 @@
-"""Write loads, stores, atomics, fences, accesses to textures and surfaces, and the calls that the system answers."""
+"""Write loads, stores, atomics, fences, accesses to textures and surfaces, and system calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-# The functions that the device's runtime has: how many arguments each takes, and the method of System that answers it.
+# The functions of the device runtime: the number of arguments of each, and the method of System that answers it.
 SYSTEM_FUNCTIONS = {
     "vprintf": (2, "vprintf"),
     "malloc": (1, "malloc"),
@@ -22,9 +22,9 @@ SYSTEM_FUNCTIONS = {
 
 
 def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
-    """Return the variable that holds an access's Address, the byte offset from it, and whether it is one for all lanes.
+    """Return the variable with an access's Address, the offset in bytes, and whether all lanes share one address.
 
-    The same register's Address serves all accesses until the register changes.
+    One Address of a register serves all accesses until the register changes.
     """
     base = access.base
     space = w.code.space_of(access, space, w.environment.shared_addresses)
@@ -49,7 +49,7 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
 
 
 def observe(w: Writer, kind: str, name: str, offset: int, size: int, values: Sequence[str] = ()) -> None:
-    """Tell an observer of an access just before it happens, with what a store is about to store."""
+    """Write the observer's call for an access, immediately before it happens, with the values of a store."""
     if w.environment.observed:
         stored = "".join(f"{value}, " for value in values)
         w.emit(f"g.chunk.state.observer.access(g, {kind!r}, {name}, {offset}, {size}, {w.site()}, ({stored}))")
@@ -60,7 +60,7 @@ def _shift(ptx_type: str) -> int:
 
 
 def load(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a load; one of a parameter needs no memory where its place is known."""
+    """Write a load; a load of a parameter at a known offset needs no access to memory."""
     ptx_type, dtype = form.type, dtype_of(form.type)
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -90,7 +90,7 @@ def load(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a store; what a call passes is kept in slots instead of memory."""
+    """Write a store; the parameters of a call are kept in slots instead of memory."""
     dtype = dtype_of(form.type)
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -111,7 +111,7 @@ def store(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def atomic(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``atom`` and ``red``, whose operands differ by the destination; of a vector each element is atomic."""
+    """Write ``atom`` and ``red``, which lacks the destination; each element of a vector is a separate atomic."""
     returns = form.row.access == "atom"
     access, *sources = i.operands[1:] if returns else i.operands
     assert isinstance(access, Access)
@@ -135,27 +135,27 @@ def _element(operand: Operand, index: int) -> Operand:
 
 
 def nap(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a nap, which only lets the time pass."""
+    """Write ``nanosleep``, which only advances the time."""
     w.emit(f"g.nap({w.value(i.operands[0], 'u32')[0]})")
 
 
 def nothing(w: Writer, i: Instruction, form: Form) -> None:
-    """Write nothing for what changes no values, such as a prefetch."""
+    """Write nothing for an instruction that changes no values, such as a prefetch."""
 
 
 def policy(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``createpolicy``, whose result only tells caches what to keep."""
+    """Write ``createpolicy``; its result is 0, because it is only a hint to caches."""
     w.write(i.operands[0], w.constant(np.uint64(0)), "u8", True)
 
 
 def fence(w: Writer, i: Instruction, form: Form) -> None:
-    """Write nothing but the observer's call: all accesses happen in order."""
+    """Write only the observer's call: all accesses happen in program order anyway."""
     if w.environment.observed:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
 def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
-    """Return a tuple of the arrays of coordinates, with that of the layer before them if there are layers."""
+    """Return the source of a tuple with the arrays of coordinates, preceded by that of the layer if there is one."""
     assert access.coordinates is not None
     arrays = [
         spread(w.value(item, kind), dtype_of(kind))
@@ -182,7 +182,7 @@ def texture(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def surface_load(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``suld.b``, which reads neighbouring numbers."""
+    """Write ``suld.b``, which reads one or more adjacent elements."""
     destination, access = i.operands
     assert isinstance(access, Access)
     items = destination.items if isinstance(destination, Vector) else (destination,)
@@ -197,7 +197,7 @@ def surface_load(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def surface_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``sust.b``, which writes neighbouring numbers."""
+    """Write ``sust.b``, which writes one or more adjacent elements."""
     access, source = i.operands
     assert isinstance(access, Access)
     items = source.items if isinstance(source, Vector) else (source,)
@@ -209,7 +209,7 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a call of the system: printf, the heap, a failed assertion or a condition of a graph."""
+    """Write a system call: printf, the heap's functions, a failed assertion or setting the condition of a graph."""
     call = i.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)

@@ -1,4 +1,4 @@
-"""Write moves and packing, and what asks which block of a cluster an address belongs to."""
+"""Write 128-bit moves, and the conversions between addresses and ranks of blocks in a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..writer import Writer
 
 
 def mov_wide(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``mov.b128``, also between a register and its two halves."""
+    """Write ``mov.b128``, which may pack or unpack two 64-bit halves."""
     destination, source = i.operands[0], i.operands[1]
     w.bind("join_halves", _join_halves)
     w.bind("halves", _halves)
@@ -30,13 +30,13 @@ def mov_wide(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def _join_halves(low: Any, high: Any) -> Any:
-    """Put 64-bit halves together as 128-bit patterns."""
+    """Join 64-bit halves to 128-bit patterns."""
     low, high = np.broadcast_arrays(low, high)
     return np.ascontiguousarray(np.stack([low, high], axis=-1)).view(np.complex128)[..., 0][()]
 
 
 def _halves(value: Any) -> tuple[Any, Any]:
-    """Part 128-bit patterns into 64-bit halves."""
+    """Split 128-bit patterns into 64-bit halves."""
     pairs = np.ascontiguousarray(np.atleast_1d(value)).view(np.uint64).reshape(-1, 2)
     if isinstance(value, np.generic):
         return pairs[0, 0], pairs[0, 1]

@@ -1,4 +1,4 @@
-"""Write what the lanes of a warp do together."""
+"""Write warp-wide operations: shuffles, votes, matches, reductions and elections."""
 
 from __future__ import annotations
 
