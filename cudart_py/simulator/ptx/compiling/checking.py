@@ -1,4 +1,4 @@
-"""Check a module's instructions when it is loaded: each distinct form once, each name and literal where it stands."""
+"""Check a module's instructions when it is loaded: each distinct form once, each name and literal at each use."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _KEPT_MODULES = 32
 
 @lru_cache(_KEPT_MODULES)
 def load_module(text: str, source: SourceText | None = None) -> Module:
-    """Return the module of a PTX text, all of it parsed and checked; `source` is what it was compiled from.
+    """Return the module of a PTX text, fully parsed and checked; `source` is the source it was compiled from.
 
-    A text that was loaded before gives the same module, since nothing of it belongs to one context.
+    A text that was loaded before gives the same module, because a module holds nothing that belongs to one context.
 
-    Raises PtxError for text that isn't PTX, and UnsupportedError, which names all of them, for instructions that
-    aren't simulated.
+    Raise PtxError for text that isn't PTX. Raise UnsupportedError for instructions that aren't simulated; it lists the
+    first 20 of them.
     """
     module = Module(text)
     if source is not None:
@@ -64,7 +64,7 @@ def load_module(text: str, source: SourceText | None = None) -> Module:
 
 
 def _calls_of(module: Module, function: str) -> tuple[Instruction, ...]:
-    """Return calls that lead from a kernel to a function, the innermost first; none for what no kernel calls."""
+    """Return a chain of calls from a kernel to a function, the innermost first; empty if no kernel reaches it."""
     waiting: list[tuple[str, tuple[Instruction, ...]]] = [(function, ())]
     seen = {function}
     for name, calls in waiting:
@@ -84,7 +84,7 @@ def _count(count: int) -> str:
 
 
 class _Checker:
-    """Check one body. `unsupported` collects, by opcode, what the simulator doesn't run."""
+    """The checker of one body; `unsupported` collects, by opcode, the instructions that aren't simulated."""
 
     def __init__(self, module: Module, function: Function, unsupported: dict[str, str]) -> None:
         self._module = module
@@ -102,7 +102,7 @@ class _Checker:
         self._symbols: dict[str, Kind] = {}
 
     def check(self) -> None:
-        """Check all instructions of the body, and that its labels stand where they are used."""
+        """Check all instructions of the body, including that the labels of branches exist."""
         for instruction in self._function.instructions:
             try:
                 self._check(instruction)
@@ -135,7 +135,7 @@ class _Checker:
                 self._check_parameter(instruction, form)
 
     def _leave_out(self, instruction: Instruction, why: str, key: str = "") -> None:
-        """Note an instruction that isn't simulated, once for each key, which is the opcode if none is given."""
+        """Note an instruction that isn't simulated, once per key, which is the opcode by default."""
         calls = _calls_of(self._module, self._function.name)
         kernel = calls[-1].function if calls else self._function.name
         entry = self._module.entries.get(kernel)
@@ -199,7 +199,7 @@ class _Checker:
             return MEMORY
         raise PtxError(f"an address is in a register of .{base}")
 
-    # --- what depends on more than the form
+    # --- checks that need more than the form
 
     def _check_parameter(self, instruction: Instruction, form: Form) -> None:
         """Check that an access stays within the parameter that it names."""
@@ -240,7 +240,7 @@ class _Checker:
             raise PtxError("the index of a branch is no register of 32 bits")
 
     def _check_call(self, instruction: Instruction) -> None:
-        """Check that the function exists, and that a call has its arguments and results."""
+        """Check that the function exists, and that the call has the right numbers of arguments and results."""
         call = instruction.operands[0]
         assert isinstance(call, Call)
         for operand in (*call.results, *call.arguments):

@@ -1,7 +1,7 @@
-"""Turn a basic block into a compiled Python function made of NumPy calls.
+"""Compile a basic block to a Python function made of NumPy calls.
 
-A block is compiled once for each set of its inputs that are scalars; the function takes a group and its registers,
-leaves the live values in the registers, and returns the condition or the index that the end of the block depends on.
+A block is compiled once for each set of inputs that are scalars. The function takes a group and its registers, leaves
+the live values in the registers, and returns the condition or the index on which the block's terminator depends.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BlockFunction = Callable[[Any, list[Any]], Any]
 def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environment: Environment) -> BlockFunction:
     """Compile one variant of a block.
 
-    `uniform` says which of the block's inputs are scalars. Raises UnsupportedError naming the instruction that is
-    outside the subset.
+    `uniform` says which of the block's inputs are scalars. Raise UnsupportedError, which names the instruction, for one
+    that isn't simulated.
     """
     writer = Writer(code, block, dict(zip(block.input_slots, uniform, strict=True)), environment)
     keep = block.live_out | exit_slots(code, block)
@@ -57,7 +57,7 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
 
 
 def exit_slots(code: Code, block: Block) -> int:
-    """Return the slots that the handling of a block's end reads, as a bit set."""
+    """Return the slots that the scheduler reads at a block's end, as a bit set."""
     terminator = block.terminator
     bits = 0
     if terminator.kind == "return":
@@ -70,7 +70,7 @@ def exit_slots(code: Code, block: Block) -> int:
 
 
 def _last_uses(code: Code, block: Block) -> dict[int, list[int]]:
-    """Return, for each instruction's number, the slots that nothing behind it in the block touches."""
+    """Return, by the index of an instruction, the slots that nothing after it in the block touches."""
     final: dict[int, int] = {}
     for number, instruction in enumerate(block.instructions):
         for slots in code.touched(instruction):
@@ -85,5 +85,5 @@ def _last_uses(code: Code, block: Block) -> dict[int, list[int]]:
 
 
 def storage_zero(ptx_type: str) -> Any:
-    """Return the scalar that stands for a register that was never written."""
+    """Return the scalar that represents a register that was never written."""
     return np.zeros((), DTYPES[ptx_type])[()]

@@ -25,14 +25,14 @@ from .forms import Form
 from .opcodes import form_of
 from .wait_loops import find_barrier_loops, find_clock_loops
 
-# A longer run of instructions is cut, since limits are looked at between blocks: Python takes a tenth of a second to
-# compile so many.
+# The most instructions in a block. A longer run is split, because limits are checked only between blocks, and Python
+# takes a tenth of a second to compile this many.
 _MOST_IN_BLOCK = 1000
 
 
 @dataclass(slots=True)
 class Terminator:
-    """The end of a block: `kind` is next, branch, switch, call, barrier, return, exit or trap."""
+    """The terminator of a block: `kind` is next, branch, switch, call, barrier, return, exit or trap."""
 
     kind: str
     instruction: Instruction | None = None
@@ -43,7 +43,7 @@ class Terminator:
 
 @dataclass(slots=True)
 class Block:
-    """A basic block: instructions with one entrance. `live_in` and `live_out` are bit sets of slots."""
+    """A basic block: instructions with a single entry. `live_in` and `live_out` are bit sets of slots."""
 
     index: int
     instructions: list[Instruction]
@@ -56,25 +56,26 @@ class Block:
     input_slots: tuple[int, ...] = ()
     mask: Operand | None = None
     converges: bool = False
-    # The qualifiers of its instruction with a member mask: lanes at others that have the same ones may meet them.
+    # The opcode of its instruction with a member mask: lanes at another instruction with the same one may converge with
+    # lanes here.
     meets: str = ""
     spins: bool = False
-    # Whether a loop around it only waits at barriers in memory.
+    # Whether the block is in a loop that only waits at barriers in memory.
     waits: bool = False
 
 
 @dataclass(slots=True)
 class CallSite:
-    """The slots that a call passes: pieces of each argument, and the pieces that are wanted of each result."""
+    """The slots that a call passes: the pieces of each argument, and the pieces of each result that are read."""
 
     arguments: list[dict[tuple[int, int], int]] = field(default_factory=list)
     results: list[dict[tuple[int, int], int]] = field(default_factory=list)
 
 
 class Code:
-    """The basic blocks of a function, with registers numbered as slots and their storage types.
+    """The basic blocks of a function, with its registers numbered as slots, and the storage types of these.
 
-    Parameters of device functions, and what a call passes, are slots too: one for each piece that an
+    Parameters of device functions, and the arguments and results of calls, are slots, too: one for each piece that an
     ``st.param`` or ``ld.param`` names.
     """
 
@@ -108,11 +109,11 @@ class Code:
 
     @cached_property
     def clock_loops(self) -> list[int]:
-        """Return the block at which the loop around each block begins that only waits for a clock, -1 for others."""
+        """Return, for each block, the first block of the loop around it that only waits for a clock, else -1."""
         return find_clock_loops(self)
 
     def slot(self, name: str) -> int:
-        """Return the slot of a register, numbering it at first sight."""
+        """Return the slot of a register; number it at its first use."""
         if name not in self.slots:
             register_type = "pred" if name == "%CC" else self.function.registers[name]
             self.slots[name] = len(self.types)
@@ -128,14 +129,14 @@ class Code:
         return pieces[offset, size]
 
     def is_parameter(self, access: Access) -> bool:
-        """Return whether an access names a device function's or a call's parameter, not the kernel's."""
+        """Return whether an access names a parameter of a device function or of a call, not of the kernel."""
         base = access.base
         return isinstance(base, Symbol) and (not self.is_entry or base.name in self.function.parameter_sizes)
 
     def space_of(self, access: Access, space: str, shared: Container[str]) -> str:
-        """Return the space of an access: that of the variable that it names, where its instruction has none.
+        """Return the space of an access: that of the variable that it names, if its instruction has none.
 
-        `shared` are the names of the kernel's variables in shared memory. Constants lie in global memory.
+        `shared` are the names of the kernel's variables in shared memory. Constants are in global memory.
         """
         base = access.base
         if space == "generic" and isinstance(base, Symbol):
@@ -143,7 +144,7 @@ class Code:
         return "global" if space == "const" else space
 
     def parameter_slots(self, instruction: Instruction) -> list[int]:
-        """Return the slots that an ``ld.param`` or ``st.param`` moves, in order."""
+        """Return the slots that an ``ld.param`` reads or an ``st.param`` writes, in order."""
         access = next(operand for operand in instruction.operands if isinstance(operand, Access))
         value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
         assert isinstance(access.base, Symbol)
@@ -195,7 +196,11 @@ class Code:
                 self._registers(operand.coordinates, addresses, addresses)
 
     def _cut(self) -> list[Block]:
-        """Cut at labels, behind branches, around barriers and before what waits for other lanes."""
+        """Split the function into basic blocks.
+
+        A block begins at a label, at and after a guarded instruction, after an instruction that ends a block, and at
+        one for which lanes must converge.
+        """
         instructions = self.function.instructions
         starts = {0, *self.function.labels.values()}
         for index, instruction in enumerate(instructions):
@@ -209,7 +214,7 @@ class Code:
         ordered = sorted(start for start in starts if start < len(instructions))
         runs = pairwise([*ordered, len(instructions)])
         ordered = [place for start, end in runs for place in range(start, end, _MOST_IN_BLOCK)]
-        # A guard makes a block of its own in front: a branch around the instruction.
+        # A guarded instruction gets an extra block before it, with a branch around the instruction.
         number: dict[int, int] = {}
         count = 0
         for start in ordered:
@@ -246,7 +251,7 @@ class Code:
         return block
 
     def _terminator(self, index: int, last: Instruction, ending: str, labels: dict[str, int]) -> Terminator:
-        """Return what the last instruction of a block does."""
+        """Return the terminator for the last instruction of a block."""
         if ending == "switch":
             selector, target_list = last.operands
             assert isinstance(target_list, Symbol)
@@ -265,7 +270,7 @@ class Code:
         return Terminator(ending, last, (index + 1,) if ending in ("call", "barrier") else ())
 
     def _lower_calls(self) -> None:
-        """Tie each call to the pieces of parameters stored before it and loaded after it."""
+        """Associate each call with the pieces of parameters that are stored before it and loaded after it."""
         stored: dict[str, dict[tuple[int, int], int]] = {}
         site: CallSite | None = None
         results: list[str] = []
@@ -303,14 +308,14 @@ class Code:
         return dict(stored.get(operand.name, {}))
 
     def loop_spins(self, target: int, source: int) -> bool:
-        """Return whether the blocks of a loop watch memory that other lanes may change."""
+        """Return whether a loop has an instruction that may show the progress of other lanes (`Row.spins`)."""
         key = (target, source)
         if key not in self._loops:
             self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])
         return self._loops[key]
 
     def loop_waits(self, target: int, source: int) -> bool:
-        """Return whether lanes may wait in a loop for what others do, which they see in memory or in a function."""
+        """Return whether lanes may wait for others in a loop: it reads memory, calls a function or has a barrier."""
         key = (target, source)
         if key not in self._waiting_loops:
             self._waiting_loops[key] = any(_may_wait(block) for block in self.blocks[target : source + 1])
@@ -365,12 +370,12 @@ def _may_wait(block: Block) -> bool:
 
 
 def passes_parameter(form: Form) -> bool:
-    """Return whether a form loads or stores a parameter, which for a function or a call isn't memory."""
+    """Return whether a form loads or stores a parameter; for a function or a call, that isn't an access to memory."""
     return form.space == "param" and form.row.access in ("ld", "st")
 
 
 def _ending(instruction: Instruction) -> str:
-    """Return how an instruction ends a block, empty where it doesn't; calls of the system don't."""
+    """Return how an instruction ends a block, or an empty string if it doesn't; system calls don't."""
     ending = form_of(instruction).row.ends
     if ending == "call":
         call = instruction.operands[0]
@@ -381,12 +386,12 @@ def _ending(instruction: Instruction) -> str:
 
 
 def _is_guarded(instruction: Instruction) -> bool:
-    """Return whether a guard needs a branch around the instruction; a branch has its own condition."""
+    """Return whether an instruction needs a branch around it because of its guard; a branch itself doesn't."""
     return instruction.guard is not None and form_of(instruction).row.ends != "branch"
 
 
 def _storage(register_type: str) -> str:
-    """Return the type that a register is kept as: untyped bits, f32, f64 or pred."""
+    """Return the storage type of a register: untyped bits, f32, f64 or pred."""
     if register_type in ("f32", "f64", "pred"):
         return register_type
     return f"b{8 * TYPE_SIZES[register_type]}"

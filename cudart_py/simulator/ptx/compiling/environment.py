@@ -1,4 +1,4 @@
-"""The environment that a block is compiled for."""
+"""The environment for which a block is compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..windows import RESERVED_SHARED
 
 
 class Environment:
-    """The symbols of a kernel, the special registers that are scalars in its launches, and whether one is observed."""
+    """A kernel's symbols, the special registers that are scalars in its launches, and whether these are observed."""
 
     def __init__(self, entry: Entry, uniform_specials: frozenset[str], observed: bool) -> None:
         self._module = entry.module
@@ -21,7 +21,7 @@ class Environment:
         self.variables = entry.module.variables
 
     def special_is_uniform(self, name: str) -> bool:
-        """Return whether a special register is the same for all lanes of any chunk."""
+        """Return whether a special register has the same value for all lanes of any chunk."""
         return name in self._uniform_specials
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:

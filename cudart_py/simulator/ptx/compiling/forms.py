@@ -1,4 +1,4 @@
-"""The rows of the table of opcodes, and the form that one spelling of an opcode has."""
+"""The rows of the opcode table, and the form of one spelling of an opcode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..syntax.types import DTYPES, doubled
 if TYPE_CHECKING:
     from .writer import Writer
 
-# Writes an instruction of a form as Python source.
+# A function that writes an instruction of a form as Python source.
 Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
 AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "bulk", "tex", "surf"]
@@ -25,7 +25,7 @@ Flow = Literal[
 
 
 def _group_shapes(depth: int, columns: Iterable[int]) -> str:
-    """Return the shapes that ``wgmma`` has of a depth."""
+    """Return the shapes of ``wgmma`` with a given depth."""
     return "/".join(f"m64n{count}k{depth}" for count in columns)
 
 
@@ -74,12 +74,12 @@ _WORDS = {
     "WRITTEN": "wb/cg/cs/wt",
     "EDGE": "trap/clamp/zero",
 }
-# The state spaces that an address may be converted to, as opcodes name them.
+# The state spaces to which an address may be converted, as opcodes name them.
 SPACES = frozenset(_WORDS["SPACE"].split("/"))
-# How many coordinates a texture or surface has, the number of a layer not counted.
+# How many coordinates a texture or surface has, not counting the index of a layer.
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 _BOUNDARIES = {"trap", "clamp", "zero"}
-# The narrowest integers of cvt.pack are types of no register.
+# The narrowest integer types of cvt.pack, which no register has.
 _PACKED = {"u4", "s4", "u2", "s2"}
 _SPACES = {"global", "shared", "local", "const", "param"}
 _STRONG = {"volatile", "relaxed", "acquire", "release", "mmio"}
@@ -88,7 +88,7 @@ _OPERATIONS = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "c
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One place of an opcode: the words that may stand there, and whether the place may be empty."""
+    """One slot of a pattern: the words that may fill it, and whether it may stay empty."""
 
     words: frozenset[str]
     optional: bool
@@ -96,7 +96,7 @@ class _Slot:
 
 
 class Pattern:
-    """One line ``modifiers types | operands`` of a row: how an opcode may be written."""
+    """One line ``modifiers types | operands`` of a row: one way to write an opcode."""
 
     def __init__(self, line: str) -> None:
         head, _, operands = line.partition("|")
@@ -104,12 +104,12 @@ class Pattern:
         self.operands = tuple(operands.split())
 
     def match(self, parts: list[str]) -> list[str] | None:
-        """Return the word in each slot, empty where there is none; None if the parts of an opcode don't fit."""
+        """Return the word in each slot, or an empty string for none; None if the parts of an opcode don't fit."""
         filled = [""] * len(self.slots)
         behind = 0
         for part in parts:
             for place, slot in enumerate(self.slots):
-                # Types keep their order; other words may stand anywhere.
+                # Types must be in order; other words may be anywhere.
                 if not filled[place] and part in slot.words and (not slot.is_type or place >= behind):
                     filled[place] = part
                     behind = place if slot.is_type else behind
@@ -129,24 +129,24 @@ def _slot(text: str) -> _Slot:
 
 
 class Row:
-    """One row of the table of opcodes: how one opcode is written, what emits it, and what it does.
+    """One row of the opcode table: how one opcode is written, what emits it, and what it does.
 
     `patterns` are the ways to write it, as `opcodes` describes. `emit` writes it as Python source; None stands for an
-    opcode that only ends a block, which the scheduler carries out. The rest are facts about the opcode:
+    opcode that only ends a block and is executed by the scheduler. The rest are facts about the opcode:
 
-    `ends`: how the opcode ends a block of instructions; empty where it doesn't.
-    `access`: how it accesses memory, as observers are told: "ld", "st", "atom", "red", "mbarrier"; "cp" for an
-        asynchronous copy, "bulk" for what the asynchronous proxy does, "tex" for a texture fetch, "surf" for a
-        surface; empty where it accesses none.
-    `converges`: "members" where the lanes of the member mask, the last operand, execute it together; "warp" where all
-        lanes of the warp do.
-    `spins`: another lane's progress may become visible by it, so that a loop around it can wait for that lane.
-    `reads_carry`: it adds or subtracts the carry flag. (What writes the flag has the modifier ``.cc``.)
-    `flow`: how the bytes of the result come about, for following uninitialised values. "all": each is made of all bytes
-        of the operands. "fresh": they come from memory or other lanes. "choice": the operand that is undefined may be
-        dropped. "select": likewise, and nothing is computed. The other words are keys of `_FOLLOWED` in
-        `checks/uninitialised/byte_rules.py`, each with the function that is the rule.
-    `arithmetic`: what it does with floating-point numbers, for counting operations: "add" for a difference too.
+    `ends`: how the opcode ends a basic block; empty if it doesn't.
+    `access`: how it accesses memory, as reported to observers: "ld", "st", "atom", "red", "mbarrier"; "cp" for an
+        asynchronous copy, "bulk" for operations of the asynchronous proxy, "tex" for a texture fetch, "surf" for a
+        surface; empty if it accesses no memory.
+    `converges`: "members" if the lanes of the member mask, the last operand, execute it together; "warp" if all lanes
+        of the warp do.
+    `spins`: it may make the progress of other lanes visible, so a loop around it can wait for them.
+    `reads_carry`: it adds or subtracts the carry flag. (Opcodes that write the flag have the modifier ``.cc``.)
+    `flow`: how the bytes of the result depend on the operands, for tracking uninitialised values. "all": each depends
+        on all bytes of the operands. "fresh": they come from memory or other lanes. "choice": an undefined operand may
+        be discarded. "select": likewise, and nothing is computed. The other words are keys of `_FOLLOWED` in
+        `checks/uninitialised/byte_rules.py`, which gives the rule's function for each.
+    `arithmetic`: its floating-point operation, for counting operations; "add" includes subtraction.
     """
 
     def __init__(
@@ -174,13 +174,13 @@ class Row:
         self.arithmetic = arithmetic
 
     def forms(self, parts: list[str]) -> list[Form]:
-        """Return the forms that an opcode's parts have by this row; they differ in their operands."""
+        """Return this row's forms that fit the parts of an opcode; they differ in their operands."""
         matches = ((pattern, pattern.match(parts)) for pattern in self.patterns)
         return [Form(self, pattern, words) for pattern, words in matches if words is not None]
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """Return all that the row says but for how the opcode is written."""
+        """Return everything in the row except how the opcode is written."""
         return (
             self.emit,
             self.ends,
@@ -196,15 +196,15 @@ class Row:
 class Form:
     """One spelling of an opcode, and the facts that depend on its words.
 
-    `words` are the modifiers and types in the order of the pattern; `modifiers` and `types` are the two kinds of them.
-    `opcode` is the name with these words. `vector` is how many elements ``.v2`` and so on stand for. `operands` are the
-    patterns of the operands. `writes_first` says that the first operand is a destination, `updates_first` that it is
-    read as well, `writes_carry` that the carry flag is a destination.
+    `words` are the modifiers and types in the order of the pattern; `modifiers` and `types` are the two kinds
+    separately. `opcode` is the name with these words. `vector` is the number of elements, which ``.v2``, ``.v4`` or
+    ``.v8`` gives. `operands` are the patterns of the operands. `writes_first` says that the first operand is a
+    destination, `updates_first` that it is read as well, and `writes_carry` that the carry flag is a destination.
     """
 
     def __init__(self, row: Row, pattern: Pattern, filled: list[str]) -> None:
         self.row = row
-        # A weak access is a plain one.
+        # `.weak` is left out, because it is the default.
         self.words = tuple(word for word in filled if word not in ("", "weak"))
         self.opcode = ".".join([row.name, *self.words])
         self.types = tuple(word for word, slot in zip(filled, pattern.slots, strict=True) if slot.is_type)
@@ -213,23 +213,24 @@ class Form:
         )
         self.vector = next((int(word[1]) for word in self.words if word in ("v2", "v4", "v8")), 1)
         self.operands = pattern.operands
-        # Places of literals that have a range.
+        # Whether there are operands whose literals have a range.
         self.has_numbers = any(operand[0] in "#@BN" for operand in pattern.operands)
         self.updates_first = bool(self.operands) and self.operands[0][0] == "+"
         self.writes_first = self.updates_first or (bool(self.operands) and self.operands[0][0] == "=")
         self.writes_carry = "cc" in self.words
-        # The state spaces that the opcode names, of a copy the destination's first, and that of an access, or generic.
+        # The state spaces that the opcode names (for a copy, the destination's first), and the space of an access,
+        # which is generic if the opcode names none.
         named = (word.partition("::")[0] for word in self.words)
         self.spaces = tuple(word for word in named if word in _SPACES)
         self.space = self.spaces[0] if self.spaces else "generic"
-        # Whether an access is strong in the memory model, whether it releases earlier writes, and in which scope.
+        # Whether an access is strong in the memory model, whether it is a release, and its scope.
         self.strong = row.access in ("atom", "red") or not _STRONG.isdisjoint(self.words)
         self.releases = "release" in self.words or "acq_rel" in self.words
         self.scope = "cta" if "cta" in self.words else "gpu"
 
     @property
     def type(self) -> str:
-        """Return the last type, which is that of what most opcodes read."""
+        """Return the last type, which for most opcodes is that of the source operands."""
         return self.types[-1]
 
     @property
@@ -244,11 +245,11 @@ class Form:
 
     @property
     def boundary(self) -> str:
-        """Return what becomes of an access outside of a surface: trap, clamp or zero."""
+        """Return the mode for an access outside a surface: trap, clamp or zero."""
         return next(word for word in self.words if word in _BOUNDARIES)
 
     def coordinate_types(self, ptx_type: str) -> list[str]:
-        """Return the types of the number of a layer, if there are layers, and of coordinates of a type."""
+        """Return the types of the layer's index, if there are layers, and of the coordinates, which have `ptx_type`."""
         layer = ["u32"] if self.geometry[0] == "a" else []
         return layer + [ptx_type] * _COORDINATES[self.geometry]
 

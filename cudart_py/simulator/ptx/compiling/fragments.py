@@ -1,4 +1,4 @@
-"""The division of the matrices of ``wmma``, ``mma``, ``ldmatrix`` and ``stmatrix`` into the registers of lanes."""
+"""The distribution of the matrices of ``wmma``, ``mma``, ``ldmatrix`` and ``stmatrix`` over the lanes' registers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..operations.matrices import ELEMENTS, Fragment
 from .forms import Form
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-# How many matrices `ldmatrix` and `stmatrix` move, which have a register each.
+# How many matrices `ldmatrix` and `stmatrix` move; each takes one register per lane.
 _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
-# The elements of wmma's sums that a lane has.
+# The number of elements per lane of wmma's accumulators.
 _SUMS = {"f32": 8, "f16": 8}
 
 
 def fragments_of(form: Form) -> tuple[Fragment, ...]:
     """Return the fragments d, a, b and c of a multiplication; ``wgmma``, which has no c, adds to d."""
     types = form.types
-    # Where wmma names two types, a and b are halves.
+    # If wmma names only two types, they are those of d and c, and a and b are f16.
     kinds = types if len(types) != 2 else (types[0], "f16", "f16", types[1])
     return tuple(_fragment(form, matrix, kind) for matrix, kind in zip("dabc", kinds, strict=False))
 
@@ -30,7 +30,7 @@ def fragment_of(form: Form) -> Fragment:
 
 
 def fragment_length(form: Form, place: int) -> int:
-    """Return how many registers an operand has, 0 for a matrix that there isn't."""
+    """Return how many registers an operand has; 0 if the matrix doesn't exist."""
     count = next((_MATRICES[word] for word in form.words if word in _MATRICES), 0)
     if count:
         return count
@@ -58,18 +58,19 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
     extent = {"a": (rows, depth), "b": (depth, columns)}.get(matrix, (rows, columns))
     each = extent[0] * extent[1] // 32
     if form.row.name == "wgmma":
-        # Each of the four warps has a quarter of the rows, and all of the right matrix.
+        # Each of the four warps has a quarter of the rows of a and d, and all of b.
         return _fragment_by_rows(matrix, kind, extent if matrix == "b" else (extent[0] // 4, extent[1]))
     if form.row.name == "mma":
         return _fragment_by_rows(matrix, kind, extent)
     if matrix in "cd":
         return Fragment(kind, *extent, _SUMS.get(kind, 0))
-    # Of halves every element is in two lanes, of the wider range in one.
+    # An f16 fragment has 16 elements per lane in every shape, so several lanes may hold the same element. In a bf16
+    # fragment, each element is in one lane.
     return Fragment(kind, *extent, {"f16": 16, "bf16": each}.get(kind, 0))
 
 
 def _fragment_by_rows(matrix: str, kind: str, extent: tuple[int, int]) -> Fragment:
-    """Return a fragment of which a group of four lanes has a row of eight."""
-    # Sums lie two by two, and what is multiplied so that neighbours fill a register.
+    """Return a fragment in which each group of four lanes holds one of every eight rows."""
+    # In d and c, each lane holds pairs of adjacent elements; in a and b, adjacent elements that fill one register.
     side = 2 if matrix in "cd" else max(4 // _element_size(kind), 1)
     return Fragment(kind, *extent, extent[0] * extent[1] // 32, side, matrix == "b")

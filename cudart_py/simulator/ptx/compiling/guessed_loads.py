@@ -1,4 +1,4 @@
-"""The loads that fetch a first guess for a compare-and-swap: they may read while other threads swap."""
+"""The loads that fetch a first guess for a compare-and-swap: they may read while other threads swap, without a race."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class GuessedLoads:
-    """The guessed loads of the functions of one launch, worked out once for each function."""
+    """The guessed loads of the functions of one launch, found once per function."""
 
     def __init__(self) -> None:
         self._loads: dict[int, frozenset[int]] = {}
 
     def contain(self, code: Code, site: Instruction) -> bool:
-        """Return whether a load fetches the value that a compare-and-swap of the same function compares with."""
+        """Return whether a load fetches the value with which a compare-and-swap of the same function compares."""
         known = self._loads.get(id(code))
         if known is None:
             known = self._loads[id(code)] = _guessed_loads(code)
@@ -26,7 +26,7 @@ class GuessedLoads:
 
 
 def _guessed_loads(code: Code) -> frozenset[int]:
-    """Return the loads of a function whose values come to a compare-and-swap's comparison, by moves alone."""
+    """Return the loads of a function whose values reach the comparison of a compare-and-swap through moves alone."""
     writers: dict[int, list[tuple[Instruction, list[int]]]] = {}
     waiting: list[int] = []
     for instruction in code.function.instructions:

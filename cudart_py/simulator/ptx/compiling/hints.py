@@ -1,4 +1,4 @@
-"""The instructions of PTX that aren't simulated, and what a kernel can do instead."""
+"""The PTX instructions that aren't simulated, and what a kernel can do instead."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HINTS = {
     "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
     "lop3": "write lop3.b32, setp.ne, and the logical operation behind them, such as or.pred",
 }  # fmt: skip  # rows of a table
-# Words of PTX that no row has, of opcodes that have rows.
+# Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {
     "tensor", "multicast", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
     "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
@@ -52,7 +52,7 @@ _FURTHER_WORDS = {
     "h1", "b0", "b2", "b3", "po", "p", "both",
 }  # fmt: skip  # a list of words
 
-# Bytes or halves of an operand, as many as a register has: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.
+# Selectors of bytes or halves of video operands: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.
 _SUFFIX = re.compile(r"\.(?:b[0-7]{1,4}|h[0-3]{1,2})$")
 
 _KNOWN_WORDS = {
@@ -62,7 +62,7 @@ _KNOWN_WORDS = {
 
 
 def is_ptx(opcode: str) -> bool:
-    """Return whether an opcode outside the table is PTX as far as can be seen: its words are words of PTX."""
+    """Return whether an opcode that isn't in the table appears to be PTX, because all its words are PTX's."""
     name, *parts = opcode.split(".")
     if name not in TABLE:
         return name in _HINTS
@@ -78,7 +78,7 @@ def hint(opcode: str) -> str:
 
 
 def _other_form(name: str, parts: list[str]) -> str:
-    """Return which words no form of a simulated opcode has, or that it has none with all of them."""
+    """Return a hint that names the words which no form of a simulated opcode has, or says that none has all of them."""
     slots = (slot for row in TABLE[name] for pattern in row.patterns for slot in pattern.slots)
     had = {word for slot in slots for word in slot.words}
     lacking = " or ".join(f".{part}" for part in parts if part not in had)
@@ -86,9 +86,9 @@ def _other_form(name: str, parts: list[str]) -> str:
 
 
 def unsupported_suffixes(instruction: Instruction) -> str:
-    """Return the suffixes by which a video instruction chooses pieces of its operands; empty if it has none.
+    """Return the suffixes with which a video instruction selects parts of its operands; empty if it has none.
 
-    The parser takes a register with such a suffix for a symbol, since no register's name has a dot.
+    The parser takes a register with such a suffix for a symbol, because no register's name has a dot.
     """
     if _HINTS.get(instruction.opcode.partition(".")[0]) is not _VIDEO:
         return ""

@@ -1,6 +1,6 @@
-"""The rows of the table of opcodes that multiply matrices, or move them between memory and the lanes of warps.
+"""The rows of the opcode table that multiply matrices, or move them between memory and the lanes of warps.
 
-`opcodes` describes the patterns.
+`opcodes` explains the patterns.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MATRIX_ROWS = (
             f"mma_async sync aligned GROUP32I satfinite? s32 s8/u8 s8/u8 | +F {left} b64 pred",
             access="bulk", converges="warp", flow="fresh",
         )
-        # The left matrix lies in shared memory, by its descriptor, or in registers.
+        # The left matrix is in shared memory, given by a descriptor, or in registers.
         for left, turned in (("b64", "#1"), ("F", ""))
     ),
     Row("wgmma", nothing, "fence sync aligned |"),

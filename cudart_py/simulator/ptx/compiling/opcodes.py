@@ -1,31 +1,33 @@
 """The table of opcodes: a row says how an opcode is written, which function emits it, and what it does.
 
-A row has one or more patterns ``modifiers types | operands``. A word with slashes is one of several modifiers or
-types, a word in capitals one of those that `forms` lists for it, and a question mark says that there may be none.
-Modifiers may stand in any order in the text; the words of a `Form` stand in the order of the pattern. Operands are
+A row has one or more patterns ``modifiers types | operands``. A word with slashes stands for one of several modifiers
+or types, a word in capitals for one of those that `forms` lists for it, and a question mark marks an optional word.
+Modifiers may be in any order in the PTX text; the words of a `Form` are in the order of the pattern. Operands are
 
-    +F      a fragment that is changed
+    +F      a fragment that is read and written
     =X      the destination, a register of type X; ``=X|p`` may have a predicate beside it, ``=X&p`` must have one
-    T, U    an operand of the first or second type, W of twice the first one's width; b32, u64, pred and so on. A
-            third type has no letter: there is a pattern for each, as ``INT32 INT32 u32 | =T U u32 T`` and
+    T, U    an operand of the first or second type
+    W       an operand of twice the first type's width
+    b32 ... an operand of the named type: b32, u64, pred and so on. A third type of an opcode has no letter of its own:
+            there is one pattern per type, such as ``INT32 INT32 u32 | =T U u32 T`` and
             ``INT32 INT32 s32 | =T U s32 T``
     X~      a register that may be wider than X
-    P       an operand of ``mov``, which packs and unpacks vectors too
+    P       an operand of ``mov``, which also packs and unpacks vectors
     A       an address: 32 or 64 bits
     M       an address in brackets
-    V       as many registers or values as .v2, .v4 or .v8 says, which may be wider
+    V       as many registers or values as .v2, .v4 or .v8 says; they may be wider than the type
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
-    X, S    a texture with its coordinates, a surface with such
-    Z       the bytes that a copy reads, or a predicate
-    H       a cache policy, which there is where the opcode says so
+    X, S    a texture with its coordinates, and a surface with its coordinates
+    Z       the number of bytes that a copy reads, or a predicate
+    H       a cache policy, present only if the opcode has ``L2::cache_hint``
     #n      a literal from 0 to n
     @m/n    a literal that is m or n
     B       a barrier's number: 0 to 15, or a register
-    N       a barrier's threads: a positive multiple of 32, or a register
+    N       a barrier's number of threads: a positive multiple of 32, or a register
     L, C    the target of a branch, and the parts of a call
-    X?      an operand that may be missing
+    X?      an optional operand
 
-`Row` describes the facts. Everything that asks about an opcode asks this table.
+`Row` describes the facts about an opcode. This table is their only source.
 """
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ ROWS = (
     Row("sub", Lowers(halves.sub, "kind"), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
     Row("mul", Lowers(floats.mul, loose=True), "RND? ftz? sat? f32 | =T T T", "RND? f64 | =T T T", arithmetic="mul"),
     Row("mul", Lowers(halves.mul, "kind"), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
-    # A product of `mad` isn't rounded before the sum, on every device since compute capability 2.0.
+    # `mad` doesn't round the product before the sum on any device since compute capability 2.0.
     Row(
         "mad", Lowers(floats.fma, loose=True), "RND? ftz? sat? f32 | =T T T T", "RND? f64 | =T T T T",
         arithmetic="fma",
@@ -411,7 +413,7 @@ ROWS = (
     Row("bar", nothing, "warp sync | b32", converges="members"),
     # --- matrices
     *MATRIX_ROWS,
-    # --- ends of blocks; the scheduler does them
+    # --- terminators of blocks, which the scheduler executes
     *(
         Row(
             name, None,
@@ -426,7 +428,7 @@ ROWS = (
     Row("barrier", None, "cluster wait acquire? aligned? |", ends="barrier"),
     Row("bra", None, "uni? | L", ends="branch"),
     Row("brx", None, "idx uni? | u32 L", ends="switch"),
-    # A call of a function of the system doesn't end a block: it is emitted.
+    # A call of a system function doesn't end a block: it is emitted.
     Row("call", system_call, "uni? | C", ends="call"),
     Row("ret", None, "uni? |", ends="return"),
     Row("exit", None, "|", ends="exit"),
@@ -435,9 +437,9 @@ ROWS = (
 
 
 def by_name(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
-    """Return the rows of each opcode.
+    """Return the rows of each opcode, by its name.
 
-    A modifier that a row's function would not be told of is a ValueError.
+    Raise ValueError for a modifier that wouldn't be passed to the row's lowering.
     """
     table = defaultdict(list)
     for row in rows:
@@ -452,7 +454,7 @@ TABLE = by_name(ROWS)
 
 @lru_cache(maxsize=4096)
 def find_forms(opcode: str) -> tuple[Form, ...]:
-    """Return the forms of an opcode, which differ in their operands; none for one that isn't in the table."""
+    """Return the forms of an opcode, which differ in their operands; empty if the opcode isn't in the table."""
     name, *parts = opcode.split(".")
     return tuple(form for row in TABLE.get(name, ()) for form in row.forms(parts))
 

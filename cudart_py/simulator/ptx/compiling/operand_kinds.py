@@ -1,4 +1,4 @@
-"""Find the form of an opcode that its operands fit: their kinds, and what each pattern of the table asks for."""
+"""Find the form of an opcode that fits its operands, by their kinds and the patterns of the opcode table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..syntax.types import register_fits, type_size
 from .forms import Form
 from .fragments import fragment_length, register_type
 
-# The kind of an operand: the type of a register, or a word in brackets for other operands.
+# The kind of an operand: a register's type, a word in parentheses for another operand, or a tuple for a vector.
 Kind: TypeAlias = "str | tuple[Kind, ...]"
 INTEGER, SINGLE, DOUBLE = "(integer)", "(float 32)", "(float 64)"
 SPECIAL, ADDRESS, SINK = "(special)", "(symbol)", "(_)"
@@ -20,7 +20,7 @@ LITERALS = {INTEGER, SINGLE, DOUBLE}
 
 @cache
 def fitting(forms: tuple[Form, ...], kinds: tuple[Kind, ...]) -> Form:
-    """Return the form that has operands of these kinds; raise PtxError that says what is wrong with the last one."""
+    """Return the form that fits operands of these kinds, or raise PtxError with the mistake for the last form."""
     mistake = ""
     for form in forms:
         mistake = _mistake(form, kinds)
@@ -30,12 +30,12 @@ def fitting(forms: tuple[Form, ...], kinds: tuple[Kind, ...]) -> Form:
 
 
 def _mistake(form: Form, kinds: tuple[Kind, ...]) -> str:
-    """Return the mistake in the operands of an instruction, an empty text if there is none."""
+    """Return the mistake in the operands of an instruction, or an empty string if there is none."""
     if form.operands == ("=P", "P"):
         return _moved(form, kinds)
     patterns = list(form.operands)
     if patterns and patterns[-1] == "H?":
-        # The cache policy stands last, and only where the opcode says so.
+        # The cache policy is the last operand, present only if the opcode has `L2::cache_hint`.
         patterns.pop()
         if "L2::cache_hint" in form.words:
             if not kinds or _source(kinds[-1], "b64"):
@@ -53,7 +53,7 @@ def _mistake(form: Form, kinds: tuple[Kind, ...]) -> str:
 
 
 def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
-    """Return how an operand differs from what its place asks for."""
+    """Return how an operand differs from what its pattern requires, or an empty string if it fits."""
     if pattern[0] == "=" and pattern[1] != "F":
         return _destination(form, pattern[1:], kind)
     pattern = pattern.lstrip("=+")
@@ -156,7 +156,7 @@ def _moved(form: Form, kinds: tuple[Kind, ...]) -> str:
 
 
 def _fragment(kind: Kind, length: int, wanted: str) -> str:
-    """Return why an operand isn't the vector that a matrix or a texture fetch asks for."""
+    """Return why an operand isn't the vector that a matrix or a texture fetch requires."""
     if not isinstance(kind, tuple) or kind[0] == TEXTURE:
         return "is no vector"
     if len(kind) != length:
@@ -165,7 +165,10 @@ def _fragment(kind: Kind, length: int, wanted: str) -> str:
 
 
 def _texture(kind: Kind, types: list[str]) -> str:
-    """Return why an operand isn't a texture or surface with coordinates of some types, and perhaps a filler behind."""
+    """Return why an operand isn't a texture or surface with coordinates of these types.
+
+    The coordinates may be padded to four.
+    """
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
         return "is no texture or surface with its coordinates"
     if len(kind) - 2 not in (len(types), 4):

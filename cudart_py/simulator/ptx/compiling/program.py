@@ -1,4 +1,4 @@
-"""A kernel compiled for execution: the blocks of its functions and their variants, kept between launches."""
+"""A kernel compiled for execution: the blocks of its functions and their compiled variants, kept between launches."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .control_flow import Code
 from .environment import Environment
 from .opcodes import form_of
 
-# Beyond this many variants of a block the scalars among its inputs are spread out to arrays.
+# Once a block has this many variants, the scalars among its inputs are expanded to arrays.
 _MOST_VARIANTS = 6
 
 _building = threading.Lock()
 
 
 class Program:
-    """The code of a kernel and of the functions that it calls, made when they are first reached."""
+    """The code of a kernel and of the functions that it calls; each is built when it is first reached."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        # The kernel in machine code, for each size of local memory, each way of being watched and each processor, None
-        # where it can't be, and why.
+        # The kernel in machine code, by the size of local memory, the set of watched events and the processor; None if
+        # it can't be compiled, for the reason below.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
         self.unsupported_reason = ""
-        # For which of these the cache of machine code had nothing.
+        # The keys of `native` for which the cache of machine code had no entry.
         self.not_cached: set[Any] = set()
-        # How long its launches have taken with NumPy, and what machine code would cost.
+        # The time in seconds that its launches have taken with NumPy, and the estimate of the cost of machine code.
         self.seconds = 0.0
         self.estimate: Any = None
         self._codes: dict[str, Code] = {}
@@ -45,7 +45,7 @@ class Program:
         return code
 
     def code(self, name: str) -> Code | None:
-        """Return a device function's code, or None when the module has no body for it."""
+        """Return a device function's code, or None if the module has no body for it."""
         if name not in self._codes:
             function = self.entry.module.function(name)
             if function is None:
@@ -64,7 +64,7 @@ class Program:
         )
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:
-        """Return what the code generator must know of launches of one shape."""
+        """Return the environment for launches with these scalar special registers, observed or not."""
         key = (uniform_specials, observed)
         if key not in self._environments:
             self._environments[key] = Environment(self.entry, uniform_specials, observed)
@@ -72,7 +72,7 @@ class Program:
 
 
 def variant(code: Code, index: int, uniform: tuple[bool, ...], environment: Environment) -> tuple[BlockFunction, bool]:
-    """Return the function of a block for these scalar inputs, and whether scalars must be spread out first."""
+    """Return the function of a block for these scalar inputs, and whether scalars must be expanded to arrays first."""
     key: tuple[Any, ...] = (index, uniform, environment)
     known: tuple[BlockFunction, bool] | None = code.variants.get(key)
     if known is not None:
@@ -89,7 +89,7 @@ def variant(code: Code, index: int, uniform: tuple[bool, ...], environment: Envi
 
 
 def program_of(entry: Entry) -> Program:
-    """Return an entry's program, made at its first launch."""
+    """Return an entry's program; build it at the first launch."""
     program: Program | None = entry.program
     if program is None:
         with _building:

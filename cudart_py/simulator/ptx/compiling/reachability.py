@@ -1,4 +1,4 @@
-"""Which basic blocks of a function can come after which."""
+"""Reachability in the control-flow graph of a function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .control_flow import Code
 
 
 def reachable(code: Code) -> dict[int, frozenset[int]]:
-    """Return, for each block of a function, the blocks that can come after it."""
+    """Return, for each block of a function, the blocks that are reachable from its successors."""
     known = {}
     for block in code.blocks:
         found: set[int] = set()

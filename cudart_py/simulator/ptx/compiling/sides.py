@@ -1,4 +1,4 @@
-"""Find instructions with a member mask that stand on different sides of a branch, where lanes of a warp may meet."""
+"""Find instructions with a member mask on different sides of a branch, at which lanes of a warp may converge."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .control_flow import Block, Code
 def has_meetings(code: Code, callee: Callable[[Block], Code]) -> bool:
     """Return whether both sides of a branch have an instruction with the same qualifiers and a member mask.
 
-    Such instructions are often copies that the compiler made of one. Lanes that part at the branch execute them
-    together. `callee` gives the function that a block calls.
+    Such instructions are often copies of one instruction, made by the compiler. Lanes that diverge at the branch
+    execute them together. `callee` returns the function that a block calls.
     """
     return _Sides(callee).meet(code)
 
@@ -22,7 +22,7 @@ class _Sides:
         self._of_code: dict[str, frozenset[str]] = {}
 
     def meet(self, code: Code) -> bool:
-        """Return whether two sides of a branch of a function, without those that it calls, have such instructions."""
+        """Return whether two sides of a branch in this function, not in its callees, have such instructions."""
         names = [self._names(block) for block in code.blocks]
         several = {name for name in set().union(*names) if sum(name in found for found in names) > 1}
         if not several:
@@ -42,13 +42,13 @@ class _Sides:
         return False
 
     def _names(self, block: Block) -> frozenset[str]:
-        """Return the qualifiers of the instructions with a member mask in a block, and in what it calls."""
+        """Return the qualifiers of the instructions with a member mask in a block and in the function that it calls."""
         own = frozenset([block.meets] if block.meets else [])
         if block.terminator.kind != "call":
             return own
         code = self._callee(block)
         if code.name not in self._of_code:
-            self._of_code[code.name] = frozenset()  # for one that calls itself
+            self._of_code[code.name] = frozenset()  # because a recursive function would never end here
             self._of_code[code.name] = frozenset().union(*map(self._names, code.blocks))
         return own | self._of_code[code.name]
 
@@ -58,7 +58,7 @@ def _all(names: list[frozenset[str]], blocks: Iterable[int]) -> set[str]:
 
 
 def _side(code: Code, target: int, end: int) -> set[int]:
-    """Return the blocks that can come from `target` on, before those of the bit set `end`."""
+    """Return the blocks that are reachable from `target` without passing through a block of the bit set `end`."""
     found: set[int] = set()
     waiting = [target]
     while waiting:
@@ -70,7 +70,7 @@ def _side(code: Code, target: int, end: int) -> set[int]:
 
 
 def _post_dominators(code: Code) -> list[int]:
-    """Return the blocks that all lanes come to that leave each block, as bit sets, with the block itself."""
+    """Return the post-dominators of each block, including the block itself, as bit sets."""
     everything = (1 << len(code.blocks)) - 1
     found = [everything] * len(code.blocks)
     changed = True

@@ -1,4 +1,4 @@
-"""Find the loops that only wait: for a clock, in which time may leap, or at barriers in memory."""
+"""Find the loops that only wait: for a clock, where simulated time may jump ahead, or at barriers in memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def find_clock_loops(code: Code) -> list[int]:
-    """Return the block at which the innermost loop around each block begins if it only waits for a clock, else -1."""
+    """Return, for each block, the first block of its innermost loop if that loop only waits for a clock, else -1."""
     found = [-1] * len(code.blocks)
     loops = [(target, block.index) for block in code.blocks for target in block.terminator.targets]
-    # The longest first, so that the innermost one stays.
+    # The longest first, so the entries of the innermost loop are written last.
     for first, last in sorted(loops, key=lambda loop: loop[0] - loop[1]):
         if first <= last:
             waits = _waits_for_clock(code, code.blocks[first : last + 1])
@@ -25,9 +25,10 @@ def find_clock_loops(code: Code) -> list[int]:
 
 
 def find_barrier_loops(code: Code) -> list[bool]:
-    """Return for each block whether it lies in a loop that only asks barriers in memory whether a phase is complete.
+    """Return, for each block, whether it is in a loop that only tests barriers in memory for a complete phase.
 
-    It may read clocks too: the wait loops of CUDA 13.0's headers sleep for longer and longer, and others give up.
+    Such a loop may read clocks, too: the wait loops in CUDA 13.0's headers sleep for longer and longer, and others have
+    a timeout.
     """
     found = [False] * len(code.blocks)
     for block in code.blocks:
@@ -54,7 +55,7 @@ def _asks_barrier(instruction: Instruction) -> bool:
 
 
 def _waits_for_clock(code: Code, loop: list[Block]) -> bool:
-    """Return whether the value of a clock ends a loop that does nothing to memory and doesn't look at any."""
+    """Return whether a loop ends depending on a clock and accesses no memory that can change."""
     if any(block.terminator.kind not in ("next", "branch") for block in loop):
         return False
     instructions = [instruction for block in loop for instruction in block.instructions]
@@ -77,9 +78,10 @@ def _looks(instruction: Instruction) -> bool:
 
 
 def _does_more(instruction: Instruction) -> bool:
-    """Return whether an instruction does more than wait, or may wait for more than the clock.
+    """Return whether an instruction does more than wait, or may wait for something other than a clock.
 
-    Parameters and constants don't change; lanes that come together without a result only wait.
+    Loads of parameters and constants don't count, because these don't change. Neither do instructions that only
+    synchronise lanes and have no result.
     """
     form = form_of(instruction)
     if form.row.access in ("ld", "st"):

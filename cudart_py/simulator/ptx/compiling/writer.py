@@ -1,4 +1,4 @@
-"""Write the Python source of one block: operands in, results out, each viewed as the type that an opcode asks for."""
+"""Write the Python source of one block: read operands and write results, each viewed as the type of its opcode."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _size(dtype: str) -> int:
 
 
 def _as_integer(expression: str, dtype: str) -> str:
-    """Return an expression's bits as an integer, where it is a float."""
+    """Return an expression, with the bits of a float viewed as an integer."""
     return f"{expression}.view(u{_size(dtype)})" if dtype[0] == "f" else expression
 
 
 def _cut(expression: str, storage: str, dtype: str) -> str:
-    """Return a register's low bits as a NumPy type: a register may be wider than the operand."""
+    """Return a register's low bits as a NumPy type; the register may be wider than that type."""
     if _size(storage) == _size(dtype):
         return f"{expression}.view({dtype})"
     bits = _as_integer(expression, storage)
@@ -38,7 +38,7 @@ def _cut(expression: str, storage: str, dtype: str) -> str:
 
 
 def _extended(expression: str, dtype: str, storage: str) -> str:
-    """Return a value as what a register keeps: a wider one gets zeros in front, or the sign of a signed value."""
+    """Return a value in a register's storage type, sign-extended if it is signed, else zero-extended."""
     if _size(storage) == _size(dtype):
         return f"{expression}.view({storage})"
     kind = "i" if dtype[0] == "i" and _size(dtype) < _size(storage) else "u"
@@ -54,7 +54,7 @@ def spread(value: Value, dtype: str) -> str:
 
 
 class Writer(Source):
-    """Collect the lines of one block's function, knowing which registers are scalars."""
+    """The writer of one block's function, which tracks which registers are scalars."""
 
     def __init__(self, code: Code, block: Block, uniform: dict[int, bool], environment: Environment) -> None:
         super().__init__()
@@ -67,12 +67,12 @@ class Writer(Source):
         self.instruction: Instruction | None = None
 
     def unsupported(self, why: str = "") -> UnsupportedError:
-        """Return the error that names the instruction in hand."""
+        """Return the error that names the current instruction."""
         assert self.instruction is not None
         return self.environment.unsupported(self.instruction, why)
 
     def site(self) -> str:
-        """Return the name that the instruction in hand has in the generated source."""
+        """Return the name of the current instruction in the generated source."""
         name = f"X{id(self.instruction)}"
         self.namespace[name] = self.instruction
         return name
@@ -80,7 +80,7 @@ class Writer(Source):
     # --- reading
 
     def immediate(self, operand: Immediate, dtype: str) -> str:
-        """Return the name of a literal as a NumPy scalar of a type."""
+        """Return the name of a constant that holds a literal as a NumPy scalar of a type."""
         if dtype == "?":
             return self.constant(np.bool_(operand.value))
         size = _size(dtype)
@@ -104,7 +104,7 @@ class Writer(Source):
         raise self.unsupported("operand form")
 
     def read(self, slot: int, dtype: str) -> str:
-        """Return the name of a slot's value, viewed as a NumPy type or cut down to it."""
+        """Return the name of a variable with a slot's value, viewed as a NumPy type or truncated to it."""
         storage = dtype_of(self.code.types[slot])
         name = f"v{slot}"
         if storage == dtype:
@@ -119,7 +119,7 @@ class Writer(Source):
         return known
 
     def note(self, slot: int, name: str) -> None:
-        """Remember that a variable was derived from a slot, to be dropped with it."""
+        """Note that a variable was derived from a slot and must be dropped with it."""
         self._names.setdefault(slot, set()).add(name)
 
     def known(self, slot: int, key: str) -> str | None:
@@ -127,7 +127,7 @@ class Writer(Source):
         return self._views.get((slot, key))
 
     def remember(self, slot: int, key: str, name: str) -> None:
-        """Keep a variable derived from a slot until the slot changes."""
+        """Record, under `key`, a variable derived from a slot; it is valid until the slot changes."""
         self._views[slot, key] = name
         self.note(slot, name)
 
@@ -137,7 +137,7 @@ class Writer(Source):
             return self.constant(np.array(32, dtype)[()]), True
         if name.startswith("%"):
             return self._special(name, dtype)
-        # Addresses wrap at the width that is asked for.
+        # Addresses wrap at the width of the requested type.
         for known in (self.environment.shared_addresses, self.environment.parameters, self.environment.functions):
             if name in known:
                 return self.immediate(Immediate(known[name] + symbol.offset), dtype), True
@@ -191,7 +191,7 @@ class Writer(Source):
         self._names.setdefault(slot, set()).add(f"v{slot}")
 
     def drop(self, slot: int) -> None:
-        """Drop a slot's array and the variables derived from it, so that the memory is used again while cached."""
+        """Drop a slot's array and its derived variables early, to reuse their memory while it is still in the cache."""
         names = sorted(self._names.pop(slot, set()) | {f"v{slot}"})
         self.emit(" = ".join(names) + " = None")
         for key in [key for key in self._views if key[0] == slot]:
