@@ -55,7 +55,7 @@ def _turns(block: Block) -> int:
 
 
 def _only_looks(instruction: Instruction) -> bool:
-    """Return whether an instruction is an atomic that changes nothing, such as adding 0: kernels poll memory with it."""
+    """Return whether an instruction is an atomic that changes nothing, such as adding 0, which kernels use to poll."""
     form = form_of(instruction)
     if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
         return False
