@@ -5,9 +5,11 @@ release, and when they synchronise after that. It asks whether two accesses are 
 
 A thread's strong write after its fence is a release at an address. It releases what the thread did before the fence,
 what barriers had ordered before the fence, and what other threads of its warp and block had fenced before the warp or
-block last synchronised. A later strong read or atomic at that address acquires all that. This order is weaker than that
-of the NumPy engine, in which any strong access acquires what was released at any address: machine code runs the blocks
-in a different order, in which a block that has ended has released a lot.
+block last synchronised. A later strong read or atomic at that address acquires all that.
+
+This orders fewer accesses than the NumPy engine does, in which any strong access acquires what was released at any
+address. The rule of the NumPy engine would order too much here: machine code runs most blocks one after another, and a
+block that has ended has released a lot.
 """
 
 from __future__ import annotations

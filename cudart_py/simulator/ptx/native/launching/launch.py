@@ -101,7 +101,7 @@ class NativeLaunch:
     # --- running
 
     def run(self) -> None:
-        """Run all blocks: one after another up to the first whose lanes wait for other blocks, then in turns."""
+        """Run all blocks: one after another up to the first whose lanes wait for other blocks; the rest take turns."""
         asks = self.kernel.sites.calls or self.speculation is not None
         with answering(self.context, self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():

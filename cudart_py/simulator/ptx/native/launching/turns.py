@@ -29,7 +29,7 @@ class Turn:
 
 
 def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
-    """Run the current block, whose lanes wait for other blocks, in turns with the `following` blocks.
+    """Let the current block, whose lanes wait for other blocks, take turns with the `following` blocks.
 
     Before each round of turns, as many further blocks begin as are active, within the limit.
     """
