@@ -51,7 +51,7 @@ class Estimate:
 
     def __init__(self, program: Program) -> None:
         bodies = [program.entry.body, *program.entry.called]
-        # An empty body counts as its return.
+        # An empty body still has its implicit return.
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
         self.copied = max(1, _copied(program.entry.module, program.entry.body))
         self.ordered = any(map(_depends_on_order, bodies))
