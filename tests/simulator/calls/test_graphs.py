@@ -296,4 +296,4 @@ def test_a_kernel_sets_only_conditions_that_there_are(stream: Any, graph: Any) -
         assert driver.cuStreamSynchronize(stream) == (expected,)
         if expected == Status.CUDA_SUCCESS:
             ok(driver.cuGraphDestroy(graph))
-    assert "is no condition of a graph; block (0, 0, 0), thread (0, 0, 0)" in driver.take_report()
+    assert "is not a condition of a graph; block (0, 0, 0), thread (0, 0, 0)" in driver.take_report()

@@ -114,7 +114,7 @@ class _Checker:
         forms = find_forms(instruction.opcode)
         if not forms:
             if not is_ptx(instruction.opcode):
-                raise PtxError(f"{instruction.opcode} is no instruction of PTX")
+                raise PtxError(f"{instruction.opcode} is not a PTX instruction")
             self._leave_out(instruction, hint(instruction.opcode))
             return
         suffixes = unsupported_suffixes(instruction)
@@ -157,7 +157,7 @@ class _Checker:
             if kind is None:
                 kind = self._symbols[operand.name] = self._symbol_kind(operand.name)
             if operand.offset and kind != ADDRESS:
-                raise PtxError(f"{operand.name} is no address")
+                raise PtxError(f"{operand.name} is not an address")
             return kind
         if isinstance(operand, Vector):
             return tuple(self._kind(item) for item in operand.items)
@@ -215,7 +215,7 @@ class _Checker:
         if size is None:
             size = self._kernel.get(name) if load else None
         if size is None:
-            raise PtxError(f"{name} is no parameter that can be {'read' if load else 'written'} here")
+            raise PtxError(f"{name} is not a parameter that can be {'read' if load else 'written'} here")
         start = access.base.offset + access.offset
         end = start + form.vector * type_size(form.types[0])
         if start < 0 or end > size:
@@ -227,17 +227,17 @@ class _Checker:
         assert isinstance(target, Symbol)
         if len(instruction.operands) == 1:
             if target.name not in function.labels:
-                raise PtxError(f"{target.name} is no place in the code")
+                raise PtxError(f"{target.name} is not a label")
             return
         places = function.branch_targets.get(target.name)
         if places is None:
-            raise PtxError(f"{target.name} is no list of targets")
+            raise PtxError(f"{target.name} is not a list of branch targets")
         for name in places:
             if name not in function.labels:
-                raise PtxError(f"{name} is no place in the code")
+                raise PtxError(f"{name} is not a label")
         selector = instruction.operands[0]
         if not isinstance(selector, Register) or not register_fits(function.registers[selector.name], "u32"):
-            raise PtxError("the index of a branch is no register of 32 bits")
+            raise PtxError("the index of a branch is not a 32-bit register")
 
     def _check_call(self, instruction: Instruction) -> None:
         """Check that the function exists, and that the call has the right numbers of arguments and results."""
@@ -245,7 +245,7 @@ class _Checker:
         assert isinstance(call, Call)
         for operand in (*call.results, *call.arguments):
             if isinstance(operand, Symbol) and operand.name not in self._function.parameter_sizes:
-                raise PtxError(f"{operand.name} is no parameter that is declared here")
+                raise PtxError(f"{operand.name} is not a parameter of this function")
             if not isinstance(operand, Symbol | Register):
                 raise PtxError("what is passed is neither a parameter nor a register")
         if isinstance(call.target, Register):
@@ -284,6 +284,6 @@ def _check_numbers(instruction: Instruction, form: Form) -> None:
         if pattern[0] == "@" and value not in map(int, pattern[1:].split("/")):
             raise PtxError(f"{value} isn't {' or '.join(pattern[1:].split('/'))}")
         if pattern == "B" and not 0 <= value < _MOST_BARRIERS:
-            raise PtxError(f"{value} is no barrier: they are numbered from 0 to {_MOST_BARRIERS - 1}")
-        if pattern == "N?" and (value <= 0 or value % _WARP):
-            raise PtxError(f"{value} threads are no positive multiple of {_WARP}")
+            raise PtxError(f"{value} is not the number of a barrier, which is from 0 to {_MOST_BARRIERS - 1}")
+        if pattern in ("N", "N?") and (value <= 0 or value % _WARP):
+            raise PtxError(f"{value} threads are not a positive multiple of {_WARP}")

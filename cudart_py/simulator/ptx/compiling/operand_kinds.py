@@ -39,7 +39,7 @@ def _mistake(form: Form, kinds: tuple[Kind, ...]) -> str:
         patterns.pop()
         if "L2::cache_hint" in form.words:
             if not kinds or _source(kinds[-1], "b64"):
-                return "the cache policy is no register of 64 bits"
+                return "the cache policy is not a 64-bit register"
             kinds = kinds[:-1]
     least = sum(not pattern.endswith("?") for pattern in patterns)
     if not least <= len(kinds) <= len(patterns):
@@ -58,7 +58,7 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _destination(form, pattern[1:], kind)
     pattern = pattern.lstrip("=+")
     if pattern == "M":
-        return "" if kind == MEMORY else "is no address in brackets"
+        return "" if kind == MEMORY else "is not an address in brackets"
     if pattern == "V":
         items = kind if isinstance(kind, tuple) else (kind,)
         if len(items) != form.vector or items[0] == TEXTURE:
@@ -73,7 +73,7 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
     if pattern == "S":
         return _texture(kind, form.coordinate_types("s32"))
     if pattern[0] in "#@":
-        return "" if kind == INTEGER else "is no literal"
+        return "" if kind == INTEGER else "is not a literal"
     if pattern in ("B", "N"):
         return _source(kind, "u32") if kind != SPECIAL else "is a special register"
     if pattern == "Z":
@@ -96,10 +96,10 @@ def _source(kind: Kind, wanted: str, wider: bool = False) -> str:
             or wanted.startswith("bf")
             or type_size(wanted) not in (2, 4, 8)
         ):
-            return f"is no value of .{wanted}"
+            return f"is not a value of .{wanted}"
         return ""
     if kind[0] == "(":
-        return "is no value"
+        return "is not a value"
     return "" if register_fits(kind, wanted, wider) else f"is a register of .{kind}, not of .{wanted}"
 
 
@@ -132,7 +132,7 @@ def _register(kind: Kind, wanted: str, wider: bool) -> str:
     if kind == SINK:
         return ""
     if isinstance(kind, tuple) or kind[0] == "(":
-        return "is no register"
+        return "is not a register"
     return "" if register_fits(kind, wanted, wider) else f"is a register of .{kind}, not of .{wanted}"
 
 
@@ -148,7 +148,7 @@ def _moved(form: Form, kinds: tuple[Kind, ...]) -> str:
         if isinstance(vector, tuple):
             bits = 8 * type_size(whole) // len(vector)
             if whole[0] not in "bus" or bits * len(vector) != 8 * type_size(whole) or bits not in (8, 16, 32, 64):
-                return f"a vector of {len(vector)} is no .{whole}"
+                return f"a vector of {len(vector)} is not a .{whole}"
             check = _register if vector is to else lambda item, wanted, wider: _source(item, wanted, wider)
             found = next(filter(None, (check(item, f"b{bits}", False) for item in vector)), "")
             return found or (_source(other, whole) if vector is to else _register(other, whole, False))
@@ -158,7 +158,7 @@ def _moved(form: Form, kinds: tuple[Kind, ...]) -> str:
 def _fragment(kind: Kind, length: int, wanted: str) -> str:
     """Return why an operand isn't the vector that a matrix or a texture fetch requires."""
     if not isinstance(kind, tuple) or kind[0] == TEXTURE:
-        return "is no vector"
+        return "is not a vector"
     if len(kind) != length:
         return f"has {len(kind)} elements, not {length}"
     return next(filter(None, (_source(item, wanted) if item != SINK else "" for item in kind)), "")
@@ -170,7 +170,7 @@ def _texture(kind: Kind, types: list[str]) -> str:
     The coordinates may be padded to four.
     """
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
-        return "is no texture or surface with its coordinates"
+        return "is not a texture or surface with coordinates"
     if len(kind) - 2 not in (len(types), 4):
         return f"has {len(kind) - 2} coordinates, not {len(types)}"
     found = (_source(item, wanted) for item, wanted in zip(kind[2:], types, strict=False))

@@ -60,7 +60,7 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
 def _name_at(chunk: Chunk, group: Group, instruction: Instruction, address: int) -> str:
     name = chunk.state.launch.entry.module.function_at(address)
     if name is None:
-        what = f"call through {address:#x}, which is no function"
+        what = f"call through {address:#x}, which is not a function"
         raise Fault("CUDA_ERROR_INVALID_PC", chunk.state.located(what, instruction, group, 0))
     return name
 

@@ -121,7 +121,7 @@ class System:
             try:
                 state.memory.set_condition(int(one), int(wanted))
             except KeyError:
-                what = f"{int(one):#x} is no condition of a graph"
+                what = f"{int(one):#x} is not a condition of a graph"
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
 
     def texture(

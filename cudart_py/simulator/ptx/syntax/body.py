@@ -241,7 +241,7 @@ class _Body:
         if match[2]:
             register = self.scopes.find(match[2])
             if not isinstance(register, Register) or self.function.registers[register.name] != "pred":
-                raise PtxError(f"the guard {match[2]} of {text!r} is no predicate")
+                raise PtxError(f"the guard {match[2]} of {text!r} is not a predicate")
             guard = Register(register.name, negated=bool(match[1]))
         opcode, rest = match[3], (match[4] or "").strip()
         base = opcode.partition(".")[0]

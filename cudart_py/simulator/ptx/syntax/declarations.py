@@ -96,7 +96,7 @@ def _extent(text: str, declaration: str) -> int | None:
     """Return an extent of an array, None for one that the initial values give."""
     value = integer(text) if text else None
     if text and (value is None or value < 0):
-        raise PtxError(f"declaration {_short(declaration)} has an extent that is no number")
+        raise PtxError(f"declaration {_short(declaration)} has an extent that is not a number")
     return value
 
 

@@ -222,7 +222,7 @@ def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels):
 @pytest.mark.parametrize(
     ("bytes_", "to", "source", "status", "text"),
     [
-        (24, 0, 0, "ILLEGAL_INSTRUCTION", "24 bytes, which is no multiple of 16"),
+        (24, 0, 0, "ILLEGAL_INSTRUCTION", "24 bytes, which is not a multiple of 16"),
         (64, 8, 0, "MISALIGNED_ADDRESS", "aligned to 16 bytes"),
         (64, 0, 4, "MISALIGNED_ADDRESS", "aligned to 16 bytes"),
         (1 << 16, 0, 0, "ILLEGAL_ADDRESS", "shared write of 16 bytes at .* out of bounds"),

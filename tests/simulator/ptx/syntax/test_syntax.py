@@ -137,7 +137,7 @@ BODIES_REFUSED = {
     ".entry k() {\nbra L;\n{L:} }": "line 5: label L is missing",
     ".global .align 3 .u32 x;": "line 4: .* a power of two",
     ".global .u33 x;": "line 4: .* a .u33 ",
-    ".global .u32 x[y];": "line 4: .* no number",
+    ".global .u32 x[y];": "line 4: .* not a number",
     ".entry k() .maxthreads 5 { ret; }": "line 4: .*maxthreads",
     ".entry k() .maxntid 0, 1, 1 { ret; }": "line 4: .* no positive extents",
     ".entry k() { ret; }\n\u00e9": "line 5: the character 'é'",

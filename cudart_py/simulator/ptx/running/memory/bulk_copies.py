@@ -95,7 +95,7 @@ class BulkCopies:
         sizes = np.broadcast_to(np.asarray(size, np.int64), group.n)
         wrong = np.flatnonzero(sizes % UNIT)
         if len(wrong):
-            what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is no multiple of {UNIT}"
+            what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is not a multiple of {UNIT}"
             raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, int(wrong[0])))
         lanes, memory = np.arange(group.n), group.chunk.memory
         ends = [_places(group, *to), _places(group, *source)]
