@@ -1,4 +1,4 @@
-"""A browser without a window, which shows pages and answers questions about them."""
+"""A headless browser that renders pages and answers questions about them."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell")
-# What is asked of each page, which stands in a frame of its own.
+# The function that answers the questions about a page, which is shown in a frame of its own.
 QUESTIONS = """
 function answers(frame) {
     const page = frame.contentDocument, root = page.documentElement;
@@ -56,28 +56,31 @@ addEventListener("load", () => {
 
 
 class Browser:
-    """Chromium, which keeps its files in the folder `profile`; without it, a test that asks for it is skipped."""
+    """Chromium, with `profile` as its profile folder; a test that uses it is skipped if it is not installed."""
 
     def __init__(self, profile: Path) -> None:
         found = next(filter(None, map(shutil.which, NAMES)), None)
         if found is None:
             pytest.skip("there is no Chromium to show the page (Debian's package: chromium)")
-        # Without its sandbox, which root has no right to.
+        # The sandbox does not start when Chromium runs as root.
         usual = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
         self._command = [found, *usual]
         self._window = profile / "window.html"
 
     def run(self, *arguments: str) -> str:
-        """Run the browser with more arguments; return what it printed."""
+        """Run the browser with additional arguments, and return its output."""
         command = [*self._command, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
     def look(self, pages: Sequence[tuple[str, int]], *, dark: bool = False) -> list[Any]:
-        """Show each page in a frame of its width; return the answers to the questions, page by page."""
+        """Show each page in a frame of the given width, and return one set of answers per page."""
         return self._ask([(f'srcdoc="{escape(html)}"', width) for html, width in pages], dark=dark)
 
     def visit(self, pages: Sequence[tuple[Path, int]], *, dark: bool = False) -> list[Any]:
-        """Show each file, with the files beside it, in a frame of its width; return the answers, page by page."""
+        """Show each file in a frame of the given width, and return one set of answers per page.
+
+        A page may load the files beside it.
+        """
         sources = [(f'src="{page.as_uri()}"', width) for page, width in pages]
         return self._ask(sources, "--allow-file-access-from-files", dark=dark)
 
@@ -91,7 +94,7 @@ class Browser:
         return found
 
     def ink(self, html: str, width: int, height: int, *, dark: bool) -> Any:
-        """Return where a picture of a page differs from its ground, as an array of rows."""
+        """Return a boolean array of shape (height, width): where a screenshot of a page differs from its background."""
         images = pytest.importorskip(
             "PIL.Image", reason="Pillow, which reads the picture, is not installed (the extra plot)"
         )
@@ -110,15 +113,15 @@ def scheme(dark: bool) -> str:
 
 
 def check_width(answers: Any, width: int) -> None:
-    """Fail where a page does not fit into the width of its frame."""
+    """Fail if a page is wider than its frame."""
     assert answers["width"] == width
     assert answers["scrolled"] <= width, f"it is {answers['scrolled']} pixels wide"
 
 
 def check_colors(answers: Any, *, dark: bool) -> None:
-    """Fail where a page is not as dark as it was asked for, or its text does not stand out from the ground.
+    """Fail if a page does not have the requested color scheme, or its text has too little contrast.
 
-    The contrast is from 1 to 21, as WCAG defines it.
+    The contrast ratio is WCAG's, from 1 to 21, and must be at least 7.
     """
     low, high = sorted(map(luminance, (answers["ground"], answers["text"])))
     assert (luminance(answers["ground"]) < 0.1) is dark, answers["ground"]
@@ -126,9 +129,9 @@ def check_colors(answers: Any, *, dark: bool) -> None:
 
 
 def check_figures(answers: Any) -> None:
-    """Fail where a page has no figures, or the text of its tables, of its annotated source or of a caption is faint.
+    """Fail if a page has no figures, or if the text of a table, of the annotated source or of a caption is faint.
 
-    The contrast is that which WCAG asks for text of this size.
+    The contrast ratio must be at least 4.5, as WCAG requires for text of this size.
     """
     assert answers["colors"]
     for colors in answers["colors"]:
@@ -138,7 +141,7 @@ def check_figures(answers: Any) -> None:
 
 
 def blended(color: str, ground: str) -> str:
-    """Return a color of `rgba(...)` as it is seen on a ground."""
+    """Return the opaque color that an `rgba(...)` color has on a background."""
     *parts, opacity = [float(part) for part in [*re.findall(r"[\d.]+", color), "1"][:4]]
     below = [float(part) for part in re.findall(r"[\d.]+", ground)[:3]]
     mixed = [round(opacity * part + (1 - opacity) * under) for part, under in zip(parts, below, strict=True)]
@@ -146,8 +149,8 @@ def blended(color: str, ground: str) -> str:
 
 
 def check_ink(different: Any, parts: int) -> None:
-    """Fail where a picture of a page is blank, in one of so many parts from its top, or mostly full."""
-    # Text and drawings reach over the page, and leave most of it free.
+    """Fail if a screenshot is mostly covered, or if one of `parts` horizontal bands of it is blank."""
+    # Text and drawings extend over the whole page, and leave most of it blank.
     assert 0.005 < different.mean() < 0.5, different.mean()
     assert all(part.any() for part in np.array_split(different, parts))
 

@@ -1,7 +1,7 @@
-"""What every test has: a compile cache of its own, and the capabilities of the driver in use.
+"""Fixtures and hooks shared by all tests, including a separate compile cache and skips for missing capabilities.
 
-The same tests run on the simulator and on a GPU. A test that needs more than kernels says so with
-`@pytest.mark.needs("gpu_timing")`.
+The same tests run on the simulator and on a GPU. A test that needs a capability that not every driver has names it,
+for example `@pytest.mark.needs("gpu_timing")`.
 """
 
 import contextlib
@@ -43,12 +43,12 @@ settings.load_profile("default")
 
 @pytest.fixture(scope="session", autouse=True)
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests' compiled kernels out of the user's cache, unless CUDART_PY_CACHE names one for them.
+    """Keep the tests' compiled kernels out of the user's cache, and their progress in the tour out of the user's.
 
-    What tests do in the tour is no progress of the user's.
+    If CUDART_PY_CACHE is set, the tests use that cache. Otherwise the workers of pytest-xdist share a temporary one.
 
-    The workers of pytest-xdist share it. Where the environment forbids Python to write bytecode beside the sources, the
-    hundreds of processes that tests start share some of their own, since each would compile all that it imports.
+    If PYTHONDONTWRITEBYTECODE is set, the hundreds of processes that tests start write bytecode to a temporary folder
+    and share it, because otherwise each process would compile all the modules that it imports.
     """
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -62,12 +62,12 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch how long tests take, and share them out among the workers of pytest-xdist."""
+    """Register the plugins that limit the duration of tests and distribute them among the workers of pytest-xdist."""
     config.pluginmanager.register(durations)
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(workers)
-    # pytest 9.1 gives the fixtures of a folder's conftest.py to the first node of the folder alone, and makes a second
-    # one for a later argument with another folder's argument in between.
+    # If the arguments for one folder are not adjacent, pytest 9.1 makes a second node for the folder, and gives the
+    # fixtures of the folder's conftest.py only to the first node. So sort the arguments by folder.
     first: dict[Path, int] = {}
     for number, argument in enumerate(config.args):
         for folder in Path(argument).parents:
@@ -77,28 +77,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def let_children_be_interrupted() -> None:
-    """Let Ctrl-C interrupt the processes that tests start, also where a shell started this one in the background."""
+    """Let Ctrl-C interrupt the processes that tests start, even if a shell started this one in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Run benchmarks that are timed in one process, since others beside them would spoil the times."""
+    """Run timed benchmarks in a single process, because benchmarks in other processes would distort the times."""
     return 0 if config.getoption("benchmark_enable", False) else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Let the garbage collector look only at what tests make.
+    """Make the garbage collector examine only objects that tests create.
 
-    Hundreds of tests collect, and the tests themselves are 400,000 objects, which stay till the end.
+    Hundreds of tests run a collection, and the collected tests themselves are 400,000 objects that live until the end.
     """
     _freeze()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Let the garbage collector of a later file's tests leave out what this file's have put into caches."""
+    """After the last test of a file, exempt the objects that its tests left in caches from garbage collection."""
     result = yield
     if nextitem is None or nextitem.path != item.path:
         _freeze()
@@ -110,8 +110,9 @@ def _freeze() -> None:
     gc.freeze()
 
 
-# Open files that the workers of pytest-xdist lock: the first is held for reading by each that runs a test and for
-# writing by one that runs it alone, who holds the second meanwhile, at which the others queue.
+# Descriptors of two files that the workers of pytest-xdist lock. A worker holds a lock on the first while it runs a
+# test: a shared lock, or an exclusive one if the test must run alone. It acquires that lock while it holds the second,
+# and a test that runs alone keeps both, so that the other workers queue at the second.
 _locks: list[int] = []
 
 
@@ -121,10 +122,10 @@ def _counts_free_memory(item: pytest.Item | None) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Run a test that asks how much memory is free while no other worker of pytest-xdist runs one.
+    """Run a test that asks how much memory is free while no other worker of pytest-xdist runs a test.
 
-    The workers share the memory of a GPU. `--dist loadgroup` lets such tests follow each other, so that the others wait
-    once.
+    The workers share the memory of a GPU. With `--dist loadgroup`, such tests run one after another, and the other
+    workers wait only once.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ or "in_process" in cuda.capabilities():
         return (yield)
@@ -147,7 +148,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 class _WatchedApi:
-    """The driver's functions as `memory.pools` calls them, of which the end of a pool is looked at."""
+    """The driver's functions as `memory.pools` calls them, with a check when a pool is destroyed."""
 
     def __init__(self) -> None:
         self.outstanding: list[int] = []
@@ -156,7 +157,7 @@ class _WatchedApi:
         return getattr(api, name)
 
     def cuMemPoolDestroy(self, pool: int) -> None:
-        """Note the bytes that the driver could not release, since arrays have them or frees of them are in flight."""
+        """Record the bytes that the driver could not release because arrays use them or their frees are in flight."""
         reserved = enums.CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
         with contextlib.suppress(cuda.CudaError):  # tests plant failures of any call
             api.cuMemPoolTrimTo(pool, 0)
@@ -166,7 +167,7 @@ class _WatchedApi:
 
 @pytest.fixture(scope="session")
 def watched_api() -> Iterator[_WatchedApi]:
-    """Stand between the pools and the driver."""
+    """Return the driver functions that check each destroyed pool, and make `memory.pools` call them."""
     with pytest.MonkeyPatch.context() as patch:
         watched = _WatchedApi()
         patch.setattr(pools, "api", watched)
@@ -175,7 +176,7 @@ def watched_api() -> Iterator[_WatchedApi]:
 
 @pytest.fixture(autouse=True)
 def pools_end_empty(watched_api: _WatchedApi) -> Iterator[None]:
-    """Fail a test that destroyed a pool with memory in use or in flight, which crashes NVIDIA's driver later."""
+    """Fail a test that destroyed a pool with memory in use or frees in flight, which crashes NVIDIA's driver later."""
     watched_api.outstanding.clear()
     yield
     assert not any(watched_api.outstanding), "a pool was destroyed while its memory was in use or frees were in flight"
@@ -183,7 +184,7 @@ def pools_end_empty(watched_api: _WatchedApi) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test that needs what the driver lacks, before any fixture of its module is made."""
+    """Skip a test that needs a capability that the driver lacks, before any fixture of its module is created."""
     needed = {name for mark in item.iter_markers("needs") for name in mark.args}
     missing = needed - cuda.capabilities() if needed else set()
     if missing:
@@ -192,7 +193,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def sanitizer_is_left_as_it_was() -> Iterator[None]:
-    """Fail a test that leaves the sanitizer's mode changed, which would hide or raise the mistakes of later tests."""
+    """Fail a test that leaves the sanitizer's mode changed, which would change what later tests report or raise."""
     before = sanitizer._of_process.mode, [*sanitizer._blocks]
     yield
     after = sanitizer._of_process.mode, [*sanitizer._blocks]
@@ -205,28 +206,28 @@ def sanitizer_is_left_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_debugger() -> Iterator[None]:
-    """Forget after each test whether it compiled with -G, behind which nothing else would be cached."""
-    yield  # without pytest's monkeypatch, which would then undo the changes of every test later than other fixtures
+    """Reset the flag that a compile with -G sets, because no later compile in the process would be cached."""
+    yield  # without monkeypatch, which would then undo every test's changes only after other fixtures' teardown
     programs._for_debugger = False
 
 
 @pytest.fixture
 def device() -> Iterator[cuda.Device]:
-    """Device 0, current."""
+    """Make device 0 current, and return it."""
     with cuda.Device(0) as current:
         yield current
 
 
 @pytest.fixture
 def stream(device: cuda.Device) -> Iterator[cuda.Stream]:
-    """A stream that waits for no other, not even the legacy default stream."""
+    """Return a non-blocking stream: it does not synchronize even with the legacy default stream."""
     with cuda.Stream(non_blocking=True) as made:
         yield made
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """Fresh random numbers at every run; the seed is in the failure's report."""
+    """Return a generator with a new random seed, which pytest shows if the test fails."""
     seed = int.from_bytes(os.urandom(4), "little")
     print("seed", seed)
     return np.random.default_rng(seed)
@@ -234,10 +235,10 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture(params=processors.LEVELS, ids=str)
 def processor_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[processors.Level]:
-    """Run the test with machine code for each level of the processor's features and of optimisation.
+    """Run the test once for each combination of CPU features and optimisation level for which machine code is made.
 
-    Kernels that are launched in the test run in the native engine, also those that had machine code before. A level
-    that this processor lacks is skipped, and all are on a GPU.
+    The kernels that the test launches run in the native engine, even those that were compiled to machine code before.
+    A level that this processor does not support is skipped, and on a GPU all of them are.
     """
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     level: processors.Level = request.param
@@ -252,9 +253,9 @@ def processor_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def event_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `measure` take the driver's event times for a device's, so that the whole of it runs on any driver.
+    """Make `measure` accept the event times of any driver as a device's times, so that all of its code runs.
 
-    No clock is read, by which a device could throw samples away.
+    The device's clock rate is not read, so no samples are discarded because it changed.
     """
     for module in (measuring, device_ceilings, device_samples, peers):
         monkeypatch.setattr(module, "has_capability", lambda name: name == "gpu_timing")
@@ -263,9 +264,9 @@ def event_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def python(forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a program in a process of its own, with a time limit, and return what it printed.
+    """Return a function that runs a program in a separate process, with a time limit, and returns its output.
 
-    The process begins with everything imported, unless the program is to have the `own_imports` alone.
+    The process starts with everything imported. With `own_imports`, it starts with only the program's own imports.
     """
 
     def run(
@@ -285,7 +286,7 @@ def python(forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """Return a server that runs functions in processes of their own, without their imports."""
+    """Return a server that runs each function in its own process, without the time that imports would take."""
     server = Forks(tmp_path_factory.mktemp("forks"))
     yield server
     server.close()
@@ -293,13 +294,13 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Browser:
-    """Return a browser without a window; a test that uses it is skipped where none is installed."""
+    """Return a headless browser; a test that uses it is skipped if none is installed."""
     return Browser(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.fixture
 def fatbin() -> Callable[[bytes, str], bytes]:
-    """Make a fatbin that holds one cubin of an architecture such as "90", as `nvcc -fatbin` does."""
+    """Return a function that packs one cubin for an architecture such as "90" into a fatbin, as `nvcc -fatbin` does."""
     nvfatbin = pytest.importorskip("cuda.bindings.nvfatbin", reason="the oldest bindings cannot make fatbins")
 
     def make(cubin: bytes, arch: str) -> bytes:
@@ -314,24 +315,24 @@ def fatbin() -> Callable[[bytes, str], bytes]:
 
 
 class DriverCalls(Counter[str]):
-    """The driver's functions, with the number of calls that succeeded; `fails` chooses calls that fail beforehand."""
+    """The number of successful calls of each driver function; `fails` chooses calls that fail without being made."""
 
     @staticmethod
     def fails(name: str) -> bool:
-        """Return whether this call of a function fails; a test puts another function here."""
+        """Return whether this call of a function fails; a test may replace this function."""
         return False
 
 
 @pytest.fixture
 def driver_calls(monkeypatch: pytest.MonkeyPatch) -> DriverCalls:
-    """Count the calls of every function of the driver, and let those fail that a test chooses."""
+    """Count the calls of every driver function, and fail those that the test chooses."""
     counted = DriverCalls()
     outputs: dict[str, int] = {}
 
     def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             if counted.fails(name):
-                if name == "cuStreamEndCapture":  # it ends the capture also where it fails
+                if name == "cuStreamEndCapture":  # it ends the capture even if it fails
                     driver.cuGraphDestroy(function(*arguments)[1])
                 return (enums.CUresult.CUDA_ERROR_UNKNOWN, *[None] * outputs.get(name, 1))
             result = function(*arguments)
@@ -346,13 +347,13 @@ def driver_calls(monkeypatch: pytest.MonkeyPatch) -> DriverCalls:
         if re.match("cu[A-Z]", name):
             call = counting(name, getattr(driver, name))
             monkeypatch.setattr(raw, name, call)
-            monkeypatch.setitem(vars(api), name, calls._unwrapped(call, name))  # api may have bound the one before
+            monkeypatch.setitem(vars(api), name, calls._unwrapped(call, name))  # api may have cached the original
     return counted
 
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Count the compiles that really happen, by their sources' names."""
+    """Return a list that receives the source name of each compile that was not answered from the cache."""
     counted: list[str] = []
     build = compiler._compile
 
@@ -412,13 +413,13 @@ __global__ void overloaded(float *p) { *p = 2; }
 
 @pytest.fixture(scope="session")
 def module() -> cuda.Module:
-    """Small kernels that many tests launch."""
+    """Return a module of small kernels that many tests launch."""
     with cuda.Device(0):
         return cuda.compile(KERNELS, names=["fill<float, 32>", "fill<long long, 7>"])
 
 
 @pytest.fixture(scope="module")
 def kernels(request: pytest.FixtureRequest) -> cuda.Module:
-    """The kernels of the test's module."""
+    """Return the compiled KERNELS of the test's module."""
     with cuda.Device(0):
         return cuda.compile(request.module.KERNELS)

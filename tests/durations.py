@@ -1,6 +1,6 @@
-"""Keep the default level quick: a long test fails, and `--durations` also lists the files that take longest."""
+"""Keep the default level quick: fail long tests, and make `--durations` also list the slowest files."""
 
-from __future__ import annotations  # the oldest pytest has not all of these names
+from __future__ import annotations  # the oldest supported pytest lacks some of the annotated names
 
 import collections
 import resource
@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 
-# What a test of the default level may take. Longer ones are marked `exhaustive`.
+# The processor time that a test at the default level may take. Longer tests are marked `exhaustive`.
 LIMIT_S = 10
 
 
@@ -25,17 +25,18 @@ _began = pytest.StashKey[float]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Note when a test began, before its fixtures."""
+    """Record the processor time at the start of a test, before its fixtures are set up."""
     item.stash[_began] = _processor_seconds()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that takes more than LIMIT_S of processor time, or with its fixtures more than twice that.
+    """Fail a test that takes more than LIMIT_S of processor time, or more than twice that including its fixtures.
 
-    Several tests share a fixture, such as the outcome of a stop, and the first of them makes it. Other load of the
-    machine does not change the time much. A profile of Hypothesis may ask for more cases. Where kernels run elsewhere,
-    as on a GPU under compute-sanitizer, the time says nothing of the test.
+    The limit with fixtures is higher because the first test that uses a shared fixture, such as the result of a stop,
+    creates it. Processor time depends little on other load of the machine. The limit does not apply if a Hypothesis
+    profile is chosen, which may ask for more cases, nor if kernels do not run in this process: the time of a test on a
+    GPU, for example under compute-sanitizer, says nothing about the test.
     """
     began = _processor_seconds()
     result = yield
@@ -48,7 +49,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """List the files whose tests take longest, where `--durations` lists the tests."""
+    """List the files whose tests take longest if `--durations` is given, which lists the slowest tests."""
     count: int | None = config.getoption("durations")
     if not count:
         return

@@ -1,7 +1,7 @@
-"""Functions that run in processes of their own, each of which begins with everything imported.
+"""Functions that run in separate processes, each of which starts with everything imported.
 
-Run as a program, this is a server: it imports the toolkit and the tour once, and forks for each line of its standard
-input. CUDA is not touched before that.
+Run as a program, this is a server: it imports the toolkit and the tour once, and forks once per line of its standard
+input. The server itself makes no CUDA call.
 """
 
 import contextlib
@@ -23,15 +23,15 @@ LIMIT_S = 300
 
 
 def own_environment() -> dict[str, str]:
-    """Return this process's environment, in which the checkout's modules are found."""
+    """Return this process's environment, with the checkout added to PYTHONPATH."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
 
 
 class Forks:
-    """The server, which starts when it is first asked, and the files in a folder to which each process writes.
+    """A server that starts at the first request, and the files that receive the output of each process.
 
-    Threads that ask at the same time wait for each other.
+    Requests from several threads run one after another.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Forks:
     def run(
         self, function: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | str = "."
     ) -> subprocess.CompletedProcess[str]:
-        """Run a function, named "module:function", with its arguments in `sys.argv`."""
+        """Run a function, named "module:function", in a new process, with its arguments in `sys.argv`."""
         request = {"function": function, "arguments": arguments, "environment": dict(environment)}
         places = {"folder": os.path.abspath(folder), "written": [*map(str, self._written)]}
         with self._lock:
@@ -73,7 +73,7 @@ def import_everything() -> None:
 
 
 def begin(request: Mapping[str, object]) -> None:
-    """Make this process one that has just been started in its folder and environment."""
+    """Make this process look as if it had just been started in the request's folder and environment."""
     written = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for path in request["written"]]
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, replaced in enumerate((nothing, *written)):
@@ -96,9 +96,9 @@ def run_program() -> None:
 
 
 def serve() -> None:
-    """Run the functions that are asked for, and print the status with which each process ends."""
+    """Run each requested function in a fork, and print the exit status of its process."""
     import_everything()
-    # Else each process would look at all that is imported when it ends, in pages of its own.
+    # Otherwise the last collection of each process would visit all imported objects, and so copy their memory pages.
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
@@ -107,7 +107,7 @@ def serve() -> None:
             begin(request)
             module, name = request["function"].split(":")
             getattr(importlib.import_module(module), name)()
-            return  # and end as any program does
+            return  # and exit as any program does
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Interrupts that tests plant where Python lets one in: at the beginning of a function, and behind calls of C."""
+"""Interrupts that tests plant where Python may raise one: at the start of a Python function, and after a C call."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ import cudart_py as cuda
 
 
 class Interrupt(KeyboardInterrupt):
-    """An interrupt that a test plants."""
+    """An interrupt planted by a test."""
 
 
 def interrupted(
@@ -22,20 +22,21 @@ def interrupted(
     behind_driver: bool = True,
     anywhere: bool = False,
 ) -> bool:
-    """Run a function with an interrupt at one of the calls that some functions of the toolkit make.
+    """Run a function twice, and raise an Interrupt at the `step`-th call that functions `within` make the second time.
 
-    Calls that these make in turn count too, and those inside a driver in software do not. Without `behind_driver` none
-    comes behind a call of the driver, where what it returns is lost. With `anywhere` it comes before an instruction.
+    Calls made by the functions that they call count too, but calls inside a simulated driver do not. Without
+    `behind_driver`, no interrupt comes after a call of that driver, where the result of the call would be lost. With
+    `anywhere`, the interrupt comes at the `step`-th bytecode instruction instead.
 
-    Tells whether there were as many calls, or instructions.
+    Return whether the interrupt was raised: False means that there were fewer than `step` calls or instructions.
     """
     left = step
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal left
         caller = frame.f_back if event in ("call", "return") else frame
-        # Before a function of C, where a lock may be about to be released, Python lets none in, nor where a function of
-        # Python returns. A driver in software stands for one of C.
+        # Python raises no interrupt before a C function, where a lock may be about to be released, nor when a Python
+        # function returns. A function of a simulated driver counts as a C function.
         if event == "c_call" or (event == "return" and not (behind_driver and _room(frame) == "simulator")):
             return
         if caller is None or not _counts(caller, within):
@@ -56,7 +57,7 @@ def interrupted(
             raise Interrupt
         return trace
 
-    function()  # the first time makes calls that later ones do not
+    function()  # the first run makes calls that later ones do not
     before = sys.getprofile(), sys.gettrace()
     if anywhere:
         sys.settrace(trace)
@@ -73,10 +74,10 @@ def interrupted(
 
 
 def _counts(frame: FrameType, within: set[CodeType]) -> bool:
-    """Return whether a frame is of some functions of the toolkit, or was called by them and not by the driver."""
+    """Return whether a toolkit frame runs one of the functions `within`, or was called by one and not by the driver."""
     each: FrameType | None = frame
     while each is not None and each.f_code not in within:
-        # Finalizers swallow what is raised in them, and may run anywhere.
+        # Exceptions in finalizers are ignored, and finalizers may run anywhere.
         if each.f_code.co_name == "__del__" or _room(each) == "simulator":
             return False
         each = each.f_back
@@ -89,5 +90,5 @@ def _room_of(filename: str) -> str:
 
 
 def _room(frame: FrameType) -> str:
-    """Return the room of the toolkit that a frame is in, ".." for none."""
+    """Return the top-level layer or module of the toolkit that a frame's code is in, or ".." for other code."""
     return _room_of(frame.f_code.co_filename)

@@ -1,6 +1,6 @@
-"""Machine code for other processors than this one: each level of features that LLVM may choose, and of optimisation.
+"""Machine code for other processors: each x86-64 level that LLVM may target, and each level of optimisation.
 
-`tests/conftest.py` has the fixture `processor_level`, which runs a test with the native engine at each level.
+The fixture `processor_level` in `tests/conftest.py` runs a test with the native engine at each level.
 """
 
 import platform
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-# The features that each level adds, by LLVM's names, beyond those of x86-64 itself.
+# The CPU features that each level adds to the previous one, by LLVM's names.
 _ADDED = {
     "x86-64-v2": ("sse4.2", "popcnt", "ssse3"),
     "x86-64-v3": ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
@@ -17,7 +17,7 @@ _ADDED = {
 
 
 class Level(NamedTuple):
-    """A level of x86-64's features, or ``host`` for all that this processor has, and of LLVM's optimisation."""
+    """An x86-64 level, or ``host`` for all features of this processor, with a level of LLVM's optimisation."""
 
     features: str
     optimisation: int
@@ -26,7 +26,7 @@ class Level(NamedTuple):
         return f"{self.features}-O{self.optimisation}"
 
 
-# Each level of features as the engine optimises, and each level of optimisation.
+# Each x86-64 level with the engine's usual optimisation, and this processor with each other level of optimisation.
 LEVELS = [
     Level("x86-64-v2", 2),
     Level("x86-64-v3", 2),
@@ -35,19 +35,19 @@ LEVELS = [
     Level("host", 1),
     Level("host", 3),
 ]
-# Parameters of tests for which one level is enough by default: that of most processors in use.
+# Parameters of tests for which one level is enough by default: the level of most processors in use.
 ONE_BY_DEFAULT = [
     pytest.param(level, marks=() if level == Level("x86-64-v3", 2) else pytest.mark.exhaustive) for level in LEVELS
 ]
 
 
 def compiled_for(level: Level) -> Any:
-    """Return a context in which the native engine makes machine code for a level, whether or not it runs here."""
+    """Return a context in which the native engine generates code for a level, even if this processor cannot run it."""
     from cudart_py.simulator.ptx.native import machine  # which needs llvmlite
 
     if level.features == "host":
         return machine.compile_for(machine.host()._replace(optimisation=level.optimisation))
-    # As for a host with AVX-512, whose widest registers are used.
+    # Use the 512-bit registers, as the engine does on a host with AVX-512.
     features = "-prefer-256-bit" if level.features == "x86-64-v4" else ""
     return machine.compile_for(machine.Processor(level.features, features, level.optimisation))
 

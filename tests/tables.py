@@ -1,4 +1,4 @@
-"""Tables of Markdown, which the commands beside the tests print, and which pages have."""
+"""Markdown tables: written by the tools in tests/, and read from the pages of the documentation."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,25 +7,25 @@ Cell = str | int | float | None
 
 
 def rows(page: str) -> list[list[str]]:
-    """Return the cells of the tables in a page's text, row by row, those of headings too."""
+    """Return the cells of all tables in a page's text, row by row, including the heading rows."""
     lines = (line for line in page.splitlines() if line.startswith("|") and not line.startswith("|---"))
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
 
 def quoted(text: str) -> list[str]:
-    """Return the pieces of code in a cell."""
+    """Return the code spans in a cell."""
     return re.findall(r"`([^`]+)`", text)
 
 
 def number(value: Cell) -> str:
-    """Return a cell's text: numbers with about four digits."""
+    """Return a cell's text; floats have about four significant digits."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else value or ""
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Return a table whose columns are aligned, those of numbers to the right."""
+    """Return a Markdown table with aligned columns; columns of numbers are aligned to the right."""
     body = [tuple(row) for row in rows]
     columns = list(zip(*body, strict=True)) or [()] * len(headings)
     filled = [[cell for cell in column if cell not in (None, "")] for column in columns]

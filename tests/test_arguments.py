@@ -1,6 +1,7 @@
-"""What public calls are given: one sentence says what is wrong with an argument, and nothing has changed then.
+"""Arguments of public calls: an error says in one sentence what is wrong, before the call has changed anything.
 
-The fuzz in tests/fuzz calls everything with bad arguments; here are the kinds of values, and what it cannot reach.
+The fuzzer in tests/fuzz calls everything with bad arguments. These tests cover the kinds of values, and cases that the
+fuzzer does not reach.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -38,9 +39,9 @@ def test_the_sentence_says_what_came(value, words):
 
 
 def bad_values(*cases):
-    """Parametrise a test with each value of the cases: (what takes it, the argument's name, the values)."""
+    """Parametrise a test with each value of the cases: (function that takes the value, argument name, values)."""
     rows = [(take, name, value) for take, name, values in cases for value in values]
-    ids = [f"{name}-{number}" for number, (_, name, _) in enumerate(rows)]  # huge numbers have no text
+    ids = [f"{name}-{number}" for number, (_, name, _) in enumerate(rows)]  # Python refuses to format huge integers
     return pytest.mark.parametrize(("take", "name", "value"), rows, ids=ids)
 
 

@@ -33,9 +33,9 @@ def test_no_module_is_longer_than_500_lines():
 
 def does_more_than_re_export(path: Path) -> bool:
     # That __all__ is sorted is ruff's rule RUF022.
-    # A public submodule lists the names that it exports, and nothing that it imports besides.
+    # The `__dir__` of a public submodule lists the names that it exports, without its other imports.
     body = [node for node in ast.parse(text_of(path)).body if ast.unparse(node) != "__dir__ = __all__.copy"]
-    # What Python calls for the package's attributes is imported where type checkers don't see it.
+    # The package's `__getattr__` is imported in a block that type checkers do not see.
     hidden = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING"]
     body = [node for node in body if node not in hidden] + [node for each in hidden for node in each.body]
     names = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets]
@@ -49,7 +49,7 @@ def test_an_init_only_re_exports():
 
 def test_the_readmes_example_runs(tmp_path, capsys):
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-    # The first compile of a process may have to say which driver it found; the result comes last.
+    # The first compile of a process may print which driver it uses; the result is the last line.
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out.splitlines()[-1] == "[2. 2. 2.]"
 
@@ -98,7 +98,7 @@ def imports_in_functions(path: Path) -> set[int]:
 
 
 def test_a_reason_stands_beside_every_import_inside_a_function():
-    """A comment on the line, above it, or above the imports that it follows, says what the import saves."""
+    """A comment on the line, above it, or above the imports that it follows, gives the reason for the import."""
     found = []
     for path in (path for path in MODULES if path.is_relative_to(ROOT / "cudart_py")):
         lines = text_of(path).splitlines()
@@ -110,13 +110,13 @@ def test_a_reason_stands_beside_every_import_inside_a_function():
                 above -= 1
             if not any("#" in line for line in lines[above - 1 : number]):
                 bare.append(number)
-        if bare:  # perhaps for types alone, or in a docstring
+        if bare:  # parse only such files: the imports may be under TYPE_CHECKING, or in a docstring
             found += [f"{name_of(path)}:{number}" for number in bare if number in imports_in_functions(path)]
     assert found == []
 
 
 def test_a_reason_stands_in_every_skip_and_nothing_is_expected_to_fail():
-    # The arguments of a call, with brackets three deep.
+    # The arguments of a call, with up to three levels of nested parentheses.
     inner = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
     skip = re.compile(rf"\.(skip|skipif|importorskip|unsanitized)\b(?:\(({inner})\))?|\.xfail\b")
     found = []

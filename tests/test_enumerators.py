@@ -1,4 +1,4 @@
-"""docs/enumerators.md: every name of CUDA's exists, and what stands beside it does too."""
+"""docs/enumerators.md: every name from CUDA exists, and so does its counterpart in this package."""
 
 import functools
 import importlib
@@ -34,7 +34,7 @@ def test_every_enumerator_exists_and_none_of_these_kinds_is_missing():
 
 
 def exists(text):
-    """Tell whether a name is ours, such as `Stream.capture`, or a limit, or a keyword argument, such as `hit=`."""
+    """Check whether a text is a public name such as `Stream.capture`, a limit, or a keyword argument such as `hit=`."""
     *owners, last = re.match(r"[\w.]+", text)[0].split(".")
     owner = functools.reduce(lambda thing, part: getattr(thing, part, None), owners, cuda)
     if owner is None or not (hasattr(owner, last) or last in getattr(owner, "__annotations__", {})):
@@ -64,7 +64,7 @@ def plain(name):
 
 
 def of_library(name):
-    """Return nvmath's module of a routine or an enumerator, and the rest of its name."""
+    """Return nvmath's module for a routine or an enumerator, and its name without the library's prefix."""
     for library in ("cublasLt", "cublas", "cufft", "cusparse", "cusolverDn", "curand"):
         if plain(name).startswith(library.lower()):
             return importlib.import_module(f"nvmath.bindings.{library}"), name[len(library) :]
@@ -86,6 +86,6 @@ def test_every_function_of_our_libraries_is_named():
     libraries = importlib.import_module("cudart_py.libraries")
     named = set(re.findall(r"`libraries\.(\w+)", PAGE))
     assert named <= set(libraries.__all__)
-    others = {"Plan", "NotPositiveDefiniteError", "SingularMatrixError"}  # have no counterpart in C
+    others = {"Plan", "NotPositiveDefiniteError", "SingularMatrixError"}  # without a counterpart in C
     conversions = {"bfloat16", "complex32", "from_bfloat16", "to_bfloat16"}
     assert set(libraries.__all__) - named == others | conversions

@@ -1,4 +1,4 @@
-"""The tree of exceptions, and the version, which the package and both commands tell."""
+"""The tree of exceptions, and the version that the package and both commands report."""
 
 import inspect
 from importlib.metadata import version

@@ -1,6 +1,6 @@
-"""A Python that is too old, and packages that are not installed, are named in one sentence.
+"""Errors for a Python that is too old, and for packages that are not installed.
 
-`.ci/run` tries the same with the built wheel in an environment that has no extras.
+`.ci/run` checks the same with the built wheel, in an environment without extras.
 """
 
 import ast
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OLD_PYTHON = "import sys; sys.version_info = (3, 10, 13, 'final', 0)\n"
 RUN_THE_TOUR = "import runpy; runpy.run_module('library_tour', run_name='__main__')"
-# `python -m cudart_py` and `python -m library_tour` import these before the version of Python has been looked at.
+# `python -m cudart_py` and `python -m library_tour` import these modules before Python's version is checked.
 FIRST_MODULES = (
     "cudart_py/__init__.py",
     "cudart_py/version.py",

@@ -1,4 +1,4 @@
-"""The gate of the tour's kernels: what it lets pass, what it refuses, and how its file is written."""
+"""The gate for the tour's kernels: which changes pass, which fail, and how its file is written."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The two levels of the suite, and what each test and its children may count on."""
+"""The time limit of the suite's default level, and interrupts of the processes that tests start."""
 
 import signal
 
@@ -20,7 +20,7 @@ def test_a_long_test_of_the_default_level_fails(request, monkeypatch):
 
 
 def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(python):
-    """A shell lets its background jobs ignore SIGINT, which their children would inherit."""
+    """A shell makes its background jobs ignore SIGINT, and their children would inherit that."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         let_children_be_interrupted()

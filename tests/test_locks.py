@@ -1,4 +1,4 @@
-"""Locks that stay free where a signal's handler raises: after any call of C."""
+"""Locks stay free if a signal handler raises an exception, which it can do after any call of a C function."""
 
 import sys
 import threading
@@ -17,12 +17,12 @@ from cudart_py.simulator.state.progress import progress
 
 
 class Raised(BaseException):
-    """An exception of a signal's handler."""
+    """An exception raised by a signal handler."""
 
 
 @pytest.fixture
 def ring(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Stand in for a driver's ring of page-locked memory."""
+    """Return a stand-in for a driver's ring of pinned staging memory."""
     made = SimpleNamespace(busy=threading.Lock(), closed=False)
     answers = {"_ring_of": made, "current_device": None, "memory_kind": "pageable", "_capturing": False}
     for name, value in {**answers, "_processors": 1 << 10}.items():
@@ -30,7 +30,7 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-# What is called, the function that takes the lock, and the lock, or None for the ring's.
+# By name: the call to make, the function that takes the lock, and the lock, or None for the ring's lock.
 PLACES: dict[str, tuple[Callable[[Any], object], Any, Any]] = {
     "finalizer": (lambda ring: in_finalizer(lambda: None), in_finalizer, progress.lock),
     "call": (lambda ring: alone(lambda: None, (), {}), alone, progress.lock),
@@ -39,7 +39,7 @@ PLACES: dict[str, tuple[Callable[[Any], object], Any, Any]] = {
 
 
 def raises_after(step: int, function: Callable[[Any], object], ring: Any, within: Any) -> bool:
-    """Call a function that is interrupted after one of its calls of C or of those of `take`; return whether it was."""
+    """Call a function and raise after the `step`-th C call of `within` or `take`; return whether there was one."""
     left = step
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""docs/names.md: every function of the runtime and the driver is there, and says truly what becomes of it here."""
+"""docs/names.md lists every function of the runtime and the driver, and says correctly what replaces it here."""
 
 import fnmatch
 import functools
@@ -37,7 +37,7 @@ def test_no_function_is_missing(module, prefix, column):
     assert [name for name in functions(module, prefix) if not known.match(name)] == []
 
 
-# Templates, macros and functions of C++ alone, which the bindings cannot have.
+# Templates, macros and functions that exist only in C++, which the bindings cannot have.
 OF_CPP = re.compile(r"cuda(LaunchKernel|LaunchCooperative|Occupancy|FuncGet|Memcpy(To|From)Symbol|GetSymbol)")
 
 
@@ -60,7 +60,7 @@ def called_functions():
 
 
 def rows_of(function):
-    """Return the rows that name a function of the driver, or those with a pattern for it where none does."""
+    """Return the rows that name a driver function, or the rows with a pattern that matches it if no row names it."""
     exact = [row for row in ROWS if function in quoted(row[1])]
     return exact or [row for row in ROWS if any(fnmatch.fnmatchcase(function, name) for name in quoted(row[1]))]
 

@@ -1,4 +1,4 @@
-"""The notebooks of docs/notebooks run from top to bottom, and are kept without what they print."""
+"""The notebooks in docs/notebooks run from top to bottom, and are committed without outputs."""
 
 import json
 from pathlib import Path

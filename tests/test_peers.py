@@ -1,4 +1,4 @@
-"""The benchmarks beside peers: their tables and records, and those that run without a GPU at small sizes."""
+"""The benchmarks that compare with other programs: their reports, and small runs of those that need no GPU."""
 
 import json
 from pathlib import Path

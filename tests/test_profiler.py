@@ -1,4 +1,4 @@
-"""What tells profilers of a process: where to start and stop, and NVTX ranges, with the package `nvtx` and without."""
+"""Control of external profilers: start and stop, and NVTX ranges, with and without the package `nvtx`."""
 
 import sys
 from types import ModuleType
@@ -29,7 +29,7 @@ def test_the_first_call_of_a_process_may_start_the_profiler(python):
 
 @pytest.fixture
 def log(monkeypatch):
-    """Stand in for the package `nvtx` and collect what it is told."""
+    """Replace the package `nvtx`, and return a list of the calls made to it."""
     calls = []
     fake = ModuleType("nvtx")
     fake.push_range = lambda message, color=None, domain=None: calls.append(("push", message, color, domain))

@@ -1,4 +1,4 @@
-"""The public API is the accepted one, and its lines have all that a change would change."""
+"""The public API is the accepted one, and its listing shows every change of a signature."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What objects show: a readable repr for all of them, and HTML for those that notebooks show as tables."""
+"""A readable repr of all public objects, and HTML of those that notebooks show as tables."""
 
 import inspect
 import re
@@ -22,13 +22,13 @@ PUBLIC = {
     for name in module.__all__
     if inspect.isclass(getattr(module, name))
 }
-# What public calls return without a public name of its own.
+# Classes without a public name, whose objects public calls return.
 RETURNED = {kind.__name__: kind for kind in (AccessPolicy, ConditionalNode, Capturing)}
 EVIL = '<script>alert("&")</script>'
 
 
 def cells(thing):
-    """Return the texts of the cells that a notebook shows; each element is closed, as in XML."""
+    """Return the texts of the table cells that a notebook shows; the HTML must be well-formed XML."""
     html = re.sub("<w?br>", "", thing._repr_html_())
     assert "<script" not in html
     return [
@@ -37,7 +37,7 @@ def cells(thing):
 
 
 def facts(thing):
-    """Return the rows of a table of two columns."""
+    """Return a table of two columns as a dictionary."""
     texts = cells(thing)
     return dict(zip(texts[::2], texts[1::2], strict=True))
 

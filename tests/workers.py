@@ -1,4 +1,4 @@
-"""Give each file, and each group of tests, to one worker of pytest-xdist, so that it makes what they share once."""
+"""Give each file, and each group of tests, to one worker of pytest-xdist, which then creates shared fixtures once."""
 
 import pytest
 from xdist.remote import Producer
@@ -6,7 +6,7 @@ from xdist.scheduler import LoadGroupScheduling
 
 
 class ByFileOrGroup(LoadGroupScheduling):
-    """Groups of tests marked `xdist_group`, such as those of a stop, and of other tests those of a file."""
+    """A scheduler of groups: tests marked `xdist_group`, such as those of a stop, and otherwise the tests of a file."""
 
     def _split_scope(self, nodeid: str) -> str:
         group: str = super()._split_scope(nodeid)
@@ -14,5 +14,5 @@ class ByFileOrGroup(LoadGroupScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFileOrGroup | None:
-    """Replace pytest-xdist's scheduler of groups, by which each test without a group is one of its own."""
+    """Replace pytest-xdist's scheduler of groups, which makes each test without a mark a group of its own."""
     return ByFileOrGroup(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -1,9 +1,9 @@
-"""Record what compute-sanitizer finds of the planted mistakes on a GPU, for the tests and for `docs/simulator.md`.
+"""Record which of the planted mistakes compute-sanitizer finds on a GPU, for the tests and `docs/simulator.md`.
 
     python -m tests.planted tests/planted/data/compute_sanitizer.json      with compute-sanitizer in PATH
 
-The mistakes are those of `cases.py`. Each runs in a process of its own with a time limit, under the one tool
-that looks for its kind. Those that no tool looks for, and those that would hang, aren't run.
+The mistakes are those in `cases.py`. Each runs in a separate process with a time limit, under the tool that looks for
+its kind. Mistakes that no tool looks for, and those that would hang, are not run.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from .cases import CASES, Case, compiled
 _SECONDS = 100
 _PROCESSES = 4
 _OPTIONS = {"racecheck": ("--racecheck-report", "all")}
-# What compute-sanitizer says of a mistake begins so.
+# The first words of compute-sanitizer's report of a mistake.
 _WORDS = "Invalid|Misaligned|Uninitialized|Barrier|Stack|Leaked|Race|Potential|Divergent"
 _FINDING = re.compile(rf"^=+ +(?:Error: |Warning: )?(?:\(Warp Level Programming\) )?((?:{_WORDS}).*)$", re.MULTILINE)
 
@@ -34,14 +34,14 @@ def launch(case: Case) -> None:
         case.run(compiled("races.cu" if case.leaks else case.file))
         device.synchronize()
     if case.leaks:
-        # What is leaked is looked for when the context ends.
+        # compute-sanitizer looks for leaks when the context is destroyed.
         from cuda.bindings import driver
 
         driver.cuDevicePrimaryCtxReset(0)
 
 
 def sanitized(case: Case) -> dict[str, Any]:
-    """Run a case under its tool; give what was found first, and the lines of the kernels' files that were named."""
+    """Run a case under its tool; return the first finding, and the lines of the case's file that the report names."""
     options = ("--leak-check", "full") if case.leaks else _OPTIONS.get(case.tool, ())
     command = ("compute-sanitizer", "--tool", case.tool, "--print-limit", "20", *options)
     command += (sys.executable, "-m", "tests.planted", "--launch", case.name)
@@ -57,7 +57,7 @@ def sanitized(case: Case) -> dict[str, Any]:
 
 
 def record(path: Path) -> None:
-    """Run all cases that have a tool, a few at a time, and write what was found."""
+    """Run all cases that have a tool, a few at a time, and write the findings to a file."""
     for file in sorted({case.file for case in CASES if not case.leaks}):
         compiled(file)
     wanted = [case for case in CASES if case.tool]

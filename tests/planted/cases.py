@@ -1,8 +1,8 @@
-"""The planted mistakes: kernels of the `.cu` files beside this one, how each is launched, and who may find it.
+"""The planted mistakes: kernels in the `.cu` files beside this one, with their launches and the tools that find them.
 
-A line with a mistake ends in `// BUG name`; where a value that nobody wrote is read on an earlier line than the one
-it does harm on, that line ends in `// READ name`. Device memory that nobody gives back is a mistake of the host's:
-its lines are in this file and say `# LEAK name`.
+A line with a mistake ends in `// BUG name`. If an uninitialised value is read on an earlier line than the one where it
+matters, that earlier line ends in `// READ name`. Leaked device memory is a mistake of the host code: its lines are in
+this file and end in `# LEAK name`.
 """
 
 import re
@@ -21,10 +21,11 @@ Run = Callable[[cuda.Module], object]
 
 @dataclass(frozen=True)
 class Case:
-    """A planted mistake of one kind, in a kernel of a file; `run` launches it on fresh arguments.
+    """A planted mistake of one kind, in a kernel of a file; `run` launches the kernel with fresh arguments.
 
-    `finding` is how the simulator's report begins, `status` the error that the launch ends with, if any. `tool` is
-    compute-sanitizer's part that looks for such mistakes; it is empty where there is none and where a GPU would hang.
+    `finding` is a pattern for the start of the simulator's report, and `status` is the error of the launch, if any.
+    `tool` is the tool of compute-sanitizer that looks for such mistakes; it is empty if there is none, or if a GPU
+    would hang.
     """
 
     name: str
@@ -38,19 +39,19 @@ class Case:
 
     @property
     def leaks(self) -> bool:
-        """Whether the mistake is the host's, in this file."""
+        """Whether the mistake is one of the host code, in this file."""
         return self.file == "cases.py"
 
     @property
     def lines(self) -> set[int]:
-        """The lines that are marked with the mistake."""
+        """The numbers of the lines that contain the mistake."""
         marks = marked(self.file, "LEAK" if self.leaks else "BUG")
         return marks.get(self.name) or marks[self.kernel]
 
 
 @cache
 def marked(file: str, word: str = "BUG") -> dict[str, set[int]]:
-    """Give the numbers of the lines that a file marks with a word, by name."""
+    """Return the numbers of the lines that are marked with a word in a file, by name."""
     found: dict[str, set[int]] = {}
     for number, line in enumerate((FOLDER / file).read_text(encoding="utf-8").splitlines(), 1):
         for name in re.findall(rf"(?://|#) {word} (\w+)", line):
@@ -60,7 +61,7 @@ def marked(file: str, word: str = "BUG") -> dict[str, set[int]]:
 
 @cache
 def compiled(file: str | Path) -> cuda.Module:
-    """Compile and load a file of this folder, or one with its whole path, once in a process."""
+    """Compile and load a file in this folder, or a file with an absolute path, once per process."""
     return cuda.compile(FOLDER / file)
 
 
@@ -71,12 +72,12 @@ unwritten = partial(cuda.empty, dtype=np.int32)
 
 
 def counted(count: int) -> cuda.DeviceArray:
-    """Return 0, 1, 2 and so on, as floats."""
+    """Return a device array of the floats 0, 1, 2, ..., count - 1."""
     return cuda.to_device(np.arange(count, dtype=np.float32))
 
 
 def freed(count: int) -> cuda.Pointer:
-    """Return the address of memory that has been given back."""
+    """Return the address of memory that has been freed."""
     array = ints(count)
     address = int(array.pointer)
     array.close()
@@ -85,7 +86,7 @@ def freed(count: int) -> cuda.Pointer:
 
 
 def _two_streams(first: str, second: str) -> Run:
-    """Launch two kernels on the same memory in two streams, with nothing between them."""
+    """Return a function that launches two kernels on the same memory in two streams, without synchronisation."""
 
     def run(module: cuda.Module) -> None:
         x, out = floats(256), floats(256)
@@ -122,8 +123,8 @@ def _case(heading: tuple[str, ...], label: str, shape: tuple[int, ...], argument
 
 
 FAR = 1 << 20
-# By kind of mistake, file, the beginning of the report, tool and status: the name of each case and, after a colon, of a
-# kernel with another name; the shape of the launch; and the arguments.
+# The keys are the kind of mistake, the file, the start of the report, the tool and the status. Each case has a name,
+# with a colon and the kernel's name if the two differ, the launch configuration, and the arguments.
 PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
     ("out of bounds, global memory", "bounds.cu", r"a global \w+ of 4 bytes", "memcheck", "ILLEGAL_ADDRESS"): [
         ("out_of_bounds", (3, 32), lambda: (ints(64), 0)),
@@ -182,7 +183,7 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
     ("member mask", "barriers.cu", ".*member mask", "synccheck"): [
         ("lane_outside_mask", (1, 32), lambda: (ints(32),)),
     ],
-    # A GPU waits for the threads that the mask names.
+    # A GPU would wait forever for the threads that the mask names.
     ("member mask", "barriers.cu", ".*member mask"): [
         ("mask_names_others", (1, 32), lambda: (ints(32),)),
     ],
