@@ -10,7 +10,7 @@ from tests.simulator.support import HostCalls, Player, fresh_devices, ok
 
 @pytest.fixture
 def two_devices() -> Iterator[list[Any]]:
-    """Two devices of 64 MiB, the first one's context current; yields both contexts."""
+    """Yield the contexts of two new devices with 64 MiB each; the first device's context is current."""
     restore = fresh_devices(2, 64 << 20)
     handles = [ok(driver.cuDevicePrimaryCtxRetain(ordinal)) for ordinal in range(2)]
     ok(driver.cuCtxSetCurrent(handles[0]))

@@ -1,4 +1,4 @@
-"""Kernels that the tests of modules, launches and graphs share, and short ways to launch them."""
+"""Kernels shared by the tests of modules, launches and graphs, with helpers to launch them."""
 
 import ctypes
 from typing import Any
@@ -38,7 +38,7 @@ def function(module: Any, name: str) -> Any:
 
 
 def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1, 1, 1)) -> Any:
-    """Launch with ctypes objects as parameters; the result's status."""
+    """Launch a kernel with ctypes objects as parameters, and return the status."""
     pointers = (ctypes.c_void_p * max(len(parameters), 1))(*map(ctypes.addressof, parameters))
     (status,) = driver.cuLaunchKernel(kernel, *grid, *block, 0, 0, ctypes.addressof(pointers), 0)
     return status

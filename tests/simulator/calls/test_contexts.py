@@ -54,7 +54,7 @@ def test_limits_are_kept_as_the_driver_rounds_them(context: Any) -> None:
 
 def test_a_fault_ends_only_its_own_context_and_is_sticky_until_the_reset(two_devices: list[Any], play: Player) -> None:
     kept, event = ok(driver.cuMemAlloc(64)), play["e"]
-    # A fill of memory that was given back in another stream meanwhile.
+    # A fill of memory that another stream has freed in the meantime.
     play("take s a, fill s a, free t a, sync t, sync s -> ILLEGAL_ADDRESS")
     assert "which was freed" in (driver.take_report() or "")
     assert driver.take_report() is None

@@ -73,7 +73,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("kernel", "extents", "flags", "place", "end", "error", "words"), FAULTS)
 def test_a_wrong_use_of_an_array_is_a_fault(kernels, kernel, extents, flags, place, end, error, words):
-    """A write at a wrong place, or after the end of the array or of the surface."""
+    """The access is out of range, misaligned or of the wrong dimension, or its array or surface was destroyed."""
     array, result = over_array("texture" if kernel == "sample" else "surface", *extents, flags=flags | SURFACE)
     handle = ok(result)
     if end is not None:

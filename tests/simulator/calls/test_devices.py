@@ -33,7 +33,7 @@ def test_every_status_has_a_name_and_a_text() -> None:
         assert ok(driver.cuGetErrorString(status))
 
 
-# NVIDIA's reference gives these no CUDA_ERROR_NOT_INITIALIZED.
+# NVIDIA's reference does not list CUDA_ERROR_NOT_INITIALIZED for these functions.
 WITHOUT_CUINIT = ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString"]
 WITH_CUINIT = [name for name in vars(driver) if name.startswith("cu") and name not in ["cuInit", *WITHOUT_CUINIT]]
 PROGRAM = f"""

@@ -18,7 +18,7 @@ CAPTURES = {
     "a stream that does not come back is unjoined": FORK
     + "capturing t active, run t a, end s -> STREAM_CAPTURE_UNJOINED, capturing t none",
     "only the first stream ends a capture": FORK + "end t -> STREAM_CAPTURE_UNMATCHED, " + SPOILT,
-    # As an H100's driver did.
+    # Observed with the driver of an H100.
     "a capture goes on without a stream that joined it": FORK + "destroy t, capturing s active, end s",
     "two captures do not merge": "begin s, begin t, record e s, wait t e -> STREAM_CAPTURE_MERGE, "
     "end s -> STREAM_CAPTURE_INVALIDATED, end t -> STREAM_CAPTURE_INVALIDATED",
@@ -106,7 +106,7 @@ BYTES = 64
 
 
 class Graph:
-    """A graph of a copy and a fill, its executable form, and the memory that they use."""
+    """A graph with one copy node and one fill node, its executable graph, and the memory that they use."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -138,7 +138,7 @@ class Graph:
 
 
 def test_what_a_node_cannot_do_is_refused_and_changes_nothing(stream: Any) -> None:
-    """A copy takes one row of known memory, and a fill keeps its single row; neither takes another kind of memory."""
+    """A copy needs one row of allocated memory, a fill keeps its single row, and neither may change the memory type."""
     graph = Graph(stream)
     there, here = graph.destination, graph.source
     managed = ok(driver.cuMemAllocManaged(BYTES, 1))
@@ -266,7 +266,7 @@ def test_a_graph_is_instantiated_whole_and_not_copied(stream: Any, graph: Any) -
     HostCalls().launch(stream, "a")
     ok(driver.cuStreamEndCapture(stream))
     refused(UNSUPPORTED, "CU_GRAPH_NODE_TYPE_HOST")
-    # A capture that was spoiled destroys the graph that it was given.
+    # Ending an invalidated capture destroys the graph that it captures to.
     begin(stream, body)
     driver.cuStreamSynchronize(stream)
     assert driver.cuStreamEndCapture(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED

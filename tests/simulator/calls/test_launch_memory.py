@@ -1,4 +1,4 @@
-"""A launch's memory doesn't grow with its blocks: what has run goes at once, by counting references."""
+"""A launch's memory does not grow with its blocks: reference counting frees the state of finished blocks at once."""
 
 import ctypes
 import gc
@@ -16,7 +16,7 @@ from cudart_py.simulator.ptx.running.scheduler import Chunk
 from tests.simulator.kernels import function, launch, loaded
 from tests.simulator.support import Status, upload
 
-# What is counted is this process's memory, in which a driver in software keeps a launch.
+# The tests measure this process's memory, where only a simulated driver keeps the state of a launch.
 pytestmark = pytest.mark.needs("in_process")
 
 SOURCE = r"""
@@ -45,13 +45,13 @@ extern "C" __global__ void astray(int *out) {
 }
 """
 THREADS = 256
-# The machine runs that many blocks together.
+# The number of blocks that the machine runs together.
 CHUNK = 32768 // THREADS
 
 
 @pytest.fixture
 def no_collection() -> Iterator[None]:
-    """Switch the garbage collector off, so that what lies in a cycle stays."""
+    """Disable the garbage collector, so that reference cycles are not freed."""
     gc.collect()
     gc.disable()
     yield
@@ -82,7 +82,10 @@ def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel
 
 @pytest.mark.parametrize("kernel", ["tiles", "ordered"])
 def test_the_peak_of_memory_does_not_grow_with_the_blocks(context, no_collection, monkeypatch, kernel):
-    """Machine code that checks watch keeps a copy of what the launch changes, which may grow with the blocks."""
+    """The memory does not grow with the NumPy engine and without checks.
+
+    With checks, machine code keeps a copy of the memory that the launch changes, which may grow with the blocks.
+    """
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
 
     def peak(chunks: int) -> int:
@@ -93,5 +96,5 @@ def test_the_peak_of_memory_does_not_grow_with_the_blocks(context, no_collection
         tracemalloc.stop()
         return most
 
-    peak(2)  # which also makes what is kept for good
+    peak(2)  # also creates the objects that are kept permanently
     assert peak(8) < 1.25 * peak(2)

@@ -90,7 +90,7 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, ch
 
 def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() -> None:
     for event, method in vars(Observer).items():
-        # What machine code records is no event: one observer at most, the checks, has records.
+        # The records of machine code are not an event, and at most one observer, the checks, has them.
         if inspect.isfunction(method) and event != "records":
             seen: list[tuple[Any, ...]] = []
             watching = [Observer(), Observer()]
@@ -99,7 +99,7 @@ def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() ->
             arguments = tuple(inspect.signature(method).parameters)[1:]
             getattr(Observers(*watching), event)(*arguments)
             assert seen == [(0, *arguments), (1, *arguments)], event
-    # A launch runs in machine code only if that serves each of them.
+    # A launch runs in machine code only if machine code supports every observer.
     for watch, together in ((frozenset({"checks"}), {"checks", "counters"}), (None, None)):
         counters, checks = Observer(), Observer()
         counters.watch, checks.watch = frozenset({"counters"}), watch
@@ -152,7 +152,7 @@ def test_other_images_are_refused_with_a_report(context: Any) -> None:
 
 
 def test_a_refused_module_leaves_the_context_usable(context: Any) -> None:
-    """The report names the line of what is no PTX, and each instruction that isn't run."""
+    """The report names the line of invalid PTX, and each unsupported instruction."""
     head = b".version 8.0\n.target sm_90\n.entry k() { .reg .b32 r;\n"
     assert driver.cuModuleLoadData(head + b"add.u32 r, r;\n}") == (BAD_PTX, None)
     assert "PTX line 4: add.u32" in str(driver.take_report())

@@ -19,7 +19,7 @@ def in_reach(address: int) -> bool:
 
 
 def allocate(size: int, at: int | None = None) -> int:
-    """Allocate; `at` is the place of something freed, which is given again when all addresses have been used."""
+    """Allocate memory; `at` is a freed address to reuse, as if all higher addresses had been used already."""
     if at is not None:
         memory.space.region._cursor = at
     address = int(ok(driver.cuMemAlloc(size)))
@@ -180,7 +180,7 @@ def test_only_a_fill_of_memory_that_the_host_sees_is_waited_for(stream: Any) -> 
     source, destination = upload(np.ones(SIZE, np.uint8)), upload(np.zeros(SIZE, np.uint8))
     ok(driver.cuMemcpyDtoD(destination, source, SIZE))
     assert seen(destination) == {0}
-    # A forgotten synchronise shows as stale data.
+    # Without the missing synchronization, the copy reads stale data.
     result = np.zeros(SIZE, np.uint8)
     ok(driver.cuMemsetD8Async(source, 9, SIZE, stream))
     ok(driver.cuMemcpyDtoH(result, source, SIZE))
@@ -191,7 +191,7 @@ ENDS: list[tuple[dict[str, Any], bool]] = [
     ({"Y": 3, "height": 4, "depth": 2}, True),
     ({"Y": 4, "height": 4, "depth": 2}, False),  # a slice has 7 rows
     ({"Y": 4, "height": 4, "Z": 1}, False),
-    ({"Y": 4, "height": 4}, True),  # the only slice may be higher than is said
+    ({"Y": 4, "height": 4}, True),  # a single slice may have more rows than the given height
     ({"Y": 3, "height": 5, "depth": 2}, False),
     ({"XInBytes": 2, "width": 6}, True),
     ({"XInBytes": 3, "width": 6}, False),
@@ -226,7 +226,7 @@ def test_a_fill_reaches_no_other_devices_memory(two_devices: list[Any]) -> None:
     for default in (0, 1, 2):
         assert driver.cuMemsetD8Async(array, 7, 100, default) == INVALID
     assert driver.cuMemsetD8(array, 7, 100) == INVALID
-    # A stream of the memory's own device is good whatever is current.
+    # A stream of the memory's own device works whichever device is current.
     ok(driver.cuMemsetD8Async(array, 9, 50, stream))
     ok(driver.cuStreamSynchronize(stream))
     ok(driver.cuCtxSetCurrent(two_devices[0]))
@@ -238,7 +238,7 @@ Attribute = bindings.CUmemPool_attribute
 
 @pytest.fixture
 def pool(context: Any) -> Any:
-    """The default pool, which keeps what it has."""
+    """Return the default pool, with a release threshold that makes it keep all its memory."""
     found = ok(driver.cuDeviceGetDefaultMemPool(0))
     ok(driver.cuMemPoolSetAttribute(found, Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bindings.cuuint64_t(2**64 - 1)))
     return found

@@ -1,4 +1,4 @@
-"""What kernels print, and what is said at the end of a program that never waited for its kernels."""
+"""The output of kernels, and the warning when a program ends without having waited for its kernels."""
 
 import ctypes
 import io
@@ -32,7 +32,7 @@ def _closed() -> io.StringIO:
 
 
 class Broken(io.StringIO):
-    """A pipe that nobody reads."""
+    """A stream that fails like a pipe without a reader."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -56,7 +56,7 @@ def test_text_that_cannot_be_encoded_is_escaped(speak, monkeypatch):
     assert raw.getvalue() == b"caf\\xe9 0\ncaf\\xe9 1\n"
 
 
-# Each of 32 lanes prints numbers of 512 bytes together.
+# Each call of printf has 64 arguments of 8 bytes, so 512 bytes per lane and iteration.
 CHATTER = f"""
 extern "C" __global__ void chatter(int n) {{
     for (int i = 0; i < n; i++) printf("<%lld>{"%lld" * 63}", 32ll * i + threadIdx.x{", 0ll" * 63});
@@ -101,7 +101,7 @@ def test_one_line_names_what_was_never_waited_for(module, play, capsys, monkeypa
     ok(driver.cuLaunchKernel(bump, 1, 1, 1, 1, 1, 1, 0, play["s"], 0, 0))
     ok(driver.cuGraphLaunch(ok(driver.cuGraphInstantiate(play("end s"), 0)), play["s"]))
     assert last_words(capsys).startswith(f"{SENTENCE}the launch of a graph of 1 node")
-    # A program that an exception ends says no more.
+    # A program that ends with an exception prints no warning.
     monkeypatch.setattr(sys, "last_type", ZeroDivisionError, raising=False)
     assert last_words(capsys) == ""
 
@@ -114,7 +114,7 @@ kernel[1, 1](cuda.zeros(1, np.int32))
 
 
 def test_the_end_of_a_program_says_it_unless_it_waits(python: Any) -> None:
-    """The exit of a program waits for host functions, and for the device with them."""
+    """A program with a host function prints no warning, because its exit waits for host functions and the device."""
     (line,) = python(PROGRAM, CUDART_PY_DRIVER="simulator").stderr.splitlines()
     assert line.startswith(f"{SENTENCE}the launch of kernel set<int>, grid (1, 1, 1)")
     assert not python(

@@ -30,7 +30,7 @@ def clusters(grid: int, cluster: int, threads: int = 1) -> Any:
 
 
 class World:
-    """A module and its kernel that does nothing much, and memory of each kind."""
+    """A module with a trivial kernel, and memory of several kinds."""
 
     def __init__(self, module: Any) -> None:
         self.module, self.kernel = module, function(module, "bump")

@@ -1,10 +1,10 @@
-"""What a reset leaves in the simulator itself: no bytes and no objects that nobody uses."""
+"""A reset leaves no unused bytes and objects in the simulator itself."""
 
 import pytest
 
 pytestmark = pytest.mark.needs("reset")
 
-# The driver's state is that of its process: all is asked of one.
+# The driver's state belongs to the process, so all checks run in one program.
 PROGRAM = """
 import gc
 import numpy as np
@@ -77,11 +77,11 @@ print(*(driver.cuDevicePrimaryCtxRelease(0)[0].name for _ in range(2)))
 def test_a_reset_leaves_nothing_behind_that_nobody_uses(python):
     done = python(PROGRAM, CUDART_PY_DRIVER="simulator")
     objects, host_memory, after_a_fault, contexts = done.stdout.splitlines()
-    # The device's own pool, whose threshold is set anew, is the one that is there.
+    # The one remaining pool is the device's own, whose release threshold was set again.
     assert objects == "0 0 0 0 0 0 0 0 1 0"
-    # Bytes of host memory go with the last array over them.
+    # Host memory is freed together with the last array that uses it.
     assert host_memory == "2 1 True 0"
     assert after_a_fault == "0 True"
-    # Contexts keep their handles and references.
+    # Contexts keep their handles and reference counts.
     success = "CUDA_SUCCESS"
     assert contexts.split() == [*[success] * 3, "True", "0.0", success, "CUDA_ERROR_INVALID_CONTEXT"]

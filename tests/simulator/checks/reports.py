@@ -1,4 +1,4 @@
-"""Reports of the checks: those that come while a program runs, and those of one launch by the PTX machine alone."""
+"""Collect reports of the checks: while a program runs, or for one launch by the PTX machine without a driver."""
 
 import contextlib
 import re
@@ -17,7 +17,7 @@ from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import Kernels
 
 FOLDER = Path(__file__).parent
-# What tests have that launch kernels which are wrong on purpose.
+# The marks of tests that launch kernels with deliberate mistakes.
 WRONG_ON_PURPOSE = [
     pytest.mark.needs("profile"),
     pytest.mark.unsanitized("the kernels are wrong on purpose"),
@@ -27,7 +27,7 @@ WRONG_ON_PURPOSE = [
 
 @contextlib.contextmanager
 def reports() -> Iterator[list[str]]:
-    """Collect what is reported until the current device has done all its work."""
+    """Collect the reports that appear until the current device has finished all its work."""
     texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -44,7 +44,7 @@ def found(launch: Callable[..., Any], *arguments: Any) -> list[str]:
 
 
 def take_findings() -> list[str]:
-    """Return the findings of launches by the PTX machine since the last call, without addresses."""
+    """Return the findings of the PTX machine's launches since the last call, without addresses."""
     texts = [re.sub("0x[0-9a-f]+", "", str(finding)) for finding in findings.pending]
     findings.pending.clear()
     return texts
@@ -58,7 +58,7 @@ def watched(kernels, engine, name, grid, block, *arguments, **options):
 
 
 def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> list[str]:
-    """Return the findings of a launch on fresh arrays, which are the same with both engines, as is what they leave."""
+    """Return the findings of a launch on fresh arrays; both engines must agree on them and on the arrays' contents."""
     texts, left = [], []
     for engine in ("numpy", "native"):
         arrays = {place: kernels.put(one) for place, one in enumerate(arguments) if isinstance(one, np.ndarray)}
@@ -72,7 +72,7 @@ def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any)
 
 
 def run_natively(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> None:
-    """Launch a kernel that has no mistake, which runs in machine code and doubts nothing."""
+    """Launch a kernel without mistakes; it must run in machine code, without findings and without raising a doubt."""
     assert of_both(kernels, name, grid, block, *arguments) == []
     known = program_of(kernels.module.entries[name]).native
     kernel = next(kernel for (_, watch, _), kernel in known.items() if watch == {"checks"})

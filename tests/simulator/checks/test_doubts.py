@@ -1,8 +1,7 @@
-"""A launch of which machine code doubts anything leaves what the NumPy engine leaves, which never doubts.
+"""A launch in which machine code raises a doubt has the same results as with the NumPy engine, which raises none.
 
-Doubts are raised by force at every opportunity: in place of each check of an access, after it, and in place of each
-answer that Python gives to machine code. Memory, what is printed and what is found must be as if the launch had run
-once.
+These tests force a doubt at every opportunity: in place of each check of an access, after the check, and in place of
+each answer that Python gives to machine code. Memory, output and findings must be as if the launch had run once.
 """
 
 import random
@@ -32,7 +31,7 @@ from cudart_py.simulator.ptx.native.writing.checking import Checking
 BLOCKS, THREADS, N = 2, 40, 512
 
 SOURCE = (FOLDER / "doubts.cu").read_text()
-# Spellings of accesses of each strength that the checks tell apart.
+# The PTX qualifiers of accesses, for each strength and scope that the checks distinguish.
 STORES = {
     "plain": ".global", "generic": "", "cached": ".global.cg", "volatile": ".volatile.global",
     "mmio": ".mmio.relaxed.sys.global", "relaxed": ".relaxed.gpu.global", "released": ".release.gpu",
@@ -44,7 +43,7 @@ ATOMICS = {
     "of_system": ".relaxed.sys.global", "in_block": ".relaxed.cta.global", "generic_in_block": ".relaxed.cta",
     "released_in_block": ".release.cta.global",
 }  # fmt: skip  # rows of a table
-# A kernel for each; applied twice, each leaves something else than applied once.
+# One kernel body per kind of access. None is idempotent: a second run would leave different results.
 ACCESSES = {
     **{
         f"store_{name}": f'int value = a[I] + 1; asm volatile("st{words}.s32 [%0], %1;" :: "l"(a + I), "r"(value));'
@@ -72,23 +71,23 @@ ACCESSES = {
 NAMES = [*re.findall(r"KERNEL\((\w+)\) \{", SOURCE), *ACCESSES]
 SOURCE += "".join(f"KERNEL({name}) {{ {body} }}\n" for name, body in ACCESSES.items())
 
-# A kernel for each form of code and of access.
+# One kernel for each form of code and of access.
 FEW = ["guarded", "loop", "branches", "vectors", "calls", "store_two_in_block", "atom_relaxed", "red_in_block"]
 
-# Unused words of the context: they count down to the opportunity at which a doubt is raised.
+# Unused words of the context. Each counts down to the opportunity at which a doubt is raised.
 WORDS = {"in place": Context.WORDS - 3, "in place, again": Context.WORDS - 2, "after": Context.WORDS - 1}
 WAYS = [*WORDS, "answer"]
 assert max(Context, key=lambda word: word if word is not Context.WORDS else 0) < min(WORDS.values())
 
 
 class Doubter:
-    """Raise a doubt in machine code in some `way` when the opportunities that are `left` have come."""
+    """Raises a doubt in machine code in a given `way`, at the last of the `left` opportunities that follow."""
 
     def __init__(self) -> None:
         self.set("after", 0)
 
     def set(self, way: str, at: int) -> None:
-        """Choose the way, and the opportunity of the launches from here on, counted from 1; at 0 only count them."""
+        """Choose the way, and the opportunity in the following launches, counted from 1; with 0, only count them."""
         self.way, self.left = way, at
 
     def patch(self, patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +117,7 @@ class Doubter:
                 launch.context.view(np.int64)[WORDS[self.way]] = self.left
 
         def end_to_count(speculation: Speculation) -> None:
-            # A launch may begin again in machine code.
+            # The launch may start again in machine code, which continues the count.
             if self.way in WORDS:
                 self.left = int(speculation._launch.context.view(np.int64)[WORDS[self.way]])
             end(speculation)
@@ -137,24 +136,24 @@ class Doubter:
 
 
 class Bench:
-    """Run kernels on the same three arrays, which have the same contents before each launch."""
+    """Runs kernels on the same three arrays, which have the same contents before each launch."""
 
     def __init__(self, doubter: Doubter) -> None:
         self.doubter, self.kernels = doubter, Kernels(SOURCE)
-        # The arrays lie at the beginning of allocations, of which nothing else is written.
+        # The arrays are at the start of their allocations, and nothing else is written to these.
         self.used = [4 * N, 4 * N, 16 * N]
         self.sizes = self.used.copy()
         self.arrays = [self.kernels.memory.new(size) for size in self.sizes]
         self.beside = self.kernels.zeros(64)
 
     def run(self, engine: str, name: str) -> Any:
-        """Return the arrays after a launch, what nothing has written of them, and what was printed and found."""
+        """Launch a kernel; return the arrays, which of their bytes are initialised, the output, and the findings."""
         kernels, memory = self.kernels, self.kernels.memory
         kernels.engine = engine
         kernels.printed.clear()
         findings.pending.clear()
         for address, size, used in zip(self.arrays, self.sizes, self.used, strict=True):
-            # What is added to these carries into the upper half.
+            # An addition to these values carries into their upper half.
             memory.view(address, used // 4, np.int32)[:] = (np.arange(used // 4) % 251 << 16) - 2
             shadow = memory.shadows[address] = ShadowMemory(address, size, False)
             shadow.fill(address, used)
@@ -168,14 +167,14 @@ class Bench:
         return values, initialised, kernels.printed.copy(), take_findings()
 
     def count(self, way: str, name: str) -> int:
-        """Return how many opportunities to doubt in some way a launch has."""
+        """Return how many opportunities for a doubt of a given way a launch has."""
         self.doubter.set(way, 0)
         self.run("native", name)
         assert self.doubter.left
         return -self.doubter.left
 
     def check(self, name: str, ways: list[str], most: int = 999) -> None:
-        """Launch a kernel with a doubt at each opportunity, at random ones where there are more than `most`."""
+        """Compare launches that doubt at each opportunity, or at `most` random ones, with a launch by NumPy."""
         expected = self.run("numpy", name)
         for way in ways:
             opportunities = self.count(way, name) + 1
@@ -200,7 +199,7 @@ def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(bench: Bench, name:
 
 @pytest.mark.parametrize("large", range(3))
 def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(bench, monkeypatch, large):
-    """Python refuses to make records for them, whichever access asks first."""
+    """Python makes no records for such allocations, whichever access asks for them first."""
     bench.doubter.set("after", 0)
     for name in ("arrays", "sizes"):
         monkeypatch.setattr(bench, name, getattr(bench, name).copy())
@@ -213,18 +212,18 @@ def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_writte
 @pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics", "calls"])
 def test_a_store_on_both_sides_of_a_granules_border_is_undone(bench, monkeypatch, name):
     start = bench.kernels.memory.new(1 << 18)
-    # Lanes 0 to 9 are in one granule, all others in the next.
+    # The elements of lanes 0 to 9 are in one granule, and those of all other lanes in the next.
     monkeypatch.setattr(bench, "arrays", [(start + (1 << 16) & -1 << 16) - 4 * 10, *bench.arrays[1:]])
     bench.check(name, ["after"])
 
 
 def test_an_access_is_undone_wherever_the_first_allocation_starts(bench: Bench) -> None:
-    """From there on memory is saved in granules, of which no access must reach two."""
-    other = Bench(bench.doubter)  # whose memory starts elsewhere
+    """Memory is saved in granules from there on, and no single access may span two of them."""
+    other = Bench(bench.doubter)  # its memory starts elsewhere
     memory = other.kernels.memory
     memory._live[memory.base + 2] = 64
     inside = memory.new(1 << 18) + (1 << 16)
-    # The last lane's element would lie in two granules.
+    # If granules began exactly where the first allocation starts, the last lane's element would span two of them.
     other.arrays[0] = memory.base + (inside - memory.base & -1 << 16) - 4 * (BLOCKS * THREADS - 1)
     other.check("calls", ["after"])
 

@@ -1,6 +1,7 @@
-"""Findings on their way to the program, modes of the checks, and what launches have written before.
+"""Delivery of findings to the program, modes of the checks, and memory that earlier launches have initialised.
 
-Reports have the line's text, the line that compiled it, and the user's line of what headers do.
+A report has the text of the source line, the line that compiled the kernel, and for a mistake inside a header the
+user's line that led there.
 """
 
 import concurrent.futures
@@ -29,7 +30,7 @@ def copied(count, source):
 
 
 def test_what_earlier_launches_wrote_is_initialised_and_what_they_or_a_pool_left_is_not():
-    # No other block of the pool has nearly this size.
+    # No other block of the pool has a similar size.
     first = ints(3_000_017)
     address = int(first.pointer)
     first.close()
@@ -188,7 +189,7 @@ CUBE_MAP = """extern "C" __global__ void k(cudaTextureObject_t texture, float* o
     texCubemap(out, texture, 0, 0, 0);
 }
 """
-# In one line, since NVRTC 13.0 names the last line of such a statement and later ones the first.
+# On one line, because NVRTC 13.0 attributes such a statement to its last line, and later versions to its first.
 COPY = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%0}], [%2];"
 TENSORS = f"""extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {{
     asm volatile("{COPY}" :: "r"(tile), "l"(map), "r"(barrier));

@@ -1,4 +1,4 @@
-"""What ldmatrix, stmatrix, mma and wmma read and write is checked, and counted, lane by lane."""
+"""Accesses of ldmatrix, stmatrix, mma and wmma are checked and counted lane by lane."""
 
 import re
 
@@ -20,7 +20,7 @@ LOADS, STORES = "smsp__inst_executed_op_ldsm.sum", "smsp__inst_executed_op_share
 
 
 def statement(path, number):
-    """Return the numbers of the lines of a statement, of which compilers name the first or the last one."""
+    """Return the line numbers of the statement that contains a line; compilers report its first or its last line."""
     lines = ["", *(text.partition("  //")[0] for text in path.read_text().splitlines())]
     first = last = number
     while not lines[first - 1].endswith((";", "{", "}", "*/")) and lines[first - 1]:
@@ -36,14 +36,14 @@ def lines_at(mark):
 
 
 def product(m=72, n=56, k=88, **define):
-    # To write what is there already is no race.
+    # The inputs are random, because writing the value that is already there is not a race.
     generator = np.random.default_rng(8)
     a, b = (cuda.to_device(generator.random(shape).astype(np.float16)) for shape in ((m, k), (k, n)))
     launch = cuda.compile(SOURCE, define=define)["product"][(-(-n // 64), -(-m // 64)), 128]
     return found(launch, cuda.zeros((m, n), np.float16), a, b, m, n, k)
 
 
-# What the tile's barriers and waits are for, and where and how each is missed.
+# By macro that removes a barrier or a wait: the instruction that then races, how many reports, and their text.
 MISSED = {
     "ARRIVED": ("ldmatrix", 2, r"race: it reads .* of shared memory at .*, which .* wrote"),
     "COPIED": ("ldmatrix", 2, r"race: it reads .*, to which cp\.async copies for"),
@@ -72,15 +72,15 @@ UNWRITTEN, RACE = "uninitialised value reaches a store: it was read at ", "race:
 KERNELS = [
     ("loaded_early", 64, lambda: (words(128),), RACE),
     ("stored_early", 64, lambda: (words(128),), RACE),
-    # To store what is there already is no race.
+    # Storing the value that is already there is not a race.
     ("stored_twice", 64, lambda: (np.uint32(0),), ""),
     ("stored_twice", 64, lambda: (np.uint32(1 << 16),), "race: it writes 2 bytes of shared memory"),
     ("stored_twice", 64, lambda: (np.uint32(1 << 5),), "race: it writes 2 bytes of shared memory"),
     ("in_order", 32, lambda: (words(32),), ""),
-    # The lanes with the rows from 5 on get what nobody wrote in the first register, and none in the second.
+    # Lanes that hold rows from 5 on get uninitialised values in the first register, and no lane does in the second.
     ("undefined_rows", 32, lambda: (words(64), 5, 5), ""),
     ("undefined_rows", 32, lambda: (words(64), 5, 6), UNWRITTEN),
-    # Of two rows only what nobody wrote counts.
+    # With two rows in a register, only the uninitialised one counts.
     ("undefined_columns", 32, lambda: (cuda.zeros(64, np.uint16), 1, 1), ""),
     ("undefined_columns", 32, lambda: (cuda.zeros(64, np.uint16), 2, 1), UNWRITTEN),
     ("undefined_columns", 32, lambda: (cuda.zeros(64, np.uint16), 1, 0), UNWRITTEN),
@@ -102,7 +102,7 @@ def test_a_mistake_with_a_matrix_is_found(name, threads, arguments, text):
 
 @pytest.mark.parametrize(("pitch", "ways"), [(1, 1), (2, 2), (8, 8), (9, 1)])
 def test_eight_rows_are_a_wavefront(pitch, ways):
-    """Rows that are 128 bytes apart, 8 times 16, lie in the same banks."""
+    """Rows that are 128 bytes apart, with a pitch of 8 times 16 bytes, are in the same banks."""
     with cuda.profile() as p:
         compiled(SMALL)["pitched"][1, 32, 32 * 16 * pitch](words(32), pitch)
     (launch,) = p.launches
@@ -111,7 +111,7 @@ def test_eight_rows_are_a_wavefront(pitch, ways):
         assert line.metrics[counter] == 1
         assert line.metrics[WAVEFRONTS.format(kind)] == wavefronts * ways
         assert line.metrics[CONFLICTS.format(kind)] == wavefronts * (ways - 1)
-        # The line of the load has a cell for conflicts, also where there are none.
+        # The line of the load has a cell for bank conflicts even if there are none.
         if kind == "ld":
             [conflicts] = GROUPS["conflicts"]
             assert conflicts.value(line.metrics) == 4 * (ways - 1)

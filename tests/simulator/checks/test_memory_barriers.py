@@ -1,7 +1,7 @@
-"""A barrier in memory orders what was done before its arrivals, and nothing that was only done before another's.
+"""An mbarrier orders the accesses before its own arrivals, and not accesses before another mbarrier's arrivals.
 
-Mistakes with the bulk copies that arrive there are found, too. Atomics of block scope are atomic for the threads of
-their own block alone.
+Mistakes with the bulk copies that arrive at an mbarrier are found too. Atomics with block scope are atomic only among
+the threads of one block.
 """
 
 import random
@@ -25,7 +25,7 @@ UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 
 UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async"
 UNORDERED = "and nothing puts one before"
 READ, WRITTEN = (f"race: it {verb} 4 bytes of shared memory" for verb in ("reads", "writes"))
-# The shape of each kernel, and its mistakes.
+# The launch configuration of each kernel, and the report for each value of its parameter that makes a mistake.
 KERNELS = {
     "ring": ((1, 128), {1: WRITTEN, 2: WRITTEN, 3: WRITTEN}),
     "next_phase": ((1, 64), {1: WRITTEN}),
@@ -88,7 +88,7 @@ def test_a_barrier_at_a_wild_address_is_a_fault(instruction):
 
 
 BLOCKS, THREADS = 4, 64
-# The kernels, and the same where it is right.
+# The kernels with a mistake, and the correct ones.
 WRONG, RIGHT = (
     re.findall(r"KERNEL\((\w+)\) \{", half)
     for half in (FOLDER / "scopes.cuh").read_text().split("// The same where it is right.")
@@ -106,7 +106,7 @@ def test_blocks_that_meet_in_a_block_scoped_atomic_race(name: str) -> None:
     texts = launches(compiled(SOURCE)[name])
     assert texts
     assert all("race: " in text and "block scope" in text for text in texts), texts
-    # One block alone does not race, and launches end in order.
+    # A single block does not race, and consecutive launches in a stream are ordered.
     assert launches(compiled(SOURCE)[name], blocks=1, times=2) == []
 
 
@@ -135,7 +135,7 @@ def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
 
 
 def random_kernel(number: int) -> tuple[str, bool]:
-    """Return a kernel of a few atomics, and whether threads of different blocks meet where one has block scope."""
+    """Return a kernel of a few atomics, and whether blocks share a word that one of them updates with block scope."""
     generator = random.Random(number)
     steps = []
     touched: dict[int, set[tuple[int, bool]]] = {}

@@ -1,4 +1,4 @@
-"""Checks find the same while machine code runs the launches, and what has no mistake runs in machine code."""
+"""The checks find the same mistakes when launches run in machine code, and correct kernels run in machine code."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-# Four words are loaded, of which those from `first` to `last` have been written, and one register reaches a branch.
+# A load of four words. Words `first` to `last` - 1 have been written, and the register `used` reaches a branch.
 VECTOR = """.visible .entry loads(.param .u64 words, .param .u64 out) {{
     .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p;
     ld.param.u64 %d1, [words];
@@ -66,8 +66,8 @@ def kernels() -> Kernels:
 ZEROS, RISING, FLOATS = np.zeros(1024, np.int32), np.arange(1024, dtype=np.int32), np.arange(2048, dtype=np.float32)
 RANDOM = np.random.default_rng(0).integers(1, 1 << 32, 1024).astype(np.uint32)
 LONG = RISING.astype(np.uint64)
-# Barriers, warps that come together, accesses of the same memory, of all sizes, and local memory; atomics; copies that
-# are waited for, also where they read less than they store; what fences, flags and locks put in order.
+# Correct kernels: barriers, reconverging warps, accesses of all sizes to the same memory, local memory, atomics, copies
+# with their waits, including copies that read less than they store, and order by fences, flags and locks.
 RIGHT: dict[str, tuple[Any, ...]] = {
     "in_place": (4, 256, RISING),
     "wide": (4, 256, np.ones(2048), RISING.astype(np.uint8), np.ones(2048, np.int16)),
@@ -100,11 +100,11 @@ def test_a_launch_that_runs_again_has_changed_nothing_before(kernels: Kernels) -
 @pytest.mark.parametrize(
     ("name", "arguments", "text"),
     [
-        # It stores the sum of the warps before it, by chance.
+        # It stores the sum of the preceding warps only because of the order in which the warps run.
         ("happens_to_be", 1, "race"),
-        # The NumPy engine lets all threads store before any reads, so it stores what is there already.
+        # The NumPy engine runs the store for all threads before any thread reads, so each stores what is already there.
         ("store_what_is_there", 2, "race: it reads"),
-        # Its thread's own atomic comes before, so the store may be ordered before some of the atomics.
+        # The storing thread's own atomic comes next, so its store may seem ordered before other threads' atomics.
         ("store_then_count", 1, "race: it updates"),
     ],
 )
@@ -126,7 +126,7 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     kernels.memory.shadows[whole] = ShadowMemory(whole, 512, False)
     assert watched(kernels, "native", "first_half", 1, 256, whole) == []
     assert kernels.memory.shadows[whole].initialised
-    # A mistake of one launch is none of the next.
+    # A mistake in one launch is not reported again for the next launch.
     for with_barrier in (1, 0, 1):
         texts = watched(kernels, "native", "no_barrier", 1, 256, y, with_barrier)
         assert bool(texts) == (not with_barrier)
@@ -134,7 +134,7 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
 
 
 def test_a_large_allocation_of_which_a_part_is_written_is_left_to_numpy(kernels: Kernels) -> None:
-    """Its records would have to be made for each launch; the kernel's launches on other memory aren't left."""
+    """Its records would have to be made anew for each launch. Launches of the kernel on other memory stay native."""
     size = (1 << 24) + 4
     x = kernels.zeros(size // 4)
     shadow = kernels.memory.shadows[x] = ShadowMemory(x, size, False)
@@ -172,13 +172,13 @@ def test_a_copy_that_is_not_waited_for_is_found_in_the_same_words(kernels: Kerne
 def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels, name: str) -> None:
     for how in ("no_fence", "fence_of_the_block", "fence_too_late"):
         texts = of_both(kernels, f"{name}_{how}", *RIGHT[name])
-        # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
+        # In the NumPy engine, the late fence of a chain is followed by a release of all earlier accesses.
         assert texts or (name, how) == ("chain", "fence_too_late"), how
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
 def test_coarse_records_accuse_nobody_and_find_what_nothing_has_written(kernels, monkeypatch, engine):
-    """They are kept where there is no room for others, and tell of no races."""
+    """Coarse records are kept if the limit has no room for exact ones, and they cannot show races."""
     monkeypatch.setattr(limit, "admits", lambda size: False)
     monkeypatch.setattr(limit, "said", True)
     for name, (grid, block, *arguments) in [*RIGHT.items(), ("happens_to_be", (1, 128, RISING))]:

@@ -1,6 +1,6 @@
-"""Every planted mistake is found at its line, with all that a report should say.
+"""Every planted mistake is found at its line, and the report contains all that it should.
 
-The checks accuse none of the ways in which real programs share memory, in the same files.
+The same files contain the ways in which correct programs share memory, and the checks report none of them.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ FOUND = [case for case in CASES if case not in FATAL and case not in LEAKED]
 ENGINES = ["numpy", *["native"] * (importlib.util.find_spec("llvmlite") is not None)]
 
 
-# Where a value that nobody wrote was read.
+# The part of a report that says where the uninitialised value was read, by state space.
 UNWRITTEN = {
     "global": r"global memory at 0x\w+ \(\d+ bytes? into the \d+-byte (heap )?allocation at .*, allocated at ",
     "shared": r"shared memory at 0x\w+ \(\d+ bytes? into {kernel}::s\), where nothing has been written",
@@ -40,7 +40,7 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case):
     assert len({re.sub("0x[0-9a-f]+", "", str(of_engine)) for of_engine in texts.values()}) == 1, texts
     place = rf"kernel {case.kernel}(?: \(in \w+\))? at \S+{case.file}:(\d+)(?: \(inlined from \S+\))?"
     thread = r"; block \(\d+, 0, 0\), thread \(\d+, 0, 0\), instruction '"
-    # A pattern for all texts, and one whose matches are the lines that read what does harm later.
+    # A pattern that every report matches, and one that captures the lines which read the uninitialised value.
     said, read = "", ""
     if "shared" in case.kind and "race" in case.kind:
         said = rf"shared memory at 0x\w+ \(\d+ bytes into {case.kernel}::\w+\)"
@@ -64,7 +64,7 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case):
     assert lines_read == (marked(case.file, "READ").get(case.name, case.lines) if read else set())
 
 
-# What the report of an access says of the place: what is near, how far off, and where it was allocated.
+# The part of a report that describes the address: the nearest allocation, the distance, and where it was allocated.
 PLACES = {
     "out_of_bounds": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
     "read_past": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
@@ -114,14 +114,14 @@ def test_faults_have_the_hardwares_status_their_lines_and_places_and_leaks_are_l
         assert int(match[1]) in case.lines
         assert re.search(r"block \(\d+, 0, 0\), thread \(\d+, 0, 0\), instruction '", text), text
         assert re.search(PLACES.get(case.name, ""), text), text
-    # What is freed or closed is not listed, nor are the variables of modules.
+    # Freed and closed memory is not listed, and neither are the variables of modules.
     leaks = re.findall(r"leaked: the \d+-byte allocation at 0x\w+, allocated at (.+):(\d+)", done.stderr)
     assert all(file.endswith("cases.py") for file, _ in leaks), leaks
     assert {int(line) for _, line in leaks} == set().union(*(case.lines for case in LEAKED))
 
 
 def test_compute_sanitizer_agrees_where_it_finds_a_mistake():
-    """The lines that it named on a GPU, if it named any, are among those of the planted mistakes."""
+    """If compute-sanitizer named lines on a GPU, at least one of them is a line of the planted mistake."""
     recorded = json.loads((FOLDER / "data" / "compute_sanitizer.json").read_text(encoding="utf-8"))["cases"]
     for case in CASES:
         if case.tool:
@@ -146,7 +146,7 @@ def by_blocks(threads):
 
 
 RIGHT = {
-    # Barriers, fences, atomics and waits put these in order, or they store what is there already.
+    # Barriers, fences, atomics and waits order these accesses, or they store the value that is already there.
     "races.cu": [
         ("last_block_reduction", (300, 64), lambda: (floats(1), floats(300), floats(300 * 64), words(1))),
         ("spin_lock", (8, 64), lambda: (ints(1), ints(1))),
@@ -173,7 +173,7 @@ RIGHT = {
         ("guess_at_an_index", (4, 64), lambda: (floats(3), cuda.to_device(np.arange(64, dtype=np.int32) % 3), 2.0)),
         ("block_locks", (4, 64), lambda: (ints(1), ints(64))),
     ],
-    # What nobody wrote is not read, or not used.
+    # Uninitialised values are not read, or not used.
     "values.cu": [
         ("chosen", (1, 32), lambda: (ints(32), half_written(), 16)),
         ("write_then_read", (1, 32), lambda: (ints(32), unwritten(32))),
@@ -181,18 +181,18 @@ RIGHT = {
         ("copy_uninitialised", (1, 32), lambda: (ints(32), cuda.managed_empty(32, np.int32))),
         ("local_to_store", (1, 32), lambda: (ints(32), 16, 9)),
     ],
-    # All threads that are left reach the barriers, and all lanes that come are named.
+    # All threads that have not exited reach the barriers, and the masks name all lanes that arrive.
     "barriers.cu": [
         ("early_return", (1, 64), lambda: (ints(64), 40)),
         ("equal_loop", (1, 64), lambda: (ints(64), 5)),
         ("right_masks", (1, 64), lambda: (ints(64),)),
     ],
     "groups.cu": [
-        # A function has as many barriers as it has uses.
+        # A barrier in an inlined function counts as a different barrier at each call.
         ("waits_between_barriers", (2, 64), lambda: (ints(1), ints(128))),
         ("calls_in_turn", (1, 64), lambda: (ints(64), 32)),
         ("neighbours_after_return", (1, 64), lambda: (ints(64), 40)),
-        # A part of a warp may use whole masks for its own values.
+        # A partial warp may use full masks if it uses only its own lanes' values.
         ("sum_of_a_small_block", (1, 16), lambda: (ints(16), counted(16))),
         ("sums_of_segments", (1, 48), lambda: (ints(48), counted(48))),
         ("sum_with_a_guard", (1, 16), lambda: (ints(16), counted(16))),

@@ -1,6 +1,6 @@
-"""Random kernels have a race where, between two barriers, a word that one thread writes is another's too.
+"""Random kernels race exactly if, between two barriers, one thread writes a word that another thread accesses.
 
-Which words each thread touches is computed here, without the simulator.
+The tests compute the words that each thread accesses without the simulator.
 """
 
 import random
@@ -37,7 +37,7 @@ def random_kernel(number: int, space: str) -> tuple[str, bool]:
             touched.setdefault((thread + shift) % WORDS, set()).add(thread)
         races |= any(len(threads | readers.get(word, set())) > 1 for word, threads in writers.items())
     declared = f"__shared__ unsigned words[{WORDS}]; words[t] = 1000 * t;" if space == "shared" else ""
-    # What is read at the end keeps the compiler from dropping the stores.
+    # The read at the end keeps the compiler from eliminating the stores.
     body = "\n    ".join([declared, "__syncthreads();", *steps, "__syncthreads();", "out[t] = sum + words[t];"])
     parameter = "words" if space == "global" else "unused"
     head = f'extern "C" __global__ void k{number}(unsigned* {parameter}, unsigned* out)'
@@ -47,7 +47,7 @@ def random_kernel(number: int, space: str) -> tuple[str, bool]:
 LONG = range(100, 180)
 
 
-# Machine code takes longest to make.
+# Compiling to machine code takes most of the time, so the native engine runs fewer kernels by default.
 @pytest.mark.parametrize("space", ["shared", "global"])
 @pytest.mark.parametrize(
     ("engine", "numbers"),

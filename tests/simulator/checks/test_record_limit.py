@@ -1,4 +1,4 @@
-"""Records that would take too much memory are coarser, and a lack of memory ends the checks, never the program."""
+"""Records that would take too much memory are made coarser; out of memory, the checks end but the program goes on."""
 
 import gc
 import io
@@ -33,9 +33,9 @@ extern "C" __global__ void race(int* x) { x[0] = threadIdx.x; }
 
 @pytest.fixture(autouse=True)
 def limit(device: Any, monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLimit:
-    """The limit with room for one MiB beyond what earlier tests have left, of which nothing has been said yet."""
+    """Return the limit, set to 1 MiB more than earlier tests left in use, with its warning not yet printed."""
     gc.collect()
-    # Memory that is freed in a stream keeps its records until the stream gets there.
+    # Memory that was freed in stream order keeps its records until the stream reaches the free.
     device.synchronize()
     most = record_limit.limit.taken + MEBIBYTE
     monkeypatch.setattr(record_limit.limit, "said", False)
@@ -61,7 +61,7 @@ def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, e
     assert said.count("cudart_py:") == 1
     assert "1,048,576 bytes" in said
     assert record_limit.LIMIT_VARIABLE in said
-    # A small allocation beside them is checked as ever.
+    # A small allocation is still checked exactly.
     (text,) = found(module["race"][1, 64], cuda.zeros(1, np.int32))
     assert "race: " in text
 
@@ -110,7 +110,7 @@ def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_
     assert history.unwritten(100, 400) == 300
     assert not history.prepare(1)
     assert limit.taken == before
-    # A piece has 16 bytes.
+    # A coarse record covers 16 bytes.
     assert history.unwritten(100, 400) == 304
     assert history.unwritten(96, 304) is None
 
@@ -142,7 +142,7 @@ def test_a_lack_of_memory_ends_the_checks_and_not_the_program(module, engine, pl
         assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
         x[: count // 2].to_host()
     assert (x.to_host()[: count // 2] == 7).all()
-    # What is not known to be unwritten is not reported.
+    # Bytes that are not known to be uninitialised are not reported.
     assert found(module["first"][1, 256], x, out, 0) == []
     said = capsys.readouterr().err
     assert said.count("cudart_py:") <= 1

@@ -1,6 +1,6 @@
-"""Races between streams and between nodes of graphs, each hazard beside its correctly ordered twin.
+"""Races between streams and between graph nodes, each hazard with a correctly ordered counterpart.
 
-The hazards are computed here, only from which operations write and from the waits between the streams.
+The tests compute the hazards from two facts only: which operations write, and which streams wait for which.
 """
 
 import itertools
@@ -38,9 +38,9 @@ extern "C" __global__ void turn(int *rounds, int most, cudaGraphConditionalHandl
 
 
 class Buffers:
-    """What the operations of one program use besides the shared array: an output each, kept until the end.
+    """The arrays that the operations of a program use besides the shared one, kept alive until its end.
 
-    Each stores another value, since storing the value that is there already isn't a race.
+    Each operation stores a different value, because storing the value that is already there is not a race.
     """
 
     def __init__(self, module: Any, count: int) -> None:
@@ -78,7 +78,7 @@ def in_graph(work: Work) -> Work:
 
 
 class Operation(NamedTuple):
-    """Work on an array; `atomic` work writes, and isn't a hazard for other atomic work."""
+    """Work on an array; `atomic` work writes too, but does not conflict with other atomic work."""
 
     work: Work
     writes: bool = True
@@ -107,7 +107,7 @@ PARTS = {"all": slice(0, N), "first": slice(0, N // 2), "second": slice(N // 2, 
 
 
 class Step(NamedTuple):
-    """A step of a program: an operation of a stream on a part of the array, or a wait of it for another stream."""
+    """A step of a program: an operation in a stream on a part of the array, or a wait for another stream."""
 
     stream: int
     operation: str = ""
@@ -126,7 +126,7 @@ def wait_by_third(waiting: Any, other: Any) -> None:
     waiting.wait(third)
 
 
-# For the last three the host itself waits, so everything that it queues later comes after.
+# In the last three, the host itself waits, so everything that it enqueues later is ordered after that.
 WAITS: dict[str, Callable[[Any, Any], None]] = {
     "event": lambda waiting, other: waiting.wait(other.record()),
     "stream": lambda waiting, other: waiting.wait(other),
@@ -138,7 +138,7 @@ WAITS: dict[str, Callable[[Any, Any], None]] = {
 
 
 def is_hazard(steps: Sequence[Step]) -> bool:
-    """Return whether two operations that nothing orders are on the same elements, one of them a plain write."""
+    """Return whether two unordered operations conflict: they overlap, one writes, and not both are atomic."""
     before: dict[int, set[int]] = {}
     by_host: set[int] = set()
     done: list[tuple[Step, int, set[int]]] = []
@@ -170,7 +170,7 @@ def module() -> Any:
 
 
 def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
-    """Run a program in new streams or those given; return the races that are reported."""
+    """Run a program in new streams, or in the given ones, and return the reported races."""
     buffers = Buffers(module, len(steps))
     x = cuda.zeros(N, np.int32)
     cuda.current_device().synchronize()
@@ -185,7 +185,7 @@ def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
     return texts
 
 
-# What a report says of two works. The stream that was used last runs first.
+# The report for the first and the second operation. The stream that was used last runs first.
 TEXTS = {
     ("read", "store"): r"kernel get at \S+:\d+: race: it reads .* kernel put in another stream, block .* wrote",
     ("copy to the host", "store"): "race: a copy reads global memory .* kernel put in another stream.* wrote at",
@@ -244,7 +244,7 @@ def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds: int, joined: bool) -> None:
-    """The rounds of a loop come one after the other."""
+    """The iterations of a conditional loop are ordered, and do not race with one another."""
     (one, other), (x, out, counter) = separate(), (cuda.zeros(N, np.int32) for _ in range(3))
 
     def fork_and_join(stream: Any) -> None:
@@ -272,7 +272,7 @@ def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds
 
 @pytest.mark.parametrize("second", ["read", "atomic add", "copy to the host"])
 def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module, engine, second):
-    """The work that writes waits for the second stream alone; the stream that was used last runs first."""
+    """The last write waits only for the second reader's stream. The stream that was used last runs first."""
     last = "read" if OPERATIONS[second].atomic else "fill"
     read, ordered = [Step(1, second), Step(2, wait=1, how="event")], Step(2, last)
     steps = [*read, ordered, Step(0, second)]

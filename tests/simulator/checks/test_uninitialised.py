@@ -1,6 +1,6 @@
-"""What nobody wrote is followed through registers byte by byte: what a store of it takes is what counts.
+"""Uninitialised values are tracked through registers, byte by byte: a store is judged by the bytes that it writes.
 
-Copying it is not a mistake, in padding, unused elements and lanes; using it afterwards is.
+Copying them in padding, unused elements or unused lanes is not a mistake. Using them afterwards is.
 """
 
 import re
@@ -17,7 +17,7 @@ from tests.simulator.ptx.machine import Kernels
 
 pytestmark = WRONG_ON_PURPOSE
 
-# %r1, %s1 and %d1 are never written, %r2 and %s2 are the kernel's parameter; each row ends with a store.
+# %r1, %s1 and %d1 are never written; %r2 and %s2 hold the kernel's parameter. Each body ends with a store or a branch.
 KERNEL = """
 .version 8.0
 .target sm_90
@@ -32,25 +32,25 @@ KERNEL = """
 }}
 """
 
-# Of the left matrix the upper eight rows are undefined.
+# The upper eight rows of the left matrix are undefined.
 PRODUCT = (
     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r2}, "
     "{0f00000000, 0f00000000, 0f00000000, 0f00000000}"
 )
-# Of the right matrix the odd columns are undefined, which lanes have whose number has bit 2.
+# The odd columns of the right matrix are undefined. They belong to the lanes with bit 2 set in their index.
 COLUMNS = (
     "mov.u32 %r6, %laneid; and.b32 %r5, %r6, 4; setp.ne.u32 %p1, %r5, 0; mov.u32 %r3, %r2; @%p1 mov.u32 %r3, %r1; "
     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r2, %r2}, {%r3}, "
     "{0f00000000, 0f00000000, 0f00000000, 0f00000000}"
 )
 STORED = ".shared .align 16 .b8 rows[128]; mov.u32 %r4, rows; stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r3}"
-# Of what is added a lane's first element is undefined, wherever that is.
+# The first element of each lane's fragment of the accumulator is undefined, wherever that is in the matrix.
 EIGHT = ", ".join(["%r2"] * 8)
 OPAQUE_PRODUCT = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, "
     f"{{{EIGHT}}}, {{{EIGHT}}}, {{%f8, {', '.join(['0f00000000'] * 7)}}}"
 )
-# The odd columns are undefined, which become odd rows; %r5 tells whether the lane's row is odd.
+# The odd columns are undefined, and become odd rows by transposition. %r5 is nonzero if the lane's row is odd.
 TRANSPOSED = (
     "bfi.b32 %r3, %r2, %r1, 0, 16; movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r3; "
     "mov.u32 %r6, %laneid; and.b32 %r5, %r6, 4"
@@ -152,7 +152,7 @@ def test_a_store_of_undefined_bytes_is_found(device, name):
 
 
 def test_what_is_followed_has_lines_here():
-    """A row that states how bytes flow has a line that a word with too many sources fails, and one for too few."""
+    """An opcode with its own rule for the flow of bytes has a case that fails with too many sources, or with too few."""
     names = {row.name for row in ROWS if row.flow not in ("all", "fresh")}
     for lines in (DEFINED, UNDEFINED):
         assert names <= {word.split(".")[0] for line in lines.values() for word in line.split()}
@@ -194,7 +194,7 @@ def test_the_first_load_is_named_of_a_value_that_was_moved():
 
 
 def test_cub_works_on_partial_tiles():
-    kernels = Kernels((FOLDER / "cub_tiles.cu").read_text())  # without the assembler, which takes a second more
+    kernels = Kernels((FOLDER / "cub_tiles.cu").read_text())  # as PTX, because the assembler would take a second more
     keys, values = np.array([51, 14, 95, 3, 82, 3, 47], np.uint32), np.arange(7, dtype=np.uint32)
     sorted_keys, sorted_values, sums, total = (kernels.zeros(7, np.uint32) for _ in range(4))
     given, ones = (kernels.put(keys), sorted_keys, kernels.put(values), sorted_values), kernels.put(values + 1)
@@ -208,17 +208,17 @@ def test_cub_works_on_partial_tiles():
     assert kernels.get(total, 1).tolist() == [28]
 
 
-# Random structures that are moved about whole: their padding is never reported, a member that nobody wrote always is.
-# The generator knows what is padding, which PTX does not say. So it decides independently what the check must find.
+# Random structures that are copied as a whole. Their padding is never reported, and an uninitialised member always is.
+# The generator knows which bytes are padding, and PTX does not say so. Hence the expected result is independent.
 SMALL, LARGE = ["char", "bool", "short"], ["int", "float", "long long", "double"]
 COUNT = 12
 SHARED = "__shared__ S s{k}[32]; s{k}[i] = a; __syncthreads(); S b = s{k}[i ^ 1];"
 LOCAL = "S s{k}[4]; for (int j = 0; j < 4; j++) s{k}[(j + n) & 3] = a; S b = s{k}[n & 3];"
 GLOBAL = "S* g{k} = (S*)scratch + {k} * 32; g{k}[i] = a; __syncwarp(); S b = g{k}[i ^ 1];"
 CALLED = "S b = passed(a);"
-# What a kernel fills and what it stores at its end, the ways that the structure takes from `a` to `b`, and its types.
-# A member that nobody wrote is reported where it is stored to global memory, and forgotten in calls. In local memory a
-# word counts as written when a part of it is.
+# By which members a kernel fills and which it stores at its end: the possible copies of the structure from `a` to `b`,
+# and the types of its members. An uninitialised member is reported if it is stored to global memory. Calls lose track
+# of uninitialised values, and a word of local memory counts as written once a part of it is.
 CASES = {
     "all, stored whole": ([SHARED, LOCAL, GLOBAL, CALLED], SMALL + LARGE),
     "all, a member stored": ([SHARED, LOCAL, GLOBAL, CALLED], SMALL + LARGE),
@@ -228,7 +228,7 @@ CASES = {
 
 
 def kernel(number, generator, case):
-    """Return a random structure in a namespace, and a kernel that fills it, moves it, and stores a part of it."""
+    """Return a random structure in a namespace, and a kernel that fills it, copies it, and stores a part of it."""
     moves, types = CASES[case]
     members = [
         (f"m{place}", str(generator.choice(types)), int(generator.choice([1, 1, 1, 2, 3])))

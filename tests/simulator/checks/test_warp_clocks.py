@@ -1,4 +1,4 @@
-"""The clocks that a barrier in memory passes on are those of its complete phases."""
+"""An mbarrier passes on the clocks of its complete phases only."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 from cudart_py.simulator.checks.races.warp_clocks import WarpClocks
 from cudart_py.simulator.ptx.operations import mbarriers
 
-# Barriers are words of shared memory, of a block of three warps.
+# The barriers are words in the shared memory of a block of three warps.
 LANES = np.arange(96)
 
 
 class Block:
-    """Warps that arrive and wait at barriers of some arrivals."""
+    """Three warps that arrive and wait at mbarriers with a given count of arrivals."""
 
     def __init__(self, count: int) -> None:
         self.words = np.zeros(4, np.uint64)
@@ -20,7 +20,7 @@ class Block:
         self.clocks = WarpClocks(1, 96, self.words)
 
     def arrive(self, warp: int, now: int, lanes: int = 32, times: int = 1, barrier: int = 1) -> None:
-        """Let lanes arrive at a time, each so many times, from the first of a warp on."""
+        """Let `lanes` lanes arrive at time `now`, from the first lane of a warp on, `times` times each."""
         who, arrivals = LANES[32 * warp : 32 * warp + lanes], np.full(lanes, times)
         self.clocks.arrive(who, np.full(lanes, 8 * barrier), np.zeros(lanes, np.int64), now, arrivals)
         mbarriers.apply("arrive", self.words, np.full(lanes, barrier), [arrivals], False, who // 32)
@@ -29,7 +29,7 @@ class Block:
         self.clocks.wait(LANES[32 * warp : 32 * warp + 32], np.full(32, 8 * barrier))
 
     def knows(self, warp: int, of: int, when: int) -> bool:
-        """Return whether an access of a warp happens before what another warp does now."""
+        """Return whether an access by warp `of` at time `when` happens before the next access of `warp`."""
         [known] = self.clocks.passed(np.array([32 * of + 7]), np.array([when]), np.array([32 * warp + 30]))
         return bool(known)
 
@@ -53,7 +53,7 @@ def test_a_wait_receives_what_the_arriving_warps_did_and_received_before_if_they
 
 @pytest.mark.parametrize("second", [6, 0])
 def test_arrivals_of_a_phase_under_way_are_not_received(second: int) -> None:
-    """The second arrival completes the phase, also if it releases nothing."""
+    """The second arrival completes the phase, even if it releases nothing."""
     block = Block(64)
     block.arrive(0, 5)
     block.wait(1)
@@ -68,7 +68,7 @@ def test_arrivals_of_a_phase_under_way_are_not_received(second: int) -> None:
 
 @pytest.mark.parametrize(("count", "lanes", "times"), [(32, 64, 1), (96, 64, 3)])
 def test_phases_that_end_between_warps_of_one_instruction_are_complete(count: int, lanes: int, times: int) -> None:
-    """An even number of phases leaves the word as it was. Barriers beside it need other numbers of arrivals."""
+    """An even number of phases leaves the word unchanged. The neighbouring barriers expect other counts of arrivals."""
     block = Block(count)
     mbarriers.apply("init", block.words, np.array([0, 2, 3]), [np.full(3, 5000)], False)
     before = int(block.words[1])

@@ -1,4 +1,4 @@
-"""The patterns of patterns.cu: their names, shapes and arguments, and how to launch them."""
+"""The access patterns in patterns.cu: their names, launch configurations and arguments."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ NAMES: tuple[str, ...] = tuple(
 )
 _USUAL = 16, 256
 _TILES = (4, 4), (32, 8)
-# Each pattern's grid and block where they aren't the usual ones.
+# The grid and block of each pattern that does not use the usual ones.
 _SHAPES: dict[str, tuple[Any, Any]] = {
     "load_row": (16, (32, 8)),
     "load_column": (16, (32, 8)),
@@ -30,11 +30,11 @@ _BYTES = 1 << 20
 
 
 def launch() -> None:
-    """Launch each pattern once, in order, on fresh arguments of the same contents, and wait."""
+    """Launch each pattern once, in order, with a fresh output array, and synchronize after each."""
     module = cuda.compile(SOURCE)
     generator = np.random.default_rng(2)
     index = np.concatenate([generator.integers(0, 1024, 4096), generator.permutation(4096)]).astype(np.int32)
-    # The largest stride of patterns.cu reads and writes every 32nd of 4096 floats.
+    # Large enough for the largest stride in patterns.cu, which accesses every 32nd float with 4096 threads.
     data, numbers = cuda.zeros(_BYTES, np.uint8), cuda.to_device(index)
     for name in NAMES:
         out = cuda.zeros(_BYTES, np.uint8)

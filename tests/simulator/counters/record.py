@@ -1,9 +1,9 @@
-"""Record what Nsight Compute counts for the patterns on a GPU, in place of what was recorded.
+"""Record Nsight Compute's counts for the patterns on a GPU, replacing the earlier record.
 
     python tests/simulator/counters/record.py tests/simulator/counters/data/h200.json
 
-Runs itself under `ncu`, which is looked for in PATH and in /usr/local/cuda. Counters need permission: as root, or
-with the driver's NVreg_RestrictProfilingToAdminUsers=0.
+The script runs itself under `ncu`, which must be in PATH or in /usr/local/cuda/bin. Reading the counters needs root, or
+the driver's option NVreg_RestrictProfilingToAdminUsers=0.
 """
 
 import csv
@@ -23,7 +23,7 @@ import cudart_py as cuda  # noqa: E402  # because it may be this checkout's
 
 
 def count(metrics: set[str]) -> dict[str, dict[str, float]]:
-    """Run the patterns under ncu; return each metric's value for each pattern."""
+    """Run the patterns under ncu, and return the value of each metric for each pattern."""
     command = [
         *("ncu", "--clock-control", "none", "--cache-control", "none", "--target-processes", "all"),
         *("--metrics", ",".join(sorted(metrics)), "--csv", "--page", "details", "--print-units", "base"),
@@ -41,7 +41,7 @@ def count(metrics: set[str]) -> dict[str, dict[str, float]]:
 
 
 def main(argument: str) -> None:
-    """Record into a file the metrics that it has, or with --launch only run the patterns, for ncu to watch."""
+    """Record the metrics that are in a file again; with --launch, only run the patterns, under ncu."""
     if argument == "--launch":
         patterns.launch()
         return

@@ -1,4 +1,4 @@
-"""Counters in machine code: several threads, launches that run again, faults, and what NumPy has to count.
+"""Counters in machine code: several threads, launches that are run again, faults, and kernels left to NumPy.
 
 `test_profiles.py` compares the counts of both engines with a GPU's.
 """
@@ -113,7 +113,7 @@ done:
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])
 def test_lanes_with_signalling_nans_are_counted_where_they_go(engine: str) -> None:
-    """The smaller one of a number and a NaN is the number. NumPy's own minimum depends on the place in an array."""
+    """The minimum of a number and a NaN is the number. NumPy's own minimum depends on the position in the array."""
     kernels, counters = Kernels(load_module(UNORDERED)), LaunchCounters()
     kernels.engine = engine
     # A signalling NaN, a quiet one, and a number.

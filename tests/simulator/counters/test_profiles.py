@@ -1,4 +1,4 @@
-"""Counters: the numbers that the hardware's rules give, by launch and by line, and where they are asked for.
+"""Counters: values that follow from the hardware's rules, per launch and per line, and profiles that ask for them.
 
 Both engines count exactly what Nsight Compute counted on a GPU, for the patterns of patterns.cu.
 """
@@ -263,8 +263,8 @@ def recorded():
 
 @pytest.fixture(scope="module", params=["numpy", "native"])
 def launches(request):
-    """The patterns' profiles, by their names, with each engine."""
-    # Some patterns let threads store to the same place on purpose.
+    """Return the profiles of the patterns with an engine, by kernel name."""
+    # The sanitizer is off because in some patterns threads store to the same address on purpose.
     with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.sanitizer("off"), cuda.profile() as profile:
         patch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
         patterns.launch()

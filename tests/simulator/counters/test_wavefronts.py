@@ -1,4 +1,4 @@
-"""The wavefronts that lanes' words are served in: as many as are counted, and each bank gives one word in each."""
+"""The assignment of words to wavefronts agrees with the count, and each bank serves one word per wavefront."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def test_as_many_wavefronts_are_assigned_as_are_counted(size, words):
     random = np.random.default_rng(words)
     for atomic in (False, True) if size == 4 else (False,):
         for _ in range(40):
-            # Of some rows each lane has the address of its neighbour, at distance 1 or 2.
+            # In some rows, lanes share the address of their neighbour at a distance of 1 or 2.
             row = random.integers(0, words, 32)[np.arange(32) & ~random.choice([0, 1, 2])] * size
             present = random.random(32) < random.choice([0.3, 1.0])
             present[0] = True

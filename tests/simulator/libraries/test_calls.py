@@ -1,4 +1,4 @@
-"""The libraries in software: their names, when their calls run, what the checks see of them, and what goes wrong."""
+"""The simulated libraries: their names, when their calls run, how they are checked, and their errors."""
 
 import ctypes
 import importlib
@@ -25,7 +25,7 @@ BYTES = N * N * 8
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_and_enums_are_those_of_nvmath(name: str) -> None:
-    """Of the functions that both have."""
+    """Only the functions that exist in both are compared."""
     module, bindings = libraries.find(name), importlib.import_module(f"nvmath.bindings.{name}")
     enums = [key for key, value in vars(bindings).items() if isinstance(value, type) and hasattr(value, "__members__")]
     assert [enum for enum in enums if getattr(module, enum) is not getattr(bindings, enum)] == []
@@ -53,7 +53,7 @@ def test_what_is_not_there_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
 
 
 class Gemm:
-    """A product of 4 x 4 matrices of doubles by the software cuBLAS, with its factors."""
+    """A product of two 4 x 4 matrices of doubles by the simulated cuBLAS, with the factors alpha and beta."""
 
     def __init__(self, stream: Any = 0) -> None:
         self.cublas = libraries.find("cublas")
@@ -76,7 +76,7 @@ def hosts(rng: np.random.Generator) -> np.ndarray[Any, Any]:
 
 @pytest.fixture
 def matrices(context: Any, hosts: np.ndarray[Any, Any]) -> list[int]:
-    """The addresses of three matrices, which lie column by column."""
+    """Return the device addresses of three matrices, in column-major order."""
     return [upload(np.ascontiguousarray(host.T)) for host in hosts]
 
 
@@ -85,7 +85,7 @@ def blank() -> int:
 
 
 def finding(*works: Callable[[], Any]) -> str:
-    """Return what the checks say of work."""
+    """Run functions that enqueue work, and return the finding of the checks."""
     with cuda.sanitizer("error"):
         for work in works:
             work()

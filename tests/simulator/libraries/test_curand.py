@@ -1,4 +1,4 @@
-"""cuRAND in software: when its numbers are written, and what goes wrong."""
+"""The simulated cuRAND: when its numbers are written, and its errors."""
 
 import ctypes
 import inspect
@@ -32,7 +32,7 @@ def zeros() -> int:
 
 
 def now(address: int) -> np.ndarray[Any, Any]:
-    """Return what is in device memory, without waiting for anything."""
+    """Return the current contents of device memory, without synchronizing."""
     return np.frombuffer(ctypes.string_at(address, 4 * COUNT), np.uint32)
 
 
@@ -41,7 +41,7 @@ def new_stream() -> int:
 
 
 def sequence(count: int) -> np.ndarray[Any, Any]:
-    """Return the first numbers of Philox, drawn by a host generator."""
+    """Return the first `count` numbers of Philox, drawn by a host generator."""
     out = np.empty(count, np.uint32)
     made = curand.create_generator_host(PHILOX)
     curand.generate(made, out.ctypes.data, count)
@@ -58,7 +58,7 @@ def test_parameters_are_those_of_nvmath() -> None:
 
 
 def test_calls_continue_one_sequence_and_are_written_when_their_streams_get_there(context: Any) -> None:
-    """Also if the generator was destroyed before."""
+    """The numbers are written even if the generator has been destroyed in the meantime."""
     made = curand.create_generator(PHILOX)
     streams, addresses = (new_stream(), new_stream()), (zeros(), zeros())
     for stream, address in zip(streams, addresses, strict=True):
