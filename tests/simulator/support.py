@@ -14,7 +14,7 @@ SUCCESS = Status.CUDA_SUCCESS
 
 
 def ok(result: tuple[Any, ...]) -> Any:
-    """Return the values of a result that must be a success."""
+    """Assert that a call succeeded, and return its values without the status."""
     assert result[0] == SUCCESS, f"{result[0]!r} {driver.take_report()}"
     if len(result) == 1:
         return None
@@ -22,7 +22,7 @@ def ok(result: tuple[Any, ...]) -> Any:
 
 
 def struct(kind: str, **fields: Any) -> Any:
-    """Return a structure of the bindings; `outer__inner` names a field of one inside it."""
+    """Return a structure of the bindings; `outer__inner` names a field of a nested structure."""
     made = getattr(bindings, kind)()
     for name, value in fields.items():
         *path, last = name.split("__")
@@ -38,7 +38,7 @@ def create_array(*extents: int, flags: int = 0, channels: int = 1) -> tuple[Any,
 
 
 def fresh_devices(count: int, memory: int) -> Callable[[], None]:
-    """Put new devices in the place of those there are; return what puts those back."""
+    """Replace the driver's devices by new ones; return a function that restores the old ones."""
     ok(driver.cuInit(0))
     before = devices.state.devices
     stack = contexts.of_thread.stack
@@ -62,7 +62,7 @@ def upload(array: np.ndarray[Any, Any]) -> int:
 
 
 def download(address: int, count: int, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
-    """Return the elements at a device address, after all work of the context."""
+    """Return the elements at a device address, after synchronizing with the context."""
     result = np.empty(count, dtype)
     ok(driver.cuCtxSynchronize())
     ok(driver.cuMemcpyDtoH(result.ctypes.data, address, result.nbytes))
@@ -70,7 +70,7 @@ def download(address: int, count: int, dtype: Any = np.uint8) -> np.ndarray[Any,
 
 
 class HostCalls:
-    """C functions for cuLaunchHostFunc that note in which order they were called."""
+    """C functions for cuLaunchHostFunc that record the order of their calls."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -92,10 +92,11 @@ class HostCalls:
 
 
 class Player:
-    """Plays steps such as "run s a, record e s, wait t e, sync t", with streams, events and memory of any names.
+    """Plays steps such as "run s a, record e s, wait t e, sync t" with named streams, events and memory.
 
-    Each is made where its name comes first: a stream whose name begins with "b" is a blocking one, and event names
-    begin with "e". A step that ends in "-> NOT_READY" must give that error, all others succeed.
+    A stream or an event is created when its name is first used. Names of events begin with "e", and names of blocking
+    streams with "b"; all other streams are non-blocking. A step that ends in "-> NOT_READY" must fail with that error,
+    and all other steps must succeed.
     """
 
     def __init__(self, calls: HostCalls) -> None:
@@ -113,7 +114,7 @@ class Player:
         return self.handles[name]
 
     def __call__(self, steps: str) -> Any:
-        """Play, and return the values of the last step."""
+        """Play the steps, and return the value of the last one."""
         for step in steps.split(", "):
             action, _, error = step.partition(" -> ")
             verb, *names = action.split()
@@ -158,7 +159,7 @@ class Player:
 
 @functools.cache
 def compile_ptx(source: str) -> bytes:
-    """Return the PTX of CUDA C++; each source is compiled once in a process."""
+    """Compile CUDA C++ to PTX, once per source and process."""
     from cuda.bindings import nvrtc
 
     program = ok(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, None, None))

@@ -1,4 +1,4 @@
-"""The software driver offers CUDA's functions as cuda.bindings does, and nothing else."""
+"""The simulated driver has the functions of cuda.bindings with the same signatures, and few other names."""
 
 import importlib
 import inspect
@@ -33,6 +33,6 @@ def test_what_the_modules_offer_is_all_that_is_offered() -> None:
     ]
     offered = {name for module in modules for name in vars(module) if re.match("cu[A-Z]", name)}
     assert offered == set(FUNCTIONS)
-    # pytest puts names of its own into modules that it rewrites.
+    # pytest adds its own names to the modules whose assertions it rewrites.
     public = {name for name in vars(driver) if name.isidentifier() and not name.startswith("_")} - {"annotations"}
     assert public == {*FUNCTIONS, *OTHERS}

@@ -152,7 +152,7 @@ def test_a_store_of_undefined_bytes_is_found(device, name):
 
 
 def test_what_is_followed_has_lines_here():
-    """An opcode with its own rule for the flow of bytes has a case that fails with too many sources, or with too few."""
+    """An opcode with its own rule for the flow of bytes has a case that fails with too many sources or too few."""
     names = {row.name for row in ROWS if row.flow not in ("all", "fresh")}
     for lines in (DEFINED, UNDEFINED):
         assert names <= {word.split(".")[0] for line in lines.values() for word in line.split()}

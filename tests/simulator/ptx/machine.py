@@ -1,4 +1,4 @@
-"""A small memory and a runner, so that kernels can be executed by the PTX machine alone."""
+"""A small memory and a runner, to execute kernels with the PTX machine alone, without a driver."""
 
 import itertools
 import math
@@ -19,13 +19,13 @@ from cudart_py.simulator.ptx.compiling.opcodes import find_forms
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 
-# What a module written by hand begins with.
+# The first lines of a module that is written by hand.
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
 
 
 class Memory:
-    """Return out pieces of one anonymous mapping, with a gap behind each."""
+    """An allocator of pieces of one anonymous mapping, with a gap after each."""
 
     def __init__(self, size: int = 1 << 27) -> None:
         self._map = mmap.mmap(-1, size)
@@ -85,7 +85,7 @@ class Memory:
 
 
 def spellings(row: Row) -> Iterator[tuple[str, Form | None]]:
-    """Yield opcodes that a row allows, at most 24 of a pattern, spread over all of them, with the forms they have."""
+    """Yield opcodes that a row allows, with their forms: about 24 per pattern, spread evenly over all its spellings."""
     for pattern in row.patterns:
         choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
         step = max(math.prod(map(len, choices)) // 24, 1) | 1
@@ -95,7 +95,7 @@ def spellings(row: Row) -> Iterator[tuple[str, Form | None]]:
 
 
 def storing(result: str, body: str, before: str = "") -> Module:
-    """Return a module whose kernel `k` stores a register of each thread, which a body sets, to an array of words."""
+    """Return a module whose kernel `k` runs a body and stores each thread's 32-bit register `result` to an array."""
     return load_module(f"""{HEAD}{before}.visible .entry k(.param .u64 words) {{
         {body}
         .reg .b64 word; .reg .b32 thread;
@@ -106,21 +106,21 @@ def storing(result: str, body: str, before: str = "") -> Module:
 
 @lru_cache(maxsize=32)
 def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
-    """Compile CUDA C++ to PTX alone, which the assembler never sees."""
+    """Compile CUDA C++ to PTX only, without assembling it."""
     folders = headers.find(library_version(), library_path()).folders
     fixed = ["--gpu-architecture=compute_90", "-lineinfo", "--std=c++17", *(f"-I{folder}" for folder in folders)]
     return run_nvrtc(source.encode(), name="test.cu", options=[*fixed, *options]).ptx.decode()
 
 
 class Kernels:
-    """Compile a source, place its variables, and launch its kernels; `printed` is what they print.
+    """Compile a source, place its variables, and launch its kernels; `printed` lists their output.
 
-    Without an `engine` it is the one that `CUDART_PY_SIMULATOR_ENGINE` names, so that all tests can run on either.
+    The default `engine` is the one that `CUDART_PY_SIMULATOR_ENGINE` names, so that all tests can run on either engine.
     """
 
     def __init__(self, source: str | Module, *options: str, engine: str = "") -> None:
         self.threads = 1
-        # What keeps machine code between modules; usually nothing does.
+        # A cache that keeps machine code between modules; by default there is none.
         self.code_cache: Any = None
         self.engine = engine or os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
@@ -145,7 +145,7 @@ class Kernels:
         clock: Any = None,
         **options: Any,
     ) -> None:
-        """Pack the arguments by the sizes of the parameters, and run."""
+        """Pack the arguments according to the sizes of the parameters, and run the kernel."""
         entry = self.module.entries[name]
         data = bytearray(entry.parameter_bytes)
         for parameter, argument in zip(entry.params, arguments, strict=True):

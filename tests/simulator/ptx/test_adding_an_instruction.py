@@ -1,4 +1,4 @@
-"""The page that tells how to add a PTX instruction has one that works."""
+"""The example on the page that explains how to add a PTX instruction works."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ LOWERING, ROW, TEST, DEFINED, UNDEFINED = re.findall(r"```python\n(.*?)```", TEX
 
 @pytest.fixture
 def added(monkeypatch):
-    """Add the page's lowering and its row for one test."""
+    """Add the page's lowering and its row of the table for one test."""
     names = dict(vars(video))
     exec(LOWERING, names)
     monkeypatch.setattr(video, "vavrg4", names["vavrg4"], raising=False)

@@ -15,7 +15,10 @@ def module() -> cuda.Module:
 
 @pytest.fixture
 def no_garbage() -> Iterator[None]:
-    """Let nothing that earlier tests have left be freed in this one, without a full collection, which takes long."""
+    """Disable the garbage collector, so that it does not free objects of earlier tests during this one.
+
+    Only young objects are collected first, because a full collection takes long.
+    """
     gc.collect(1)
     gc.disable()
     yield

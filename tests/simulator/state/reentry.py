@@ -1,4 +1,4 @@
-"""Kernels that the tests of calls in the middle of other calls launch, and what a driver holds."""
+"""Kernels for the tests of calls in the middle of other calls, and a count of the driver's live objects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls that an exception ends, such as one for too deep a recursion, leave the tables as before or as after."""
+"""A call that an exception ends, such as RecursionError, leaves the driver's tables as before it or as after it."""
 
 import inspect
 import signal
@@ -51,7 +51,7 @@ made: dict[str, Any] = {}
 
 @pytest.fixture(params=CALLS)
 def call(request: pytest.FixtureRequest, context: Any, no_garbage: None) -> Iterator[Callable[[], Any]]:
-    """Return a call that changes tables, and what it needs."""
+    """Yield a call that changes the tables, after preparing the memory that it needs."""
     ok(driver.cuCtxSynchronize())
     made.update(allocated=ok(driver.cuMemAlloc(1000)), pooled=ok(driver.cuMemAllocAsync(3000, 0)))
     made["page-locked"] = ok(driver.cuMemHostAlloc(1000, 0))
@@ -88,12 +88,12 @@ def test_at_any_depth_of_the_stack(call: Callable[[], Any]) -> None:
     assert refused
 
 
-# The functions of the tables of memory that need memory, of the process or of the system.
+# The functions of the memory tables that need memory, from Python or from the operating system.
 NEEDY = {"__init__", "open", "_open_pages", "add", "record", "call_site"}
 
 
 def test_where_there_is_no_memory_left(call: Callable[[], Any]) -> None:
-    """A MemoryError is planted in each function that needs memory, one after the other."""
+    """Each function that needs memory raises a MemoryError, one after another."""
     left = 0
 
     def plant(frame: FrameType, event: str, argument: Any) -> None:
@@ -122,7 +122,7 @@ def test_where_there_is_no_memory_left(call: Callable[[], Any]) -> None:
 
 
 def test_an_interrupt_arrives_behind_the_call(call: Callable[[], Any]) -> None:
-    """Ctrl-C at any line of the driver raises when the call has returned, or breaks off work that runs."""
+    """Ctrl-C at any line of the driver raises KeyboardInterrupt after the call, or interrupts running work."""
     before, left = signal.signal(signal.SIGINT, signal.default_int_handler), 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Work that a signal's handler breaks off, and calls of the driver that handlers make in the middle of another one.
+"""Work that a signal handler interrupts, and driver calls that handlers make in the middle of another call.
 
-What a handler raises is the caller's, and the work is never done.
+The handler's exception reaches the caller, and the interrupted work is never completed.
 """
 
 import concurrent.futures
@@ -30,12 +30,12 @@ Interrupt = Callable[[type[BaseException], Callable[[], Any]], None]
 
 
 class Late(Exception):
-    """What a handler raises that limits time: an ordinary exception."""
+    """An ordinary exception, as raised by a handler that enforces a time limit."""
 
 
 @pytest.fixture
 def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
-    """Let a function be called at a signal, until the end of the test."""
+    """Return a function that installs a signal handler until the end of the test."""
     before: dict[int, Any] = {}
 
     def handle(which: int, function: Callable[[], object]) -> None:
@@ -49,7 +49,7 @@ def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
 
 @pytest.fixture
 def interrupted(handled: Callable[[int, Callable[[], object]], None]) -> Interrupt:
-    """Call something that a signal's handler breaks off soon, and see what the handler raises arrive."""
+    """Return a function that makes a call, and asserts that a signal handler's exception ends it."""
 
     def interrupt(kind: type[BaseException], call: Callable[[], Any]) -> None:
         def stop() -> None:
@@ -60,7 +60,8 @@ def interrupted(handled: Callable[[int, Callable[[], object]], None]) -> Interru
         with pytest.raises(kind, match="too late"):
             call()
 
-    # What is raised in a finalizer of an earlier test's garbage, which may run the kernel too, reaches no caller.
+    # Collect the garbage of earlier tests first: a finalizer may also run the kernel, and an exception that is raised
+    # in a finalizer does not reach the caller.
     gc.collect()
     return interrupt
 
@@ -146,10 +147,10 @@ def test_a_handler_works_on_arrays_in_the_middle_of_anything(module, engine, han
         copy = cuda.empty_like(idle)
         cuda.memcpy(copy, idle)
         assert (copy.to_host() == 7).all()
-        signal.setitimer(signal.ITIMER_REAL, 0.002)  # from here on, since a handler may be interrupted too
+        signal.setitimer(signal.ITIMER_REAL, 0.002)  # only now, because a handler may be interrupted too
 
     handled(signal.SIGALRM, handler)
-    x.to_host()  # here the handler is noticed
+    x.to_host()  # the driver notices the handler here
     launches = 0
     signal.setitimer(signal.ITIMER_REAL, 0.002)
     while alarms < 30:
@@ -182,7 +183,7 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
 
     def work() -> None:
         for signal_of_handler, called in ((signal.SIGUSR1, raising), (signal.SIGUSR2, saving)):
-            # Again if need be: a signal that arrives just before its thread begins to wait does not wake it.
+            # Repeat if necessary: a signal that arrives immediately before its thread begins to wait does not wake it.
             for _ in range(60):
                 os.kill(os.getpid(), signal_of_handler)
                 if called.wait(1):
@@ -198,7 +199,7 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
 
 @pytest.fixture
 def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Let signals arrive in the middle of the next allocation from a pool, where its tables change."""
+    """Return a function that makes signals arrive in the next allocation from a pool, while its tables change."""
     addresses = []
 
     def plant(*signals: int) -> None:
@@ -215,7 +216,7 @@ def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Non
         monkeypatch.setattr(pools.Pool, "allocate", interrupted)
 
     yield plant
-    # Their callers have never seen them.
+    # The callers never received these allocations.
     for address in addresses:
         cuda.check(cuda.raw.cuMemFree(address))
 
@@ -226,7 +227,7 @@ def test_handlers_wait_for_the_first_call_after_they_were_set_and_all_run_althou
     handled, at_allocation, names
 ):
     pool, stream, seen = cuda.MemoryPool(), cuda.Stream(), []
-    cuda.empty(1, stream=stream).to_host()  # no handler is seen while work runs
+    cuda.empty(1, stream=stream).to_host()  # the driver does not look for handlers while work runs
     signals = [signal.Signals[name] for name in names.split()]
 
     def stop(which: int) -> None:
@@ -239,7 +240,7 @@ def test_handlers_wait_for_the_first_call_after_they_were_set_and_all_run_althou
     with pytest.raises(TimeoutError) as caught:
         cuda.empty(1000, np.uint8, pool=pool)
     assert seen == signals
-    # The last one is raised while the others are being handled.
+    # The exception of the last handler is raised while the others are being handled.
     assert caught.value.args[0] == signals[-1]
     if len(signals) > 1:
         assert caught.value.__context__.args[0] == signals[-2]
@@ -265,7 +266,7 @@ def test_what_a_handler_raises_is_not_lost_in_a_finalizer(handled, at_allocation
 
 @pytest.mark.needs("in_process")
 def test_handlers_wait_although_one_of_them_calls_the_driver_on_the_way_into_a_call(handled):
-    """A handler runs at each line of `enter`; when that returns, all handlers wait."""
+    """The handlers run at a line of `enter`, at each line in turn; when `enter` returns, all handlers are deferred."""
     signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
     for which in signals:
         handled(which, lambda: driver.cuCtxSynchronize())

@@ -1,4 +1,4 @@
-"""The lazy queue: what runs when, in which order, and what it shows."""
+"""The lazy work queue: when work runs, and in which order."""
 
 import concurrent.futures
 from typing import Any
@@ -13,7 +13,7 @@ from cudart_py.simulator.state.queue.operations import FaultError, Operation
 from cudart_py.simulator.state.streams import find_stream
 from tests.simulator.support import HostCalls, Player, Status, ok, upload
 
-# The steps that are played, and the host functions that have run then.
+# The steps to play, and the host functions that have run after them.
 ORDERS = {
     "nothing runs before a synchronise": ("run s a", ""),
     "a stream runs in order": ("run s a, run s b, run s c, run s d, sync s", "a b c d"),
@@ -150,7 +150,7 @@ def test_host_functions_may_not_call_the_driver(stream: Any, calls: HostCalls) -
 
 
 class Failing(Operation):
-    """Work that fails without an end of its context."""
+    """Work that fails without ending its context."""
 
     def __init__(self, status: Status) -> None:
         self.status = status

@@ -1,6 +1,6 @@
-"""Calls of the driver in the middle of another one: by finalizers, and by what kernels print to.
+"""Driver calls in the middle of another driver call: by finalizers, and by the stream that kernels print to.
 
-What goes wrong in work reaches the program by a later call, also where a finalizer's call has waited for it.
+An error in the work is reported by a later call of the program, even if a finalizer's call has waited for the work.
 """
 
 import gc
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.needs("in_process")
 
 @pytest.fixture
 def in_the_middle(no_garbage, monkeypatch):
-    """Let a function be called by the garbage collector in the middle of the next launch; its result is listed."""
+    """Return a function that makes the garbage collector call another in the next launch, and lists the result."""
     threshold, hooks = gc.get_threshold(), []
     run = launches.ptx.run
 
     def run_and_collect(*arguments: Any, **options: Any) -> None:
         run(*arguments, **options)
-        gc.collect(0)  # where so few objects were made that the collector has not run by itself
+        gc.collect(0)  # in case too few objects were created for the collector to run by itself
 
     monkeypatch.setattr(launches.ptx, "run", run_and_collect)
 
@@ -49,7 +49,7 @@ def in_the_middle(no_garbage, monkeypatch):
 
         hooks.append(hook)
         gc.callbacks.append(hook)
-        gc.set_threshold(1, 1000, 1000)  # the youngest objects, since to look at all of them takes long
+        gc.set_threshold(1, 1000, 1000)  # only the youngest generation, because a full collection takes long
         gc.enable()
         return results
 
@@ -74,7 +74,7 @@ def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatc
         if thread not in answers:
             answers[thread] = ""
             all_there.wait(60)
-            if progress.here:  # else it would wait for the launch, which waits for it
+            if progress.here:  # otherwise the call would wait for the launch, which waits for this thread
                 answers[thread] = refused(idle.to_host)
         return go_on(launch)
 
@@ -130,8 +130,8 @@ def test_calls_in_the_middle_of_a_launch_are_refused_and_change_nothing(module, 
 @pytest.mark.parametrize("way", ["del", "close"])
 def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module, engine, in_the_middle, way):
     x, device, own = cuda.zeros(LANES, np.uint32), cuda.Device(0), cuda.MemoryPool()
-    for _ in range(2):  # the first time leaves memory in the pool
-        gc.collect(1)  # also what the first time has left, which may be freed at any time
+    for _ in range(2):  # the first round leaves memory in the pool
+        gc.collect(1)  # including objects from the first round, which might be freed at any time
         device.synchronize()
         before = live()
         things: list[Any] = [cuda.zeros(1000), cuda.Stream(), cuda.Event(), cuda.MemoryPool(), cuda.compile(SOURCE)]
@@ -157,7 +157,7 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
 
 
 class Dropping:
-    """A handle, as which an array is dropped whenever its number is asked for."""
+    """A handle that drops an array whenever it is converted to an integer."""
 
     def __init__(self, handle: int, arrays: list[Any]) -> None:
         self._handle = handle
@@ -240,7 +240,7 @@ extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; 
     ],
 )
 def test_an_error_that_ends_no_context_and_a_finding(device, name, mode, caught):
-    """`tex2D` can't read a texture of one dimension."""
+    """The error is that `tex2D` cannot read a one-dimensional texture."""
     texture, out = cuda.textures.Texture(cuda.zeros(8, np.float32)), cuda.empty(1, np.float32)
     with cuda.sanitizer(mode):
         given = texture if name == "fetch" else cuda.empty(1, np.float32)

@@ -1,4 +1,4 @@
-"""A module's instructions are checked when it is loaded: what is no PTX, and all that the simulator doesn't run."""
+"""Loading a module checks its instructions: invalid PTX and unsupported instructions are errors."""
 
 import contextlib
 import itertools
@@ -61,7 +61,7 @@ NO_PTX = {
     "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];": "operand 1 has 1 elements, not 2",
 }
 
-# Legal PTX for sm_90, as ptxas says, of opcodes with other forms that are simulated.
+# PTX that ptxas accepts for sm_90, in forms that are not simulated, although other forms of the same opcodes are.
 NOT_RUN = {
     "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
     "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; of the video instructions",
@@ -80,7 +80,7 @@ NOT_RUN = {
 
 @pytest.mark.parametrize("line", NO_PTX)
 def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
-    """The line is that of the PTX, since the compiler makes no such text."""
+    """The error names the line of the PTX, not of a CUDA C++ source, because NVRTC never generates such text."""
     functions = ".func f() { ret; }\n.func g();\n"
     with pytest.raises(PtxError, match=NO_PTX[line]) as error:
         load_module(HEAD + functions + BODY.format(line))
@@ -88,7 +88,7 @@ def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
     assert str(error.value).startswith("PTX line 8: ")
 
 
-# An instruction of each shape, and operands that may be wrong in any place of it.
+# An instruction for each list of operand kinds, and odd operands to put in place of each of its operands.
 SHAPES = (
     "add.u32 %r1, %r2, %r3", "mov.b64 %d1, {%r1, %r2}", "ld.global.u32 %r1, [%d1]",
     "ld.global.v2.u32 {%r1, %r2}, [%d1]", "st.shared.f32 [%r1+4], %f1", "atom.global.add.u32 %r1, [%d1], %r2",
@@ -107,12 +107,12 @@ ODD = (
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_odd_operands_in_any_place_are_accepted_or_refused(shape: str) -> None:
-    """No text of an operand may end in an error of Python's own."""
+    """No operand may raise an exception other than PtxError and UnsupportedError."""
     opcode, _, rest = shape.partition(" ")
     operands = split(rest)
     for place, odd in itertools.product(range(len(operands)), ODD):
         changed = ", ".join([*operands[:place], odd, *operands[place + 1 :]])
-        with contextlib.suppress(PtxError, UnsupportedError):  # the two ways of refusing it
+        with contextlib.suppress(PtxError, UnsupportedError):  # the two errors that refuse it
             load_module(HEAD + ".func f() { ret; }\n" + BODY.format(f"{opcode} {changed};"))
 
 
@@ -133,7 +133,7 @@ def test_deeply_nested_operands_are_refused(what: str) -> None:
 
 
 def test_all_that_is_not_run_is_reported_at_once() -> None:
-    """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
+    """Each unsupported opcode of any kernel, launched or not, is listed once, with its line and an alternative."""
     first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
     second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
     said = (
@@ -147,13 +147,13 @@ def test_all_that_is_not_run_is_reported_at_once() -> None:
 
 @pytest.mark.parametrize("line", NOT_RUN)
 def test_a_form_that_is_not_run_is_no_mistake_of_the_ptx(line: str) -> None:
-    """The error says what to write instead."""
+    """The error says which alternative to write."""
     with pytest.raises(UnsupportedError, match=re.escape(f", in k: {NOT_RUN[line]}")):
         load_module(HEAD + BODY.format(line))
 
 
 def test_the_users_line_is_named_not_the_headers() -> None:
-    """Of what was inlined, the line is that of the kernel which called it, however deep."""
+    """For inlined code, the error names the line in the kernel that leads to it, however deep the calls are."""
     source = """
 __device__ __forceinline__ void inner() { asm volatile("brkpt;"); }
 __device__ __forceinline__ void outer() { inner(); }
@@ -168,7 +168,7 @@ extern "C" __global__ void k() {
 
 
 def test_code_without_a_line_leaves_the_users_line_known() -> None:
-    """A compiler gives line 0 to what it moved out of a function, whose later lines name the caller no more."""
+    """A compiler gives line 0 to code moved out of an inlined function, and later lines no longer name the caller."""
     text = """
 .version 9.0
 .target sm_90

@@ -1,4 +1,4 @@
-"""Branches go where their tables say, each lane to its own place."""
+"""Indirect branches take each lane to the target at the lane's index in the table."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from cudart_py.simulator.ptx import Fault, load_module
 from tests.simulator.ptx.machine import HEAD, Kernels
 
-# Six indices, three targets: the first and the second place stand in the table twice and three times. Lanes whose guard
-# is false go on behind the branch, whatever their index is.
+# Six indices and three targets: the table contains the first target twice, and the second one three times. Lanes whose
+# guard is false continue after the branch, whatever their index is.
 TABLE = """.visible .entry table(.param .u64 out, .param .u64 which, .param .u32 count) {
     .reg .b32 lane, r, n; .reg .b64 at, to; .reg .pred p;
     mov.u32 lane, %tid.x; ld.param.u64 at, [which]; mad.wide.u32 at, lane, 4, at; ld.global.u32 r, [at];
@@ -29,7 +29,7 @@ def kernels() -> Kernels:
 
 @pytest.mark.parametrize("guarded", [4, 64])
 def test_every_index_to_one_target_gets_there(kernels: Kernels, guarded: int) -> None:
-    """Lanes whose different indices name one target all go on from there."""
+    """Lanes with different indices of the same target all continue at it."""
     indices = np.arange(64, dtype=np.uint32) % 6
     out = kernels.zeros(64)
     kernels.launch("table", 1, 64, out, kernels.put(indices), guarded)
@@ -39,7 +39,7 @@ def test_every_index_to_one_target_gets_there(kernels: Kernels, guarded: int) ->
 
 @pytest.mark.parametrize("count", [1, 64])
 def test_an_index_beyond_the_table_is_a_fault(kernels: Kernels, count: int) -> None:
-    """PTX leaves it open where such a branch goes; the fault says index, table and line."""
+    """PTX leaves such a branch undefined. The fault gives the index, the size of the table and the line."""
     indices = np.arange(64, dtype=np.uint32) % 6
     indices[count - 1] = 6
     with pytest.raises(Fault, match="index 6 of 6 targets") as fault:

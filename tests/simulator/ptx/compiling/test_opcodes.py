@@ -1,4 +1,4 @@
-"""Every form in the table of opcodes runs, with operands that differ between threads and with ones that don't."""
+"""Every form in the table of opcodes runs, with operands that differ between threads, and with uniform ones."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ from cudart_py.simulator.ptx.compiling.opcodes import ROWS, TABLE, find_forms
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
-# The ends of blocks, what other tests run, and what needs a texture or a surface.
+# Instructions that other tests run: those that end basic blocks, and those that need a texture or a surface.
 ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "suld", "sust"}
-# What takes rows of matrices in shared memory, by generic addresses too.
+# Instructions that access rows of matrices in shared memory, even through generic addresses.
 ROWS_IN_SHARED = {"ldmatrix", "stmatrix"}
 
 PROLOGUE = """
@@ -48,7 +48,7 @@ def _register(kind: str, type_name: str, number: int) -> str:
 
 
 def _memory(form: Form, place: int) -> str:
-    """Return an address of a kind of memory that the form accesses."""
+    """Return an address operand in the state space that the form accesses."""
     row, words = form.row, form.words
     if "mbarrier::complete_tx::bytes" in words:
         return "[barrier]" if place else "[tile]"
@@ -64,7 +64,7 @@ def _memory(form: Form, place: int) -> str:
 def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
     row = form.row
     if "bulk" in form.words and pattern[0] != "#":
-        # A bulk copy of 16 bytes has two places in memory, a size, a barrier, and the ranks of blocks.
+        # A bulk copy of 16 bytes takes two memory operands, a size, a barrier, and a mask of the blocks of a cluster.
         memory = {"global": "[memory]", "shared": "[tile]"}
         return {"u32": "16", "u16": "1"}.get(pattern) or ("[barrier]" if place == 3 else memory[form.spaces[place]])
     if pattern == "M":
@@ -103,8 +103,8 @@ def _instruction(form: Form, opcode: str, kind: str) -> str:
 
 @pytest.mark.parametrize("name", sorted({row.name for row in ROWS} - ELSEWHERE))
 def test_all_rows_of_an_opcode_run(name: str) -> None:
-    """Whatever the table promises when a module is loaded can be executed."""
-    # Of the barrier's operations one ends it.
+    """Every instruction that the table accepts when a module is loaded can be executed."""
+    # Initialise the barrier before each instruction, because one of them invalidates it.
     ready = "mbarrier.init.shared.b64 [barrier], 1048575;" if name == "mbarrier" else ""
     body = ""
     for row in TABLE[name]:
@@ -112,7 +112,7 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
             where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
             generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
             fragments = [place for place, operand in enumerate(form.operands) if operand.lstrip("=+") == "F"]
-            # Some matrices are not there, and tests of calls have what a call is given.
+            # Leave out matrix shapes that do not exist for a type, and st.param, which the tests of calls run.
             if all(fragment_length(form, place) for place in fragments) and (name, form.space) != ("st", "param"):
                 texts = (_instruction(form, opcode, kind) for kind in ("each", "same"))
                 body += "".join(f"{ready} mov.u64 where, {where}; {generic} {text}\n" for text in texts)
@@ -123,6 +123,6 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
 
 
 def test_all_forms_of_an_opcode_have_the_same_facts() -> None:
-    """Those who ask about an instruction look at its opcode alone, which several patterns may match."""
+    """Code that looks up an instruction's facts uses only its opcode, which several patterns may match."""
     opcodes = {opcode for row in ROWS for opcode, _ in spellings(row)}
     assert [opcode for opcode in opcodes if len({form.row.facts for form in find_forms(opcode)}) > 1] == []

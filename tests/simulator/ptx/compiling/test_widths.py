@@ -1,4 +1,4 @@
-"""A register may be wider than what is loaded into it, stored from it or converted into it: its bits are kept."""
+"""A register may be wider than the type of a load, store or conversion that uses it; the value's bits are kept."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.simulator.ptx.machine import HEAD, Kernels
 
 PATTERN = 0x89ABCDEF
 AS_DOUBLE = int(np.array(PATTERN, np.uint32).view(np.float32).astype(np.float64).view(np.uint64))
-# Each moves the pattern at [in] through a wider register; 8 bytes are stored at [out]; wide is a .b64, real a .f64.
+# By code that moves the pattern at [in] through a wider register: the 8 bytes at [out]. wide is .b64, and real .f64.
 MOVES = {
     "ld.global.f32 wide, [in]; st.global.b64 [out], wide;": PATTERN,
     "ld.global.u32 wide, [in]; st.global.b64 [out], wide;": PATTERN,

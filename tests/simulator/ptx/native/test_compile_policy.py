@@ -1,4 +1,4 @@
-"""Machine code is kept between processes, and is made by itself for what comes again or is large."""
+"""Machine code is cached between processes, and is made automatically for kernels that run often or are large."""
 
 import shutil
 from pathlib import Path
@@ -53,7 +53,7 @@ def store(tmp_path, monkeypatch):
 
 
 def fresh(store: machine.CodeCache | None = None) -> Kernels:
-    """Return kernels that have never run, as in another process that shares a cache of machine code."""
+    """Return kernels that have never run, as in a new process; with `store`, it shares a cache of machine code."""
     kernels = Kernels(Module(ptx_of(SOURCE)), engine="auto")
     kernels.code_cache = store
     return kernels
@@ -80,7 +80,7 @@ def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large():
 
 
 def test_machine_code_from_the_cache_is_taken_before_compiling_pays(store, monkeypatch):
-    """The first launch of a longer kernel is enough."""
+    """For the longer kernel, the first launch is enough."""
     for name in ("twice", "powers"):
         launch(fresh(store), name, LARGE)
     later, unknown = fresh(store), fresh()
@@ -95,7 +95,7 @@ def test_machine_code_from_the_cache_is_taken_before_compiling_pays(store, monke
 
 
 def test_what_a_kernel_has_cost_in_earlier_processes_counts(store, monkeypatch):
-    # So high a price that the real time of the launches does not count.
+    # The assumed price of compiling is so high that the real duration of the launches does not matter.
     monkeypatch.setattr(compile_policy, "_COMPILE_SECONDS", 100.0)
     price = 100.0 * compile_policy.Estimate(fresh().program("twice")).instructions
     natively = []
@@ -107,7 +107,7 @@ def test_what_a_kernel_has_cost_in_earlier_processes_counts(store, monkeypatch):
 
 
 def chain(count: int, calls: str) -> Program:
-    """Return a kernel whose functions each call the next one."""
+    """Return a kernel with `count` + 1 functions, each of which calls the next one."""
     text = HEAD + f".func f{count}() {{ ret; }}\n"
     for number in range(count - 1, -1, -1):
         text += f".func f{number}() {{ {calls.format(f'f{number + 1}')} ret; }}\n"
@@ -115,7 +115,7 @@ def chain(count: int, calls: str) -> Program:
 
 
 def test_a_function_costs_as_often_as_it_is_copied():
-    """Where each calls the next one twice, machine code has 63 copies of six functions."""
+    """If each of six functions calls the next one twice, machine code contains 63 copies of them."""
     twice = "call {0}, (); call {0}, ();"
     estimate = compile_policy.Estimate(chain(5, twice))
     assert (estimate.instructions, estimate.copied) == (2 + 5 * 3 + 1, 2 + 31 * 3 + 32)
@@ -156,7 +156,7 @@ def test_sums_of_integers_come_out_the_same_in_any_order():
 
 
 def added(store: machine.CodeCache, folder: Path) -> bool:
-    """Launch a kernel, and return whether that has added entries to the cache, beside those there were."""
+    """Launch a kernel, and return whether the launch added entries to the cache and kept the earlier ones."""
     before = set(folder.iterdir())
     kernels = fresh(store)
     kernels.engine = "native"

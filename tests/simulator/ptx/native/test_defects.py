@@ -1,7 +1,8 @@
-"""Two defects of LLVM's never get into machine code.
+"""Two defects of LLVM never reach the machine code that is used.
 
-One is in AVX-512. A choice of bits, `(x & c) | (y & ~c)`, in a selection by a mask becomes one ternary instruction,
-whose immediate operand is its table of results. The other one is in truncated upper bits of products.
+One is in the code for AVX-512. LLVM turns a bitwise choice, `(x & c) | (y & ~c)`, inside a selection by a mask into one
+ternary-logic instruction, with a wrong truth table as its immediate operand. The other is in truncated upper bits of
+products.
 """
 
 import ctypes
@@ -37,11 +38,11 @@ FORMS = [
 
 
 def reduced(count: int, bits: int, in_memory: str, otherwise: str, inverted: bool) -> str:
-    """Return LLVM's IR for `mask ? (x & c) | (y & ~c) : otherwise`, some of x and y in memory, c the sign."""
+    """Return LLVM IR for `mask ? (x & c) | (y & ~c) : otherwise`, where c is the sign bit; x or y may be in memory."""
     vector, sign, chosen = f"<{count} x i{bits}>", 1 << bits - 1, ["choice", otherwise]
     real = f"<{count} x {'float' if bits == 32 else 'double'}>"
     first, second = reversed(chosen) if inverted else chosen
-    # A sum is in a register.
+    # Adding zero keeps a value in a register.
     values = "\n".join(
         f"%{name} = load {vector}, ptr %at_{name}, align 4"
         if name in in_memory
@@ -63,7 +64,7 @@ def reduced(count: int, bits: int, in_memory: str, otherwise: str, inverted: boo
 
 
 def is_right(code: bytes, count: int, bits: int, _: str, otherwise: str, inverted: bool) -> bool:
-    """Run a form's machine code on random bits."""
+    """Return whether the machine code of a form gives the right results for random bits."""
     engine = machine._linked(code)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)(engine.get_function_address("f"))
     sign = 1 << bits - 1
@@ -82,14 +83,14 @@ def is_right(code: bytes, count: int, bits: int, _: str, otherwise: str, inverte
 @pytest.mark.skipif(not processors.runs_here(AVX512), reason="the processor has no AVX-512")
 @pytest.mark.parametrize("optimisation", [0, 1, 2, 3])
 def test_a_wrong_choice_of_bits_is_recognised(optimisation, rng):
-    """LLVM up to 22 makes 48 of the forms wrong at the engine's level, of which all are asked for."""
+    """LLVM up to version 22 miscompiles 48 of the forms at the engine's level; there, all forms are tested."""
     for form in FORMS if optimisation == 2 else [FORMS[place] for place in rng.integers(len(FORMS), size=16)]:
         with processors.compiled_for(AVX512):
             target = machine._target(optimisation)
             code = target.emit_object(machine.simplified(reduced(*form), target))
         suspected = defects.may_be_wrong(code)
         assert suspected or is_right(code, *form), form
-        # The way out for code that is taken for wrong.
+        # The fallback for suspected code is to compile it without optimisation, so that must never be suspected.
         assert optimisation or not suspected, form
 
 
@@ -161,7 +162,7 @@ NARROW = {"cvt.s32.s8": (8, True), "cvt.s32.s16": (16, True), "and.b32": (11, Fa
 
 
 def product_kernel(product: str, first: str, second: str) -> str:
-    """Return PTX that stores truncated upper bits of products of narrow integers, two numbers of each shift a lane."""
+    """Return PTX that stores truncated upper bits of products of narrow integers, two values per shift and lane."""
     lines = [
         f"{opcode} {name}, {name}{', 2047' if opcode == 'and.b32' else ''};"
         for name, opcode in (("one", first), ("other", second))

@@ -1,4 +1,4 @@
-"""What the native engine does its own way: threads, signals, waits, limits; and what it leaves to NumPy's."""
+"""Behaviour specific to the native engine: threads, signals, waits and limits, and the kernels it leaves to NumPy."""
 
 import contextlib
 import functools
@@ -96,7 +96,7 @@ def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native):
 
 
 def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
-    """Launch a kernel and break it off by a signal."""
+    """Launch a kernel, and interrupt it with a signal `after` seconds."""
     timer = threading.Timer(after, functools.partial(signal.raise_signal, signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -105,9 +105,9 @@ def interrupted(kernels: Kernels, *arguments: Any, after: float) -> None:
 
 
 def test_a_signal_breaks_a_kernel_off(native):
-    """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
+    """The handler's exception is not lost if machine code calls Python before it returns, for example to print."""
     out = native.zeros(1)
-    # Machine code is there before the signal comes.
+    # Compile the machine code before the signal arrives.
     with pytest.raises(Fault, match="the limit"):
         native.launch("counting", 1, 1, out, 3, steps=1000)
     interrupted(native, "counting", 64, 64, out, 3, after=0.2)
@@ -139,7 +139,7 @@ def test_a_pause_between_two_warps_of_a_block_repeats_none(native):
 
 
 def test_blocks_that_try_in_a_loop_need_no_call_each(native):
-    """They run one after the other until a lane has to wait; the second kernel's go back in the loop a few times."""
+    """Blocks run one after another until a lane has to wait. Those of the second kernel repeat the loop a few times."""
     owners, count = native.put(np.full(64, -1, np.int32)), native.zeros(1)
     for name, arguments in (("claim", [4, owners, count]), ("claim_slowly", [10, owners])):
         native.launch(name, 1, 32, *arguments)
@@ -152,7 +152,7 @@ def test_blocks_that_try_in_a_loop_need_no_call_each(native):
 
 
 def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(native):
-    """Lanes that look by an atomic that changes nothing let others go on soon."""
+    """Lanes that poll with an atomic that changes nothing soon let other blocks run."""
     native.launch("meet", 40, 32, native.zeros(1), steps=1000)
     blocks, arrived = PROPERTIES["sm_count"] * 2, native.zeros(1)
     native.launch("meet", blocks, 1024, arrived)
@@ -169,7 +169,7 @@ def test_the_limit_of_instructions_counts_anew_in_each_block(native):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_blocks_that_take_long_end_in_each_thread(native, monkeypatch, threads):
-    """A loop over loads may wait for another block, so that others begin beside it once it has taken long."""
+    """A loop over loads may be waiting for another block, so other blocks start once it has run for long."""
     monkeypatch.setattr(launch, "_BUDGET", 1 << 10)
     native.threads = threads
     n, blocks = 20_000, 12
@@ -179,23 +179,24 @@ def test_blocks_that_take_long_end_in_each_thread(native, monkeypatch, threads):
 
 
 LANES = 32
-# Of too many instructions for LLVM, or where there is no memory, NumPy runs, which keeps all limits.
+# The NumPy engine, which observes all limits, runs kernels with too many instructions for LLVM, and all kernels if
+# there is no memory for machine code.
 MANY = 10_100
 
 
 def kernel(body: str) -> Kernels:
-    """Return a kernel that has never run, whose lanes store x, which is the lane's number before the body."""
+    """Return a kernel that has never run; its lanes store x, which is the lane's index before the body."""
     return Kernels(storing("x", f".reg .b32 x; .reg .pred p; mov.u32 x, %tid.x; {body}"), engine="native")
 
 
 def launched(kernels: Kernels) -> tuple[Any, str]:
-    """Return what a launch stores, and what machine code lacks for it."""
+    """Return the values that a launch stores, and the reason why it did not run in machine code."""
     out = kernels.zeros(LANES)
     kernels.launch("k", 1, LANES, out)
     return kernels.get(out, LANES, np.uint32), kernels.program("k").unsupported_reason
 
 
-# Each returns instructions, and what they make of x.
+# Each function returns instructions, and the values of x after them.
 def products(count: int) -> tuple[str, Any]:
     x = np.arange(LANES, dtype=np.uint32)
     for number in range(count):
@@ -211,7 +212,7 @@ def branches(count: int) -> tuple[str, Any]:
 
 
 def ways(count: int) -> tuple[str, Any]:
-    """So many that what tells where lanes are ready isn't kept in registers; each lane goes its own way."""
+    """Return so many branches that the masks of ready lanes do not fit in registers; each lane takes its own path."""
     x = np.arange(LANES)
     for number in range(count):
         x &= 0xFFFF
@@ -236,7 +237,7 @@ def test_a_kernel_of_too_many_instructions_or_blocks_is_left_to_numpy(make, coun
 
 @pytest.mark.parametrize("engine", ["native", "numpy"])
 def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine):
-    """Compiling it takes NumPy's engine far longer."""
+    """Compiling the kernel takes the NumPy engine far longer than the limit."""
     kernels = kernel(products(MANY)[0])
     entry = kernels.module.entries["k"]
     launch = Launch(entry, (1, 1, 1), (LANES, 1, 1), parameters=kernels.zeros(LANES).to_bytes(8, "little"))
@@ -244,7 +245,7 @@ def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine):
         run(
             kernels.module, launch, kernels.memory, symbols={}, print_=print, seconds=0.01, properties=PROPERTIES,
             engine=engine,
-        )  # fmt: skip  # one line more for each would hide the limit
+        )  # fmt: skip  # one line per argument would hide the limit
 
 
 def refuse(*_: Any) -> Any:
@@ -263,7 +264,7 @@ def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monk
 
 
 def test_without_memory_for_llvmlite_launches_run_with_numpy(monkeypatch):
-    """The import fails as one does that finds no room for a library."""
+    """The import fails in the same way as one that cannot map a library into memory."""
     name = "cudart_py.simulator.ptx.native.engine"
     finder = SimpleNamespace(find_spec=lambda module, *_: refuse() if module.startswith(name) else None)
     monkeypatch.delitem(sys.modules, name, raising=False)

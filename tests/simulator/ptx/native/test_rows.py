@@ -1,4 +1,4 @@
-"""The native engine has all spellings of opcodes on registers but those listed, and gives the NumPy engine's bits."""
+"""The native engine supports all opcodes on registers except those listed, with the NumPy engine's exact results."""
 
 import platform
 import re
@@ -27,12 +27,12 @@ from cudart_py.simulator.ptx.native.writing.flushing import processor_flushes
 X86 = platform.machine() == "x86_64"
 LANES = 1024
 PLACES = 4
-# The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
+# The C library computes these. The last bit of a double may differ from NumPy's, which very rarely changes the result.
 APPROXIMATE = {"sin", "cos", "ex2", "lg2", "tanh"}
 MATRICES = {"wmma", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"}
 WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "isspacep"}
 
-# The spellings that machine code leaves to the NumPy engine, as patterns of whole opcodes, and why.
+# The opcodes that machine code leaves to the NumPy engine, as patterns for full spellings, with the reasons.
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
     r"mov\.b128": "no register of machine code has 128 bits",
@@ -47,7 +47,7 @@ REGISTERS = ".reg .b32 lane; .reg .b64 in, out, at; .reg .pred p0, p1, p2, p3, q
 
 
 def words() -> np.ndarray[Any, Any]:
-    """Return operands: random bits, small numbers, and the ends of ranges and of floating-point formats."""
+    """Return operands: random bits, small numbers, and the limits of integer and floating-point formats."""
     generator = np.random.default_rng(7)
     random = generator.integers(0, 1 << 64, (PLACES, LANES), np.uint64, endpoint=False)
     singles = [
@@ -78,7 +78,7 @@ def prologue() -> str:
 
 
 def instruction(form: Form, opcode: str, number: int) -> str | None:
-    """Return an instruction and what stores its result; None for a form with other operands than registers."""
+    """Return an instruction and the store of its result, or None for a form with operands that are not registers."""
     patterns = [pattern for pattern in form.operands if not pattern.endswith("?")]
     if len(patterns) < 2 or patterns[0][0] != "=" or form.row.ends or form.row.access or form.row.converges:
         return None
@@ -127,14 +127,15 @@ def build_together(*opcodes: str) -> None:
     build(program, lay_out(program, 0))
 
 
-# Forms by their opcodes; a block's end is no matter of an opcode.
+# Forms by opcode. Rows without `emit`, such as those that end a basic block, are left out.
 ALL: dict[str, Form] = {
     opcode: form for row in ROWS if row.emit is not None for opcode, form in spellings(row) if form is not None
 }
 FORMS = {opcode: form for opcode, form in ALL.items() if form.row.name not in WITHOUT and instruction(form, opcode, 0)}
 LISTED = {opcode for opcode in ALL if re.fullmatch("|".join(f"(?:{pattern})" for pattern in NOT_NATIVE), opcode)}
 NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]
-# Both engines write the others by the same lowering, and test_integers.py compares each with Python's integers.
+# Both engines generate code for the other opcodes with the same lowering, and test_integers.py compares each of those
+# with Python's integers.
 COMPARED = [
     opcode
     for opcode in NATIVE
@@ -144,7 +145,7 @@ PARTS = 20
 
 
 def test_all_is_native_but_what_is_listed():
-    """Of what isn't on registers the opcode alone: other tests run it."""
+    """For instructions that do not only use registers, only the lowering is looked up, because other tests run them."""
     assert [pattern for pattern in NOT_NATIVE if not any(re.fullmatch(pattern, opcode) for opcode in ALL)] == []
     lowered = {opcode for opcode, form in ALL.items() if works(lowering, form)}
     wrong = [opcode for opcode in ALL.keys() - FORMS.keys() if (opcode in lowered) == (opcode in LISTED)]
@@ -155,14 +156,14 @@ def test_all_is_native_but_what_is_listed():
     assert not wrong, f"{wrong}: let LOWERINGS have what is not native, or list it in NOT_NATIVE, and nothing else"
 
 
-# The others run at the exhaustive level.
+# Every second part runs only at the exhaustive level.
 @pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.exhaustive] * (n % 2)) for n in range(PARTS)])
 def test_results_agree(part):
     compare(COMPARED[part::PARTS], words())
 
 
 def results(body: str, operands: Any, count: int, *, flushes: bool = False) -> list[np.ndarray[Any, Any]]:
-    """Return what the instructions of a body store with each engine."""
+    """Return the values that the instructions of a body store with each engine, NumPy's first."""
     kernels = Kernels(module(prologue(), body))
     if flushes:
         assert processor_flushes(lay_out(kernels.program("k"), 0)) == X86
@@ -190,7 +191,7 @@ def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number():
     words = {opcode: set(FORMS[opcode].words) for opcode in NATIVE if FORMS[opcode].row.name in families}
     inexact = {"approx", "full", "rz", "rm", "rp", "f64"}
     opcodes = [opcode for opcode, has in words.items() if {"ftz", "f32"} <= has and not inexact & has]
-    # Products, quotients and sums lie around 2**-126.
+    # Products, quotients and sums are around 2**-126, the least normal number.
     generator = np.random.default_rng(1)
     significands = generator.choice(np.array([0, 1, 2, 0x7FFFFF, 0x7FFFFE, 0x400000, 0x3FFFFF]), (PLACES, LANES))
     exponents = np.array([63, 64, 0, 1])[:, None] + generator.integers(0, 2, (PLACES, LANES))
@@ -216,7 +217,7 @@ BODIES = [
     "rsqrt.approx.ftz.f32 y, 0f00000001;",
     "setp.eq.ftz.f32 p, x, 0f00000000; selp.f32 y, 0f3F800000, 0f40000000, p;",
     "setp.lt.ftz.f32 p, 0f00000001, 0f00000002; selp.f32 y, 0f3F800000, 0f40000000, p;",
-    # A selection of what is compared keeps subnormal numbers.
+    # A selection between the compared values must keep subnormal numbers.
     "shl.b32 word, lane, 21; mov.b32 c, word; setp.lt.ftz.f32 p, x, c; selp.f32 y, x, c, p;",
     "shl.b32 word, lane, 21; mov.b32 c, word; setp.gt.ftz.f32 p, x, c; selp.f32 y, c, x, p;",
 ]

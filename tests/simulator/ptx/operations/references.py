@@ -1,4 +1,4 @@
-"""Exact references and hard operands for the tests of PTX operations: Python's integers and fractions, lane by lane."""
+"""Exact references, by Python's integers and fractions, and difficult operands for the tests of PTX operations."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from cudart_py.simulator.ptx.compiling.opcodes import find_forms
 
 Array = NDArray[Any]
 
-# significand bits with the hidden one, least exponent of a normal number, largest exponent
+# By format: significand bits including the hidden one, exponent of the least normal number, largest exponent.
 FORMATS = {
     "f64": (53, -1022, 1023),
     "f32": (24, -126, 127),
@@ -26,7 +26,7 @@ FORMATS = {
 
 
 def operation(opcode: str) -> Callable[..., Array]:
-    """Return the function of arrays that the table of opcodes has for an opcode."""
+    """Return the function of arrays that implements an opcode in the table of opcodes."""
     form = find_forms(opcode)[0]
     emit = form.row.emit
     assert isinstance(emit, Lowers), opcode
@@ -35,7 +35,7 @@ def operation(opcode: str) -> Callable[..., Array]:
 
 
 def integers(dtype: Any, count: int, seed: int) -> Array:
-    """Draw integers of all magnitudes, among them the extremes and the smallest."""
+    """Draw integers of all magnitudes, including the limits of the type and small values."""
     rng = np.random.default_rng(seed)
     info = np.iinfo(dtype)
     edges = [info.min, info.max, info.max - 1, 0, 1, 2, info.max // 2, info.max // 2 + 1]
@@ -47,7 +47,7 @@ def integers(dtype: Any, count: int, seed: int) -> Array:
 
 
 def floats(dtype: Any, count: int, seed: int) -> Array:
-    """Draw floats: random bit patterns, values of one magnitude, few significant bits, and special values."""
+    """Draw floats: random bit patterns, values near one, values with few significant bits, and special values."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     info = np.finfo(kind)
@@ -64,7 +64,7 @@ def floats(dtype: Any, count: int, seed: int) -> Array:
 
 
 def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool = False) -> float:
-    """Round an exact number once into a format; ``negative_zero`` is the sign of an exact zero."""
+    """Round an exact number once to a format; ``negative_zero`` is the sign of an exact zero."""
     if exact == 0:
         return -0.0 if negative_zero else 0.0
     digits, least, largest = FORMATS[kind]
@@ -87,7 +87,7 @@ def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool =
 
 
 def ieee_sum(x: float, y: float, z: float, kind: str, rounding: str = "rn") -> float:
-    """Return ``x * y + z`` as IEEE 754 says."""
+    """Return ``x * y + z`` with one rounding, as IEEE 754 requires."""
     if not math.isfinite(x) or not math.isfinite(y) or not math.isfinite(z):
         # A finite product is not rounded before it is added to an infinity.
         return (0.0 if math.isfinite(x) and math.isfinite(y) else x * y) + z
@@ -107,7 +107,7 @@ def ieee_quotient(x: float, y: float, kind: str, rounding: str = "rn") -> float:
 
 
 def ieee_root(x: float, kind: str, rounding: str = "rn") -> float:
-    """Take the square root as IEEE 754 says: an integer root with many spare bits and a sticky one."""
+    """Return the square root as IEEE 754 requires, from an integer root with many spare bits and a sticky bit."""
     if not math.isfinite(x) or x <= 0:
         return float(np.sqrt(np.float64(x)))
     scaled = int(Fraction(x) * 4**1200)
@@ -116,7 +116,7 @@ def ieee_root(x: float, kind: str, rounding: str = "rn") -> float:
 
 
 def bits_of(value: float, kind: str) -> int:
-    """Return the bit pattern of a value that the format represents; NaN is canonical."""
+    """Return the bit pattern of a value that the format can represent; a NaN is the canonical one."""
     if math.isnan(value):
         return 0x7FFFFFFF if kind == "tf32" else 0x7FFF
     if kind == "f16":
@@ -126,7 +126,7 @@ def bits_of(value: float, kind: str) -> int:
 
 
 def assert_same_floats(actual: Array, expected: list[float], *operands: Array) -> None:
-    """Compare values and signs of zeros; any NaN equals any NaN. A failure names the first operands."""
+    """Compare values and the signs of zeros; all NaNs are equal. A failure gives the first wrong lane's operands."""
     wanted = np.array(expected, actual.dtype)
     same = (actual == wanted) & (np.signbit(actual) == np.signbit(wanted)) | np.isnan(actual) & np.isnan(wanted)
     if not same.all():

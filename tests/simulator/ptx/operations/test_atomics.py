@@ -1,6 +1,6 @@
-"""Atomics give what a loop over the lanes gives, to the last bit, found values and memory alike.
+"""Atomics return the same values and leave the same memory as a loop over the lanes, bit for bit.
 
-A GPU's lanes have no order of their own: `tests/conformance` compares what does not depend on it.
+On a GPU, the order of the lanes is undefined. `tests/conformance` compares results that do not depend on it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ STEPS: dict[str, Callable[..., Any]] = {
 
 
 def check(name: str, memory: Array, index: Array, *operands: Array) -> None:
-    """Compare with a loop over the lanes, and `red` with `atom`."""
+    """Compare `atom` and `red` with a loop over the lanes."""
     wanted, found = memory.copy(), []
     for element, *given in zip(index, *operands, strict=True):
         found.append(wanted[element])
@@ -50,7 +50,7 @@ def check(name: str, memory: Array, index: Array, *operands: Array) -> None:
 
 @pytest.mark.parametrize("spread", [0, 1, 5, 30, 300, 10**4])
 def test_memory_is_changed_in_the_order_of_lanes(spread: int) -> None:
-    """With bounds of inc and dec that differ or don't, and chains of swaps that succeed, fail and change nothing"""
+    """Covers uniform and varying bounds of inc and dec, and chains of swaps that succeed, fail or change nothing."""
     rng = np.random.default_rng(1)
     size, index = max(spread, COUNT), rng.integers(0, spread, COUNT) if spread else rng.permutation(COUNT)
     for dtype in (np.uint32, np.int64):
@@ -64,14 +64,14 @@ def test_memory_is_changed_in_the_order_of_lanes(spread: int) -> None:
         check("dec", memory, index, bound)
     for choices in (1, 2, 4):
         check("cas", rng.integers(0, choices, size, np.uint32), index, *rng.integers(0, choices, (2, COUNT), np.uint32))
-    # The order decides the last bits of sums of floats, and ftz flushes each step.
+    # The order determines the last bits of sums of floats, and ftz flushes each step.
     for dtype, scale, name in ((np.float64, 1, "add"), (np.float32, 1, "add"), (np.float32, 2.0**-129, "add.ftz")):
         operand = rng.standard_normal(COUNT) * scale * 10.0 ** (np.arange(COUNT) % 7)
         check(name, (rng.standard_normal(size) * scale).astype(dtype), index, operand.astype(dtype))
 
 
 def test_scalar_operands_and_no_lanes() -> None:
-    """Of lanes that all try to take a lock the first one does."""
+    """If all lanes try to take a lock, the first lane gets it."""
     memory = np.zeros(4, np.uint32)
     found = atomics.apply("cas", memory, np.zeros(5000, np.int64), np.uint32(0), np.uint32(1))
     assert found.tolist() == [0] + [1] * 4999

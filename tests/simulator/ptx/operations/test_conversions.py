@@ -1,6 +1,6 @@
-"""Conversions round once, saturate, and treat NaN as the PTX manual says.
+"""Conversions round once, saturate, and treat NaNs as the PTX manual specifies.
 
-Those to integers, and between numbers of other sizes, are compared with a GPU's in `tests/conformance`.
+`tests/conformance` compares conversions to integers, and between other formats, with those of a GPU.
 """
 
 import math
@@ -31,7 +31,7 @@ INTEGERS: dict[str, type[np.integer[Any]]] = {
 
 
 def assert_rounded(result: Array, kind: str, rounding: str, operands: Array, relu: bool = False) -> None:
-    """Compare floats, or the patterns of narrow ones, with numbers that are rounded once."""
+    """Compare floats, or the bit patterns of narrow ones, with operands that are rounded once."""
     expected = []
     for number in operands.tolist():
         value = number
@@ -49,7 +49,7 @@ def assert_rounded(result: Array, kind: str, rounding: str, operands: Array, rel
 def test_numbers_become_floats_with_one_rounding(source: str, rounding: str) -> None:
     if source in INTEGERS:
         a = integers(INTEGERS[source], COUNT, 3)
-        # Near ties of float32 with a far sticky bit.
+        # Values near a tie of float32, which only a far lower bit decides.
         if source != "s16":
             a[::7] = (np.int64(2**24 + 1) << 30) + np.arange(a[::7].size) % 3 - 1
     else:
@@ -75,7 +75,7 @@ def test_numbers_beyond_one_end_of_the_integers_alone_saturate(destination: str)
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("rounding", ["rna", "rn", "rz"])
 def test_tf32(rounding: str, relu: bool) -> None:
-    """tf32 keeps ten fraction bits"""
+    """The tf32 format keeps ten fraction bits."""
     few = (1 + np.arange(1000) / 8192).astype(np.float32)
     a = np.concatenate([floats(np.float32, COUNT, 8), few, -few])
     result = operation(f"cvt.{rounding}{'.relu' if relu else ''}.tf32.f32")(a)
@@ -91,7 +91,7 @@ def test_halves_saturate() -> None:
 
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
 def test_eight_bit_floats(kind: str) -> None:
-    """fp8 rounds to the nearest even value and saturates to the greatest finite one; relu makes negative ones zero"""
+    """Rounding is to nearest, ties to even. Values out of range become the largest finite one; relu clamps at zero."""
     narrow = array_function(lambda x: formats.nearest(kind, x, finite=True), "f32")
     values = widen(np.arange(256, dtype=np.uint8), kind)
     numbers = np.isfinite(values)

@@ -1,7 +1,7 @@
-"""Single and double precision where neither the recorded GPU nor the math functions' references look.
+"""Single and double precision in cases that neither the record of a GPU nor the tests of math functions cover.
 
-Those have every rounding of every operation (`tests/conformance`, `tests/math_functions`), but NaNs without their bits
-and operands that differ between lanes.
+Those (`tests/conformance`, `tests/math_functions`) cover every rounding of every operation. But they do not compare the
+bits of NaNs, and their operands always differ between lanes.
 """
 
 import math
@@ -26,7 +26,7 @@ COUNT = 1000
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fma_with_one_factor_for_all_lanes(kind: str) -> None:
-    """A power of two, and a factor with few bits, whose exact sums are often ties"""
+    """The factors include powers of two, and numbers with few bits, with which exact sums are often ties."""
     b, c = floats(KINDS[kind], COUNT // 3, 26), floats(KINDS[kind], COUNT // 3, 27)
     for factor in (0.0, -0.0, 1.0, -2.0, 0.5, 3.0, 2.5, math.inf, math.nan, 2.0**-100, 2.0**127):
         result = operation(f"fma.rn.{kind}")(KINDS[kind](factor), b, c)
@@ -35,11 +35,11 @@ def test_fma_with_one_factor_for_all_lanes(kind: str) -> None:
 
 
 def test_fma_rounds_once_near_the_least_normal_number() -> None:
-    """Sums of which float64 has not all bits, and whose first rounding would be a tie of subnormal numbers"""
+    """The exact sums do not fit in float64, and rounding to it first would give a tie of subnormal numbers."""
     rng = np.random.default_rng()
     a, b = (rng.integers(1 << 23, 1 << 24, COUNT).astype(np.float32) * np.float32(2.0**-86) for _ in range(2))
     c = (rng.integers(0, 1 << 23, COUNT) + 0.0).astype(np.float32) * np.float32(2.0**-149)
-    # Half a step above or below c, less or more by what only the exact product has.
+    # Half a unit in the last place above or below c, except for low bits that only the exact product has.
     a[::2], b[::2] = (1 + 2.0**-23) * np.float32(2.0**-75), (1 - 2.0**-23) * np.float32(2.0**-75)
     b[::4] *= -1
     result = operation("fma.rn.f32")(a, b, c)
@@ -48,10 +48,10 @@ def test_fma_rounds_once_near_the_least_normal_number() -> None:
 
 
 def hard_operands(count: int) -> tuple[Array, Array, Array]:
-    """Return factors and addends of double precision whose exact sums of products are near a format's limits."""
+    """Return double-precision factors and addends whose exact results are near the limits of the format."""
     rng = np.random.default_rng()
     a, b, c = (floats(np.float64, count, seed) for seed in rng.integers(0, 1000, 3))
-    # Products near the least and the greatest numbers; addends that almost take them away, or that are lost in them.
+    # Products near the least and the greatest numbers, and addends that almost cancel them or are far smaller.
     exponents = rng.choice([-1074, -1000, -900, 0, 1000, 1020], count) + rng.integers(0, 30, count)
     split = rng.integers(-40, 40, count) + exponents // 2
     a, b = (
@@ -96,7 +96,7 @@ def test_single_precision_nan_is_canonical() -> None:
 
 
 def test_double_precision_nan_keeps_a_payload() -> None:
-    """A NaN of double precision is the first NaN operand made quiet, or the default one"""
+    """A double-precision NaN result is the first NaN operand, made quiet, or the default NaN."""
     signalling, other = np.array([[0x7FF0000000000123], [0xFFF8000000000456]], np.uint64).view(np.float64)
     infinity = np.array([math.inf])
     for result, expected in (
@@ -113,7 +113,7 @@ def test_double_precision_nan_keeps_a_payload() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_a_signalling_nan_loses_at_each_place_of_an_array(name: str, kind: str) -> None:
-    """The loops of NumPy treat the elements at an array's end otherwise"""
+    """NumPy's vectorised loops treat the elements at the end of an array differently."""
     bits = {"f32": np.array([0x7F800001], np.uint32), "f64": np.array([0x7FF0000000000001], np.uint64)}[kind]
     for length in (1, 7, 77):
         nans, numbers = np.repeat(bits, length).view(KINDS[kind]), np.full(length, 2, KINDS[kind])

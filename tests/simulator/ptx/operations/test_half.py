@@ -1,4 +1,4 @@
-"""Ties and products near the least numbers of half precision, which the results in `tests/conformance` rarely are."""
+"""Ties and tiny products in half precision, which the results in `tests/conformance` rarely contain."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def check_fma(kind: str, *operands: Array) -> None:
 
 @pytest.mark.parametrize("kind", ONE)
 def test_one_rounding(kind: str) -> None:
-    """Any operands, and tiny addends, which tip a tie of the product."""
+    """The operands are random, or are products near a tie with tiny addends that decide the rounding."""
     rng = np.random.default_rng(4)
     check_fma(kind, *rng.integers(0, 65536, (3, COUNT)).astype(np.uint16))
     a, b = ONE[kind] + rng.integers(0, 40, (2, COUNT))

@@ -1,4 +1,4 @@
-"""Opcodes of integers, of bits and of signs give what the manual says, written over Python's unbounded integers."""
+"""Opcodes on integers, bits and signs match the PTX manual, as written with Python's unbounded integers."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ LANES = 64
 
 
 def wrap(value: int, kind: str) -> int:
-    """Reduce an integer to a type's range as two's complement does."""
+    """Wrap an integer to a type's range, in two's complement."""
     width = int(kind[1:])
     value &= (1 << width) - 1
     return value - (1 << width) if kind[0] == "s" and value >> (width - 1) else value
@@ -33,19 +33,19 @@ def clip(value: int, kind: str = "s32") -> int:
 
 
 def trunc(a: int, b: int) -> int:
-    """Divide toward zero; by zero, all ones."""
+    """Return the quotient rounded toward zero; division by zero gives -1, all ones."""
     if b == 0:
         return -1
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def piece(value: int, index: int, width: int, kind: str) -> int:
-    """Extract a byte or half with the type's sign."""
+    """Return a byte or half of a word, sign-extended if the type is signed."""
     return wrap(value >> (width * index), f"{kind[0]}{width}")
 
 
 def halves(function: Callable[..., int], kind: str) -> Callable[..., int]:
-    """Return what does a function on each half of words."""
+    """Return a function that applies another to each 16-bit half of its words."""
     return lambda *words: sum(
         (function(*(piece(word, i, 16, kind) for word in words)) & 0xFFFF) << 16 * i for i in range(2)
     )
@@ -56,12 +56,12 @@ def product24(a: int, b: int, sign: str) -> int:
 
 
 def dot(x: int, y: int, z: int, left: str, right: str, width: int, first: int = 0) -> int:
-    """Add the products of a word's pieces and of bytes."""
+    """Add to z the products of the pieces of x with bytes of y, from byte `first` on."""
     return z + sum(piece(x, i, width, left) * piece(y, i + first, 8, right) for i in range(32 // width))
 
 
 def counted(value: int, width: int) -> int:
-    """Return what counts of a field's position or length: the low eight bits, but on an H200 all of 64-bit fields'."""
+    """Return the effective position or length of a bit field: its low 8 bits, but on an H200 all bits for width 64."""
     return value & 0xFF if width == 32 else value
 
 
@@ -88,12 +88,12 @@ def extend(a: int, n: int, sign: str) -> int:
 
 
 def highest(a: int) -> int:
-    """Return the place of the highest bit that isn't of the sign, or -1."""
+    """Return the index of the highest bit that differs from the sign, or -1."""
     return (~a if a < 0 else a).bit_length() - 1
 
 
 def nth_bit(mask: int, base: int, offset: int) -> int:
-    """Search the n-th set bit upwards or downwards."""
+    """Return the index of the n-th set bit from `base` on, upwards or downwards, or -1."""
     if offset == 0:
         return base if mask >> base & 1 else -1
     places = range(base, 32) if offset > 0 else range(base, -1, -1)
@@ -106,11 +106,11 @@ def differences(x: int, y: int, width: int, kind: str) -> list[int]:
 
 
 def carried(x: Sequence[int], name: str, width: int, reads: bool, writes: bool) -> int:
-    """Return a sum with the flag that the last operand sets, and three times the flag that comes out."""
+    """Return a sum with the carry that the last operand sets, plus three times the resulting carry."""
     mask = (1 << width) - 1
     a, b, c = (value & mask for value in x[:3])
     flag = x[3] & 1 if reads else int(name == "sub")
-    # The flag after a difference is that of a sum with the complement.
+    # The carry of a difference is that of the sum with the complement.
     high = x[0] * x[1] >> width & mask
     total = {"add": a + b, "sub": a + (mask - b), "mad.lo": (a * b & mask) + c, "mad.hi": high + c}[name] + flag
     return (total & mask) + (3 * (total >> width) if writes else 0)
@@ -126,7 +126,7 @@ def class_of(pattern: int, kind: str) -> set[str]:
 
 
 def flush(pattern: int, bits: int, width: int) -> int:
-    """Return a zero of its sign for a subnormal number with so many bits of fraction."""
+    """Flush a subnormal pattern to a zero of its sign; `bits` is the number of fraction bits."""
     sign = 1 << width - 1
     return pattern if pattern & (sign - 1) >> bits << bits else pattern & sign
 
@@ -139,7 +139,7 @@ def permute(a: int, b: int, selector: int) -> int:
     return int.from_bytes(bytes(signs), "little")
 
 
-# The manual's table of prmt's selectors by mode.
+# The PTX manual's selectors of prmt, by mode.
 PERMUTATIONS = {
     "f4e": [0x3210, 0x4321, 0x5432, 0x6543],
     "b4e": [0x5670, 0x6701, 0x7012, 0x0123],
@@ -149,8 +149,8 @@ PERMUTATIONS = {
     "rc16": [0x1010, 0x3232, 0x1010, 0x3232],
 }
 
-# Each instruction of d, a, b, c and e: the types of the result and of the operands, and what it computes. A type that
-# ends in <70 is of small numbers, such as amounts of shifts.
+# By instruction on d, a, b, c and e: the type of the result, the types of the operands, and the reference. A type that
+# ends in <70 means mostly numbers below 70, such as shift counts.
 CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "cnot.b64 d, a": ("b64", "b64", lambda a: int(a == 0)),
     "lop3.b32 d, a, b, c, 0xe8": ("b32", "b32 b32 b32", lambda a, b, c: a & b | b & c | a & c),
@@ -172,7 +172,7 @@ CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "prmt.b32 d, a, b, c": ("b32", "b32 b32 b32", permute),
 }
 CASES |= {f"fns.b32 d, a, b, {n}": ("b32", "b32 u32=32", lambda a, b, n=n: nth_bit(a, b, n)) for n in (-9, -1, 0, 1, 5)}
-# Some selectors leave out one of the words.
+# Some of these selectors use only one of the words.
 CASES |= {
     f"prmt.b32 d, a, b, {selector:#x}": ("b32", "b32 b32", lambda a, b, n=selector: permute(a, b, n))
     for selector in (0x7430, 0x7654, 0xFCFC, 0x3210)
@@ -298,7 +298,7 @@ for _type, _kind in itertools.product(("s32", "u32"), ("s32", "u32")):
                 _type, f"{_kind} {_kind} {_type}", lambda a, b, c, how=(_width, _kind): c + sum(differences(a, b, *how))
             ),
         }  # fmt: skip  # rows of a table
-# The flag is set before where `e` is odd, and three times the one that comes out is added to the result.
+# The carry is set beforehand if `e` is odd, and three times the resulting carry is added to the result.
 for _type, _name in itertools.product(("s32", "u32", "s64", "u64"), ("add", "sub", "mad.lo", "mad.hi")):
     _bits, _size, _operands = f"u{_type[1:]}", int(_type[1:]), "a, b, c" if "mad" in _name else "a, b"
     for _reads, _writes in ((False, True), (True, False), (True, True)):
@@ -329,18 +329,18 @@ for _type, _bits in (("f32", 23), ("f64", 52), ("f16", 10), ("bf16", 7)):
                 "u32", _type, lambda a, how=(_name, _type): int(how[0] in class_of(a, how[1]))
             )  # fmt: skip  # a row of a table
 
-# So many cases share a kernel.
+# The number of cases that share a kernel.
 GROUP = 40
 
 
 def _sets(text: str, engine: str) -> list[int]:
-    """Return sets of the operands that differ by lane, as bits: only NumPy's code depends on them."""
+    """Return sets of operands that vary by lane, as bit masks; only the NumPy engine's code depends on them."""
     count = 1 << len(CASES[text][1].split())
     return list(range(count)) if engine == "numpy" else [count - 1]
 
 
 def _block(place: int, text: str, sets: list[int]) -> str:
-    """Write a case that stores an instruction's results for each set of the operands that differ by lane."""
+    """Return PTX that stores an instruction's results once for each set of operands that vary by lane."""
     result, operands = CASES[text][0], CASES[text][1].split()
     size = int(result[1:]) // 8
     at = 40 * place
@@ -355,14 +355,14 @@ def _block(place: int, text: str, sets: list[int]) -> str:
         given = text
         for bit, letter in enumerate("abce"):
             given = re.sub(rf"\b{letter}\b", ("same_", "each_")[varies >> bit & 1] + letter, given)
-        # The sum of |d - 0| and 0 is d, and takes a result that is the same for all lanes from one lane only.
+        # sad computes |d - 0| + 0, which is d. Its row must be able to take a result that is uniform across lanes.
         lines.append(f"{given}; sad.u{result[1:]} d, d, 0, 0;")
         lines.append(f"st.global.{result} [at+{size * LANES * row}], d;")
     return f"{{ {' '.join(lines)} }}\n"
 
 
 def run(cases: list[str], engine: str, seed: int = 7) -> Iterator[tuple[str, list[Array], Array]]:
-    """Run cases in one kernel, and return the operands of each, and a row of results for each of its sets."""
+    """Run cases in one kernel; yield each case, its operands, and a row of results per set of varying operands."""
     blocks = [_block(place, text, _sets(text, engine)) for place, text in enumerate(cases)]
     entry = f".visible .entry k(.param .align 8 .b8 params[{40 * len(cases)}])"
     module = load_module(f"{HEAD}{entry} {{ .reg .b32 lane; mov.u32 lane, %tid.x; {''.join(blocks)} }}")
@@ -403,13 +403,13 @@ def _values(kind: str, rng: np.random.Generator, place: int) -> Array:
         values = integers(TYPES[kind], LANES, int(rng.integers(1 << 30)))
     rng.shuffle(values)
     if kind in TYPES:
-        # The least integer is divided by -1 in one lane.
+        # One lane divides the least integer by -1.
         values[1] = np.iinfo(values.dtype).min if place == 0 else ~values.dtype.type(0)
     return values
 
 
 def check(text: str, engine: str, values: list[Array], rows: Array) -> None:
-    """Compare each row with the reference: the operands differ by lane, or are the first lane's."""
+    """Compare each row with the reference; each operand varies by lane, or is the first lane's in all lanes."""
     result, _, reference = CASES[text]
     lists = [value.tolist() for value in values]
     for varies, got in zip(_sets(text, engine), rows.tolist(), strict=True):
@@ -424,7 +424,7 @@ def test_an_instruction_gives_what_the_manual_says(found: tuple[str, Found], tex
 
 
 def test_all_three_input_functions(engine: str) -> None:
-    """lop3 gives every one of the 256 functions"""
+    """The instruction lop3 computes each of the 256 functions of three bits."""
     text = "".join(f"lop3.b32 d, a, b, c, {table}; st.global.u32 [at+{4 * table}], d;" for table in range(256))
     names = {"a": "0xF0", "b": "0xCC", "c": "0xAA"}
     loads = "".join(f"mov.u32 {letter}, {value}; add.u32 {letter}, {letter}, lane;" for letter, value in names.items())

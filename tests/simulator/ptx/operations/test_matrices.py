@@ -1,6 +1,6 @@
-"""Products of doubles are rounded once for each product, in a direction.
+"""Matrix products of doubles round once after each product, in the given direction.
 
-The products of a GPU, in all shapes and types, are those of `tests/launch/test_tensor_cores.py`.
+`tests/launch/test_tensor_cores.py` compares products of all shapes and types with those of a GPU.
 """
 
 from fractions import Fraction
@@ -17,7 +17,7 @@ def test_doubles_are_added_one_by_one(rounding: str) -> None:
     """Each product is exact, and each sum is rounded."""
     (left, right), start = np.random.default_rng(9).normal(0, 1, (2, 8)), 0.75
     fragments = [Fragment("f64", 16, 8, 4, 1), Fragment("f64", 8, 8, 2, 1, True), Fragment("f64", 16, 8, 4, 2)]
-    # All rows of the one matrix and all columns of the other are the same.
+    # All rows of the left matrix are the same, and all columns of the right one.
     a, b = ([vector[first + np.arange(32) % 4] for first in (0, 4)] for vector in (left, right))
     sums = [np.full(32, start)] * 4
     found = multiply((fragments[2], *fragments), [[a[0], a[0], a[1], a[1]], b, sums], rounding=rounding)

@@ -1,4 +1,4 @@
-"""The places of matrices that descriptors of ``wgmma`` name, unit by unit, beside the layouts of CuTe's headers."""
+"""Addresses that ``wgmma``'s matrix descriptors describe, unit by unit, compared with the layouts in CuTe's headers."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ START, LEADING, STRIDE = 1024 + 32, 2048, 4096
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_units_lie_where_the_layout_puts_them(turned: bool) -> None:
-    """Each matrix has its own descriptor, with a mode of swizzling and a start of its own."""
+    """Each matrix has its own descriptor, with its own swizzle mode and start address."""
     units = 16 if turned else 2
     starts = START + 8192 * np.arange(len(WIDTHS))
     fixed = LEADING >> 4 << 16 | STRIDE >> 4 << 32
@@ -30,7 +30,7 @@ def test_units_lie_where_the_layout_puts_them(turned: bool) -> None:
         else:
             # ((width, n), (8, k)) : ((1, leading), (width, stride))
             place += unit % width * 16 + unit // width * LEADING + line // 8 * STRIDE
-        # The units of a piece are exchanged by the number of the 128 bytes that the address lies in.
+        # Swizzling XORs the index of the unit with the index of the 128 bytes that contain the address.
         assert found[matrix, line, unit] == place ^ (place // 128 % width * 16)
 
 

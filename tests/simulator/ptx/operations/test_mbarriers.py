@@ -1,4 +1,4 @@
-"""Barriers in shared memory complete a phase when all arrivals and bytes are there."""
+"""Mbarriers complete a phase once all expected arrivals and bytes have come."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ pending_count = operation("mbarrier.pending_count.b64")
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
-    """Apply one lane's operation to a barrier."""
+    """Apply the operation of one lane to a barrier."""
     operands = [np.array([value], np.uint32) for value in values]
     return apply(verb, word, np.zeros(1, np.int64), operands, parity)
 
 
 def barrier(needed: int) -> Any:
-    """Return a barrier whose phases need so many arrivals."""
+    """Return a barrier whose phases need the given number of arrivals."""
     word = np.zeros(1, np.uint64)
     operate(word, "init", needed)
     return word
@@ -32,7 +32,7 @@ def has_passed(word: Any, phase: int) -> bool:
 def test_warps_complete_several_phases(needed: int, lanes: int, size: int) -> None:
     word = barrier(needed)
     warps = np.arange(lanes) // size
-    # The block's first warp is not among them.
+    # The arriving warps do not include the block's first one.
     before = apply("arrive", word, np.zeros(lanes, np.int64), [], parity=False, warps=warps + 1)
     phases = lanes // needed
     assert has_passed(word, 1 - phases % 2)
@@ -73,7 +73,8 @@ def test_lanes_of_several_barriers_are_counted_apart() -> None:
     assert [bool(word >> np.uint64(63)) for word in words] == [True, True, False]
 
 
-# What an H200 (sm_90) does: the arrivals that a phase needs, those before, the lanes and the arrivals of each.
+# Measured on an H200 (sm_90): the arrivals that a phase needs, the earlier arrivals, the lanes, the arrivals per lane,
+# and whether the instruction succeeds.
 MEASURED = [
     (1, 0, 1, 1, True), (1, 0, 2, 1, False), (2, 0, 3, 1, False), (8, 0, 9, 1, False), (8, 0, 16, 1, False),
     (16, 0, 16, 1, True), (16, 0, 17, 1, False), (16, 0, 32, 1, False), (31, 0, 32, 1, False), (32, 0, 32, 1, True),
@@ -123,7 +124,7 @@ def test_lanes_bring_the_bytes_of_several_phases() -> None:
     operate(word, "arrive_expect", 16)
     apply("complete_tx", word, np.zeros(2, np.int64), [np.full(2, 16, np.uint32)], parity=False)
     assert has_passed(word, 0)
-    # The second 16 bytes came before they were expected.
+    # The second 16 bytes arrived before they were expected.
     operate(word, "arrive_expect", 16)
     assert has_passed(word, 1)
 

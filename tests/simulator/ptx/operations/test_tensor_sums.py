@@ -1,6 +1,6 @@
-"""Sums of products of narrow numbers are cut off 25 places behind the greatest product; infinities make the GPU's NaN.
+"""Sums of products of narrow floats truncate each product 25 bits below the greatest; infinities give the GPU's NaN.
 
-The sums of a GPU, of bytes too, are those of `tests/launch/test_tensor_cores.py`.
+`tests/launch/test_tensor_cores.py` compares sums with those of a GPU, including sums of 8-bit floats.
 """
 
 import math
@@ -21,10 +21,10 @@ SMALL = [2.0**-13] * 7
 @pytest.mark.parametrize(
     ("left", "right", "start", "expected"),
     [
-        # Small products are cut off one by one: together they would reach the last place.
+        # Small products are truncated one by one, although their sum would change the last bit.
         ([1.0, *SMALL], [1.0, *SMALL], 0.0, 1.0),
         ([1.0, *SMALL], [0.25, *SMALL], 0.0, 0.25 + 7 * 2.0**-26 - 2.0**-26),
-        # Great products that cancel leave the places of small ones cut off.
+        # Large products truncate the small ones even if the large ones cancel.
         ([2.0**12, 1.0, 2.0**12], [2.0**12, 1.0, -(2.0**12)], 0.5, 1.5),
         ([2.0**14, 2.0**-1, 2.0**14], [2.0**12, 2.0**-1, -(2.0**12)], 0.0, 0.0),
         ([np.inf, 1], [0.0, 1], 1.0, NAN_F32),
@@ -39,7 +39,7 @@ def test_a_sum_has_the_hardwares_bits(left: list[float], right: list[float], sta
 
 
 def one_addition(left: Sequence[float], right: Sequence[float], start: float, kind: str) -> float:
-    """Add exact products, each cut off 25 places behind the greatest, to a number, and round the sum once."""
+    """Add exact products to a number, each truncated 25 bits below the greatest, and round the sum once."""
     leading = [math.frexp(x)[1] + math.frexp(y)[1] - 1 for x, y in zip(left, right, strict=True) if x and y]
     last = Fraction(2) ** (max([*leading, *[math.frexp(start)[1]] * (start != 0)], default=0) - 26)
     terms = [Fraction(start), *(Fraction(x) * Fraction(y) for x, y in zip(left, right, strict=True))]
@@ -47,7 +47,7 @@ def one_addition(left: Sequence[float], right: Sequence[float], start: float, ki
 
 
 def by_pairs(left: Sequence[float], right: Sequence[float], start: float, kind: str) -> float:
-    """Add the products of bytes: of each four the first two, then the others, and at last the number."""
+    """Add products of 8-bit floats: the first two of every four, then the other two, and finally the number."""
     total = 0.0
     for first in (0, 2):
         chosen = [place for place in range(len(left)) if place % 4 in (first, first + 1)]

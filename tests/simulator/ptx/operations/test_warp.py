@@ -1,6 +1,6 @@
-"""Votes, matches and elections of groups that differ between the lanes of a warp, of which not all take part.
+"""Votes, matches and elections in several groups of lanes of a warp, some of them inactive.
 
-The GPU's results in `tests/conformance` are those of one group or two.
+The GPU's results in `tests/conformance` are for one or two groups.
 """
 
 import numpy as np

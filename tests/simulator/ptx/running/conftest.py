@@ -5,12 +5,12 @@ from tests.simulator.ptx.machine import Kernels
 
 @pytest.fixture(scope="module")
 def kernels(request: pytest.FixtureRequest) -> Kernels:
-    """The kernels of the test's module."""
+    """Return the kernels in the SOURCE of the test's module."""
     return Kernels(request.module.SOURCE)
 
 
 @pytest.fixture
 def on_each(engine: str, kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> Kernels:
-    """The kernels of the test's module, launched with each engine."""
+    """Return the kernels of the test's module, launched with each engine in turn."""
     monkeypatch.setattr(kernels, "engine", engine)
     return kernels

@@ -1,4 +1,4 @@
-"""Threads that wait for each other at barriers in memory are a deadlock, whose report says what the barriers lack."""
+"""Threads that wait forever at mbarriers are a deadlock; the report says which arrivals or bytes are missing."""
 
 import pytest
 

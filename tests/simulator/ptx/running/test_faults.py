@@ -1,4 +1,4 @@
-"""What a kernel does wrong ends the launch with the hardware's status and says where, alike in both engines."""
+"""A fault ends the launch with the hardware's status and reports its location, identically in both engines."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
 def fault(kernels: Kernels, name: str, grid: int, block: int, *arguments: int, **options: int) -> Fault:
-    """Return the fault of a launch, which is the same in both engines."""
+    """Return the fault of a launch, which must be the same in both engines."""
     faults = []
     for engine in ("numpy", "native") if has_llvmlite() else ("numpy",):
         kernels.engine = engine
@@ -51,7 +51,7 @@ def fault(kernels: Kernels, name: str, grid: int, block: int, *arguments: int, *
         faults.append(caught.value)
         assert kernels.ran_natively(name) or engine == "numpy" or name in ("recursive", "wild")
     assert faults[0].status_name == faults[-1].status_name
-    # How many instructions the limit has let go on isn't the same.
+    # The engines may stop at different instructions when they reach the limit.
     assert faults[0].report == faults[-1].report or "limit" in faults[0].report
     return faults[-1]
 
@@ -63,7 +63,7 @@ def test_a_store_out_of_bounds_names_block_thread_address_and_line(kernels):
     place = ("kernel beyond", "test.cu:4", "block (2, 0, 0)", "thread (188, 0, 0)", f"{out + 400000:#x}", "write of 4")
     assert [part for part in place if part not in found.report] == []
     kernels.launch("beyond", 1, 256, out, -1)
-    kernels.memory.end(out)  # of which all is out of bounds then
+    kernels.memory.end(out)  # so every address in it is out of bounds
     assert fault(kernels, "beyond", 1, 256, out, -1).status_name == ILLEGAL
 
 
@@ -93,7 +93,7 @@ def test_an_assertion_prints_each_failing_lane(kernels):
     ]
 
 
-# One lane executes an instruction with an address of its own.
+# One lane executes an instruction with a given address.
 PTX = (
     HEAD
     + """.visible .entry k(.param .u64 address, .param .u32 lane) {{
@@ -108,7 +108,7 @@ done:
 }}
 """
 )
-# Instructions, and the bytes that they touch.
+# Instructions, and the number of bytes that they access.
 ACCESSES = {
     "ld{space}.u8 %r1, [%rd2];": 1,
     "ld{space}.u16 %h1, [%rd2];": 2,
@@ -122,12 +122,13 @@ ACCESSES = {
     "red{space}.add.u64 [%rd2], 1;": 8,
     "atom{space}.cas.b64 %rd3, [%rd2], %rd3, %rd3;": 8,
 }
-# The spaces, and where their addresses end. Shared memory's have 32 bits, whatever is above them in a register.
+# The state spaces, and addresses at which wrap-around could occur. Addresses in shared memory have 32 bits, whatever
+# the upper half of a register contains.
 WIDE = (1 << 31, 1 << 32, 1 << 62, 1 << 63, 1 << 64)
 EDGES = {"": WIDE, ".global": WIDE, ".shared": (1 << 31, 1 << 32), ".local": WIDE}
 
 
-# Local memory has no atomics.
+# There are no atomics in local memory.
 @pytest.mark.parametrize(
     ("space", "access"), [(s, a) for s in EDGES for a in ACCESSES if s != ".local" or a.startswith(("ld", "st"))]
 )
@@ -138,7 +139,7 @@ def test_a_wild_address_is_refused(space, access):
     for address in [(edge + distance) % (1 << 64) for edge in EDGES[space] for distance in (-size, 0, size)]:
         given = address & ((1 << 32) - 1 if space == ".shared" else (1 << 64) - 1)
         if space in (".shared", ".local") and given < 2048:
-            continue  # the hardware cuts it to a right one
+            continue  # the hardware truncates it to a valid address
         found = fault(kernels, "k", 1, 32, address, 5)
         assert found.status_name == ILLEGAL
         for text in (f"of {size} byte", "thread (5, 0, 0)", f"at {given:#x} is out of bounds"):
@@ -163,7 +164,7 @@ def test_one_wild_lane_among_right_ones_is_refused(space):
 @pytest.mark.parametrize(
     "body",
     [
-        # The address of the second access follows from what the first one would have loaded.
+        # The address of the second access depends on the value that the first would have loaded.
         "add.u64 %rd3, %rd2, 100000; ld.u64 %rd4, [%rd3]; ld.u32 %r1, [%rd4+-8];",
         "add.u64 %rd3, %rd2, 4; ld.u64 %rd4, [%rd3]; ld.u8 %r1, [%rd4+-7];",
         # A copy's source and destination, out of bounds and misaligned.

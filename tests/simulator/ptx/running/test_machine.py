@@ -1,4 +1,4 @@
-"""Lanes that wait for one another, however they stand, all get on; a launch runs its own module's kernels only."""
+"""Lanes that wait for one another make progress wherever they are; a launch runs only its own module's kernels."""
 
 import numpy as np
 import pytest
@@ -79,21 +79,21 @@ extern "C" __global__ void meet(int* out) {
 
 
 T, LANE, BLOCK = np.arange(96), np.arange(64), np.arange(80)
-# Kernels, their grids and blocks, and what their threads store.
+# Kernels with their grids, their blocks, and the values that their threads store.
 STORED = [
     ("heap", 2, 40, 7 * np.arange(80)),
     # Reductions and named barriers.
     ("barriers", 200, 96, np.tile(32 * (1 + np.where(T < 64, 63 - T, 0) + 95 - T) + 1000, 200)),
-    # Warps with barriers of their own, whose numbers are in registers: only NumPy runs them.
+    # Each warp has its own named barrier, whose number is in a register. Only the NumPy engine supports that.
     ("numbered", 1, 128, np.arange(128) ^ 31),
-    # Lanes whose partners never come go on.
+    # Lanes continue if their partners never arrive.
     ("forsaken", 1, 64, LANE ^ 2 * (LANE % 2)),
-    # A lock within a warp is passed on.
+    # The lanes of a warp pass a lock on to one another.
     ("lock", 4, 64, np.array([0, 256])),
-    # Blocks wait for blocks behind them. With 1024 threads they don't fit into one chunk.
+    # Blocks wait for later blocks. With 1024 threads each, they do not fit into one chunk.
     ("chain", 80, 32, np.concatenate([BLOCK.cumsum(), np.ones(80)])),
     ("chain", 80, 1024, np.concatenate([BLOCK.cumsum(), np.ones(80)])),
-    # Lanes meet though other warps wait for them, which is another warp in each block.
+    # Lanes reconverge while other warps wait for them. In each block, a different warp does so.
     ("meet", 3, 96, np.ones(6 + 3 * 96)),
 ]
 
@@ -116,7 +116,7 @@ def test_a_launch_of_another_module_s_entry_is_refused(kernels):
 
 
 def stored(engine, text, count, dtype=np.int32):
-    """Return what a warp's lanes store."""
+    """Return the values that the lanes of a warp store."""
     kernels = Kernels(load_module(HEAD + text), engine=engine)
     out = kernels.zeros(count, dtype)
     kernels.launch("k", 1, 32, out)
@@ -190,7 +190,7 @@ def test_a_variable_that_is_named_without_a_space_is_stored_and_loaded_in_whatev
 
 
 def test_lanes_wait_for_their_partners_also_after_some_had_ended(engine):
-    """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
+    """Lanes whose partners have exited continue, and later meet lanes that took another path through a loop."""
     text = """.visible .entry k(.param .u64 p) {
     .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
     ld.param.u64 out, [p]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4; add.u64 out, out, at;
@@ -214,7 +214,7 @@ ends:
 
 @pytest.mark.parametrize("back", ["@!%q bra again; bra done;", "ways: .branchtargets again, done; brx.idx way, ways;"])
 def test_lanes_wait_in_a_loop_for_others_of_their_warp(engine, back):
-    """The lowest block, to which they go back, isn't all that runs."""
+    """The waiting lanes branch back to the lowest basic block, and the scheduler must run other blocks too."""
     text = f""".visible .entry k(.param .u64 p) {{
     .reg .b64 out, at; .reg .b32 lane, seen, way; .reg .pred %p, %q;
     ld.param.u64 out, [p]; mov.u32 lane, %laneid; setp.eq.u32 %p, lane, 31; @%p bra sets;

@@ -1,4 +1,4 @@
-"""Rows of matrices are checked before they are read or written, and a warp's lanes come together or not at all."""
+"""Addresses of matrix rows are checked before an access, and all lanes of a warp or none must execute it."""
 
 import numpy as np
 import pytest

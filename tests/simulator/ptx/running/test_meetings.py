@@ -1,6 +1,6 @@
-"""Lanes of a warp that wait at several instructions with the same qualifiers and member mask meet there.
+"""Lanes of a warp that wait at different instructions with the same qualifiers and member mask converge there.
 
-Compilers copy such an instruction into both sides of a branch, which the PTX manual allows from sm_70 on.
+Compilers may duplicate such an instruction into both sides of a branch, which the PTX manual allows from sm_70 on.
 """
 
 from typing import Any
@@ -16,8 +16,8 @@ from tests.simulator.checks.reports import take_findings
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 LANES = 32 * 5
-# Each instruction, and what it gives each lane of a warp by the values and the lanes that are members. The register
-# `first` has the first member.
+# By instruction: the results for the lanes of a warp, given their values and which lanes are members. The register
+# `first` contains the index of the first member.
 INSTRUCTIONS: dict[str, Any] = {
     "shfl.sync.idx.b32 r, x, first, 31, m;": lambda x, members: np.full(32, x[members][0]),
     "shfl.sync.bfly.b32 r, x, 3, 31, m;": lambda x, members: x[np.arange(32) ^ 3],
@@ -27,10 +27,10 @@ INSTRUCTIONS: dict[str, Any] = {
     "redux.sync.add.u32 r, x, m;": lambda x, members: np.full(32, np.sum(x, where=members, dtype=np.uint32)),
     "redux.sync.min.s32 r, x, m;": lambda x, members: np.full(32, x[members].view(np.int32).min()),
 }
-# What a lane's neighbour has stored before both synchronise.
+# Each lane loads the value that its neighbour stored before both synchronised.
 SYNCHRONISED = "xor.b64 at, out, 4; st.global.u32 [out], x; bar.warp.sync m; ld.global.u32 r, [at]; bar.warp.sync m;"
 INSTRUCTIONS[SYNCHRONISED] = lambda x, members: x[np.arange(32) ^ 1]
-# Lanes that are members together.
+# Partitions of the warp into groups of lanes with a common member mask.
 WHOLE = [np.ones(32, np.bool_)]
 PARTS = [np.arange(32) < 12, np.arange(32) >= 12]
 
@@ -40,14 +40,14 @@ def bits(truth: Any) -> int:
 
 
 def expected(instruction: str, x: Any, parts: list[Any]) -> Any:
-    """Return what an instruction gives all lanes."""
+    """Return the results of an instruction for all lanes."""
     function = INSTRUCTIONS[instruction]
     found = [sum(np.where(part, function(warp, part), 0) for part in parts) for warp in x.reshape(-1, 32)]
     return np.array(found).astype(np.uint32).reshape(-1)
 
 
 def kernel(*sides: str, parts: list[Any] = WHOLE) -> str:
-    """Return PTX whose lanes part by the value of another word into sides, and each store what they have in `r`."""
+    """Return PTX whose lanes diverge to the sides that another array gives; each lane then stores its register `r`."""
     labels = ", ".join(f"SIDE{number}" for number in range(len(sides)))
     texts = "\n".join(f"SIDE{number}: {text} bra.uni END;" for number, text in enumerate(sides))
     masks, firsts = [bits(part) for part in parts], [int(part.argmax()) for part in parts]
@@ -67,25 +67,25 @@ END:
 
 
 def results(text: str, x: Any, sides: Any, engine: str = "numpy") -> tuple[Any, list[str]]:
-    """Return what the lanes store, and the findings of the checks."""
+    """Return the values that the lanes store, and the findings of the checks."""
     kernels = Kernels(load_module(text), engine=engine)
     out = kernels.zeros(len(x), np.uint32)
     take_findings()
     arguments = kernels.put(x), kernels.put(sides), out
-    # What machine code gets wrong runs with NumPy where the checks look.
+    # The native engine runs without the checks: with them, NumPy would rerun a launch that machine code gets wrong.
     kernels.launch("k", 1, len(x), *arguments, observer=None if engine == "native" else LaunchChecks())
     return kernels.get(out, len(x), np.uint32), take_findings()
 
 
 @pytest.fixture
 def x() -> Any:
-    # Few values, so that some of them match.
+    # There are few different values, so some lanes match.
     return np.random.default_rng().integers(0, 9, LANES, np.uint32) * np.uint32(0x1F3D5B79)
 
 
 @pytest.fixture
 def sides() -> Any:
-    """The side of each lane; one warp has a lane alone on its side, and one doesn't part."""
+    """Return the side of each lane; in one warp, a lane is alone on its side, and one warp does not diverge."""
     sides = np.random.default_rng().integers(0, 2, LANES, np.uint32)
     sides[:32] = 0
     sides[7] = 1
@@ -112,7 +112,7 @@ def test_lanes_meet_on_the_driver_in_use(instruction, x, sides, device):
 
 
 def test_lanes_meet_again_and_again(x, sides):
-    """On one side a loop, on the other side its copies one after the other."""
+    """One side executes a loop, and the other the unrolled iterations."""
     once = "shfl.sync.bfly.b32 r, x, 9, 31, m; add.u32 x, x, r;"
     loop = f"mov.u32 t, 0; AGAIN: {once} add.u32 t, t, 1; setp.lt.u32 odd, t, 4; @odd bra AGAIN;"
     found, reports = results(kernel(loop, once * 4), x, sides)

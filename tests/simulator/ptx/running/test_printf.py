@@ -1,4 +1,4 @@
-"""printf's conversions give what the C library's give."""
+"""The conversions of a kernel's printf match those of the C library."""
 
 import ctypes
 import itertools
@@ -15,7 +15,7 @@ LONGS = [0, 7, -7, 2**63 - 1, -(2**63)]
 REALS = [0.0, -0.0, 1.0, -2.5, 1e-5, 123456789.125, 1e300, 5e-324, math.inf, -math.inf, math.nan, 0.1, 255.9]
 FLAGS = ["", "-", "+", " ", "0", "#", "-#", "+0", "0#", " 0", "-0"]
 SIZES = ["", "8", "3", ".0", ".2", "9.4", "."]
-# Conversions with the sizes that they are tried with, a code of struct, C's type and values.
+# By conversions: the widths and precisions to try, the struct format code, the C type, and the values.
 KINDS: dict[str, tuple[list[str], str, type[Any], list[Any]]] = {
     "d i o u x X hd hi hhd hu hhu hx": (SIZES, "<i", ctypes.c_int, INTEGERS),
     "c": (["", "4"], "<i", ctypes.c_int, [65, 122]),
@@ -41,7 +41,7 @@ def test_flags_width_and_precision_do_what_the_c_library_does(conversions):
 @pytest.mark.parametrize(
     ("form", "code", "arguments", "count", "text"),
     [
-        # Width and precision from arguments, negative ones too.
+        # Width and precision from arguments, including negative ones.
         ("[%*.*f]", "<iid", (12, 3, 2.0 / 3), 3, "[       0.667]"),
         ("[%*d]", "<ii", (-5, 7), 2, "[7    ]"),
         ("[%.*d]", "<ii", (-5, 7), 2, "[7]"),
@@ -49,7 +49,7 @@ def test_flags_width_and_precision_do_what_the_c_library_does(conversions):
         ("%*.*d%f", "<iii4xd", (3, 2, 1, 2.5), 4, " 012.500000"),
         ("%d %f %c%hd %llx", "<i4xdiiQ", (-3, 0.5, 65, 70000, 2**40), 5, "-3 0.500000 A4464 10000000000"),
         ("%s|%.2s|%p %%", "<QQQ", (1000, 2000, 0xABC), 3, "text1000|te|0xabc %"),
-        # What is no directive stays as it is.
+        # Text that is not a directive is printed unchanged.
         ("100%y %k %", "<", (), 0, "100%y %k %"),
         ("%s %p", "<QQ", (0, 0), 2, "(null) (nil)"),
     ],

@@ -1,6 +1,6 @@
-"""Shared memory: its window, clusters and bulk copies; what checks and faults say of places beyond.
+"""Shared memory: its window, clusters, bulk copies, and reports of accesses out of bounds.
 
-What kernels get, and where the window ends, is in tests/launch, for every driver.
+tests/launch tests the contents of shared memory and the end of the window, with every driver.
 """
 
 import re
@@ -159,7 +159,7 @@ def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int =
     return texts
 
 
-# The kernels that write at a place, with the sizes of their accesses.
+# Kernels that write to a given address, with the sizes of their accesses in bytes.
 WRITERS = {"stored": 4, "added": 4, "vectors": 16, "generic": 4, "fixed": 4, "copied": 4}
 
 

@@ -1,4 +1,4 @@
-"""Special registers: what an H200 gave for each, and clocks that go on while kernels wait for them."""
+"""Special registers: their values on an H200, and clocks that advance while kernels wait for them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from cudart_py.simulator.ptx import Clock, Fault
 from tests.simulator.ptx.machine import Kernels
 
-# What an H200 gave in a block of one thread with 64 bytes of static and 100 of dynamic shared memory.
+# Values read on an H200, in a block of one thread with 64 bytes of static and 100 bytes of dynamic shared memory.
 OF_THE_H200 = {
     "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 288, "reserved_smem_offset_cap": 1024,
     "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0,
@@ -95,7 +95,7 @@ def test_clocks_go_on_alike_in_every_run_and_naps_let_time_pass(on_each):
 
     first, second = runs = times()
     assert runs == times()
-    # The clock has 2 GHz, and goes on from launch to launch.
+    # The clock runs at 2 GHz, and advances from launch to launch.
     assert second[0] > 2 * first[5]
     for start, start_again, short, after, before, later in runs:
         assert 0 < start < start_again < short
@@ -120,7 +120,7 @@ def test_a_wait_for_a_clock_ends_soon_and_not_much_too_late(on_each, name, block
     waited = on_each.get(out, count, np.int64)
     amounts = amount * (np.arange(1, count + 1) if name == "wait_each" else np.ones(count))
     assert (waited >= amounts).all()
-    # Threads of a warp that are done wait for the others.
+    # Threads of a warp that have finished wait for the others.
     assert waited.max() < 1.1 * amounts[-1] + 100
 
 
@@ -134,7 +134,7 @@ def test_each_turn_of_a_loop_that_times_itself_takes_the_same(on_each):
 
 def test_a_wait_for_memory_or_the_clock_lets_other_blocks_write_first(on_each):
     flag, out = on_each.zeros(1), on_each.zeros(1)
-    # So many threads that the blocks don't run together.
+    # There are so many threads that the blocks do not run at the same time.
     on_each.launch("patience", 64, 1024, flag, out)
     assert on_each.get(out, 1)[0] == 1
 

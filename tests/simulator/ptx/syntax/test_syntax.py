@@ -1,4 +1,4 @@
-"""PTX as people write it by hand: forms that NVIDIA's compiler doesn't make give what the PTX manual says."""
+"""PTX as people write it by hand: forms that NVIDIA's compiler does not generate behave as the PTX manual says."""
 
 import contextlib
 import operator
@@ -9,12 +9,12 @@ import pytest
 from cudart_py.simulator.ptx import Fault, PtxError, load_module
 from tests.simulator.ptx.machine import HEAD, Kernels, ptx_of, storing
 
-# The bytes of an address, one by one.
+# The eight bytes of an address, each selected by a mask.
 MASKED_BYTES = ", ".join(f"{0xFF << 8 * i:#x}(x+4)" for i in range(8))
 
 
 def run(body: str, before: str = "") -> list[int]:
-    """Return what 32 threads leave in %r0."""
+    """Return the values of %r0 in 32 threads at the end."""
     registers = ".reg .b32 %r<4>; .reg .pred %p<3>;"
     kernels = Kernels(storing("%r0", f"{registers} {body}", before))
     out = kernels.zeros(32)
@@ -63,7 +63,7 @@ def test_a_form_is_understood(form: str) -> None:
 
 
 def test_functions_may_pass_registers() -> None:
-    """Results and parameters in registers, a literal among the arguments, and a result with a name of its own."""
+    """Covers results and parameters in registers, a literal argument, and a result with a different name."""
     before = """
     .func (.reg .u32 sum) plus (.reg .u32 a, .reg .u32 b) { add.u32 sum, a, b; ret; }
     .func (.param .u32 product) times (.param.u32 a, .reg.u32 b)
@@ -128,7 +128,7 @@ REFUSED = {
     ".target sm_90\n": "line 1: .* no .version",
     ".version 8\n.target sm_90\n": "no .version",
 }
-# After the lines of a head.
+# Texts that follow the three lines of HEAD.
 BODIES_REFUSED = {
     "\n/* and so on": "line 5: the comment .* never closed",
     ".entry k() { {": "line 4: the brace .* never closed",
@@ -204,7 +204,7 @@ LONG = {
 
 @pytest.mark.parametrize("what", LONG)
 def test_long_texts_are_read(what: str) -> None:
-    """If the time grew as the square of the length, it would be beyond the limit of processor time of a test."""
-    with contextlib.suppress(PtxError):  # some of the texts are wrong at their end
+    """If the time were quadratic in the length, a test would exceed its limit of processor time."""
+    with contextlib.suppress(PtxError):  # some of the texts have an error at their end
         for entry in load_module(HEAD + LONG[what](30_000)).entries.values():
             assert entry.function.name == "k"
