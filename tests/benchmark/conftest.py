@@ -1,4 +1,4 @@
-"""A store of runs as pytest-benchmark makes it, runs of pytest, and work that is counted."""
+"""Fixtures: a store of runs in pytest-benchmark's format, runs of pytest, and work that counts its calls."""
 
 import gc
 import json
@@ -23,7 +23,7 @@ MACHINE = {
 
 
 class Store:
-    """Writes runs of consecutive days; `folder` is the store, and the commit of run 7 is 0000007 and so on."""
+    """Writes runs on consecutive days to the store `folder`; the commit of the seventh run starts with 0000007."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -31,7 +31,7 @@ class Store:
         self.machine = MACHINE
 
     def add(self, timed=(), counted=(), *, machine=MACHINE, dirty=False, folder="Linux-CPython-3.12-64bit", **more):
-        """Store a run: `timed` has seconds by name or (seconds, extra_info, stats), `counted` lists of launches."""
+        """Store a run: `timed` maps names to seconds or (seconds, extra_info, stats), and `counted` to launches."""
         self.count += 1
         number = f"{self.count:04}"
         content = {
@@ -67,9 +67,9 @@ def store(tmp_path):
 
 @pytest.fixture(autouse=True)
 def files_of_runs_closed(request):
-    """Collect, after all else of the test is gone, what runs of tests have left to the garbage collector.
+    """After a test that runs pytest, and after its other fixtures, collect the garbage that these runs have left.
 
-    Versions of pytest-benchmark before 5.3 leave their JSON file to it, and it would warn in some later test.
+    Versions of pytest-benchmark before 5.3 do not close their JSON file, which would cause a warning in a later test.
     """
     yield
     if "run" in request.fixturenames:
@@ -80,9 +80,9 @@ def files_of_runs_closed(request):
 
 @pytest.fixture(autouse=True)
 def modules_stay(monkeypatch):
-    """Let runs of tests in this process leave what they import, but for their tests.
+    """Make pytest runs in this process keep the modules that they import, except their tests.
 
-    pytester would remove it, and of what is then imported again there would be each class twice.
+    pytester would remove these modules, and importing them again would create a second copy of each class.
     """
     snapshot = _pytest.pytester.SysModulesSnapshot
 
@@ -94,12 +94,12 @@ def modules_stay(monkeypatch):
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run tests with this plugin, and with pytest-benchmark unless told otherwise; nothing else is loaded."""
+    """Return a function that runs tests with this plugin, and by default pytest-benchmark, but with no other plugin."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    # In a worker of pytest-xdist pytest-benchmark would disable itself in these runs too.
+    # In a worker of pytest-xdist, pytest-benchmark would disable itself in these runs too.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    # Finding out takes a second and processes.
+    # Reading the processor's name takes a second, and starts processes.
     monkeypatch.setattr("pytest_benchmark.plugin.get_cpu_info", lambda: {"brand_raw": "A processor"})
 
     def run(source, *arguments, benchmark=True):
@@ -112,13 +112,13 @@ def run(pytester, monkeypatch):
 
 @pytest.fixture
 def no_times(monkeypatch):
-    """A driver without device times, whichever it is."""
+    """Make the driver in use appear to have no device times."""
     for module in (measuring, peers):
         monkeypatch.setattr(module, "has_capability", lambda name: False)
 
 
 class Counting:
-    """Work for a stream: each call adds 1 to a number on the device, and notes its stream on the host."""
+    """Work for a stream: each call adds 1 to a number on the device, and records its stream on the host."""
 
     def __init__(self, stream=None):
         self.stream = stream
@@ -134,5 +134,5 @@ class Counting:
 
 @pytest.fixture
 def counting(device):
-    """Make work that is counted."""
+    """Return the class of work that counts its calls, with a device current."""
     return Counting

@@ -1,4 +1,4 @@
-"""The ceilings: what their kernels do, and how the best way is found."""
+"""The ceilings: the results of their kernels, and the choice of the fastest way."""
 
 import numpy as np
 import pytest
@@ -41,8 +41,8 @@ def test_a_thread_does_all_its_multiply_adds(device, kernels):
 
 @pytest.fixture
 def few_ways(monkeypatch, event_times):
-    """Try few and small ways."""
-    # One round, or a smaller buffer, takes less time than events resolve.
+    """Make the ceilings try only a few small ways."""
+    # With one round, or a smaller buffer, the time would be below the resolution of events.
     ways = {
         "_ARITHMETIC_BLOCK": 32,
         "_ARITHMETIC_BLOCKS_PER_SM": 1,

@@ -1,4 +1,4 @@
-"""Counters compared with a stored run's: figures and limits; test_limits.py has whole runs."""
+"""Counters compared with those of a stored run: figures and limits. test_limits.py tests whole runs of pytest."""
 
 import pytest
 

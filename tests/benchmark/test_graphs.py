@@ -1,4 +1,4 @@
-"""Batches that are launched as a graph: what is captured, and what is launched call by call instead."""
+"""Batches that are launched as a graph, and batches that cannot be captured and are launched call by call."""
 
 from types import SimpleNamespace
 
@@ -67,7 +67,7 @@ def test_after_a_capture_that_failed_the_stream_can_be_used(stream, counting, ad
     assert capture_calls(iter([fail]), 1, stream) is None
     adding()
     assert adding.number.to_host(stream=stream) == 1
-    with cuda.Stream(non_blocking=True) as other:  # whose work is not in the graph
+    with cuda.Stream(non_blocking=True) as other:  # its work is not captured in the graph
         assert capture_calls(iter([counting(other)]), 1, stream) is None
 
 

@@ -1,4 +1,4 @@
-"""The store of runs: how it is read, what is compared with what, and where the steps are."""
+"""The store of runs: reading it, grouping comparable runs, and finding steps."""
 
 import json
 
@@ -15,7 +15,7 @@ def launch(sectors, instructions=10):
 
 
 def trend_of(found, benchmark, figure):
-    """Return the one trend of a figure, of all setups."""
+    """Return the trend of a figure, which must exist in exactly one of the setups."""
     (trend,) = [trend for setup in found for trend in setup.trends.get(benchmark, ()) if trend.figure.name == figure]
     return trend
 
@@ -75,7 +75,7 @@ def test_a_baseline_of_the_gate_is_a_run_like_others(store):
 
 
 def test_the_same_counts_from_two_machines_are_one_trend_and_all_launches_of_a_test_count_together(store):
-    """A simulated device counts the same on each, so that what a laptop stored may be compared with a server's."""
+    """A simulated device counts the same on every machine, so a laptop's run may be compared with a server's."""
     store.add(counted=[("t.py::a", [launch(1), launch(2)])] * 2)
     store.add(counted={"t.py::a": [launch(1)]}, machine={"python_version": "3.11.1"}, folder="another machine")
     points = trend_of(setups(read_store(store.folder)), "t.py::a", "sectors").points
@@ -92,11 +92,11 @@ def test_a_run_has_a_commit_in_a_repository_and_a_dirty_work_tree_is_marked(stor
 def test_runs_are_in_the_order_of_their_dates_and_other_files_are_left_alone(store):
     first, second, *named = (store.add({"t.py::a": 1e-3}) for _ in range(4))
     first.rename(first.with_name("0009_run.json"))
-    for path, ending in zip(named, ("", "_uncommitted-changes"), strict=True):  # as pytest-benchmark names a run
+    for path, ending in zip(named, ("", "_uncommitted-changes"), strict=True):  # pytest-benchmark's names of runs
         path.rename(path.with_name(f"{path.name[:4]}_{'0a' * 20}_20261122_173111{ending}.json"))
     first.with_name("notes.json").write_text("[]")
     first.with_name("0002_notes.txt").write_text("")
-    for folder in (store.folder, second.parent):  # that of one machine is a store too
+    for folder in (store.folder, second.parent):  # the folder of one machine is a store too
         assert [run.name for run in read_store(folder)] == ["0009_run", "0002_run", "0003", "0004"]
 
 

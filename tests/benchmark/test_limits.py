@@ -1,4 +1,4 @@
-"""Limits of counters, and of times where the driver does not time, in pytest runs of their own."""
+"""Limits for counters, and for times if the driver has none, tested in separate runs of pytest."""
 
 import json
 
@@ -21,7 +21,7 @@ COMPARE = ("--benchmark-compare", "--counters-compare-fail=sectors:5%")
 
 @pytest.fixture
 def counting(monkeypatch):
-    """Let each kernel touch so many sectors."""
+    """Return a function that sets the number of sectors that each kernel seems to access."""
 
     def set_up(sectors):
         launch = {"kernel": "k", "grid": (1, 1, 1), "block": (32, 1, 1), "smsp__inst_executed.sum": 7}
@@ -33,7 +33,7 @@ def counting(monkeypatch):
 
 @pytest.fixture
 def stored(run, counting, pytester):
-    """The file of a run that is stored, in which the kernels of both tests touch 100 sectors."""
+    """Return the file of a stored run in which the kernels of both tests access 100 sectors."""
     counting(100)
     run(TWO, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=2)
     (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
@@ -134,7 +134,7 @@ def test_a_failure_is_shown_where_a_limit_has_nothing_to_compare(run, stored, wh
     assert "found no counters" not in result.stderr.str()
 
 
-# Limits of times
+# Limits for times
 
 TIMED = """
 def test_work(gpu_benchmark):

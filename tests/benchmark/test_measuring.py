@@ -1,4 +1,4 @@
-"""`measure` and `measure_host`: what they run, what they take, what they refuse."""
+"""`measure` and `measure_host`: the calls that they make, and the arguments that they accept and refuse."""
 
 import re
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_work_that_waits_for_the_device_is_measured_without_blocking(device):
 @pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
 @pytest.mark.needs("gpu_timing")
 def test_a_batch_that_overfills_the_queue_ends_and_is_measured_behind_the_blocking_kernel(device):
-    """The host waits for room in the queue, only the time-out makes any, and smaller batches are taken then."""
+    """The host waits for space in the queue until the blocking kernel times out; then smaller batches are measured."""
     array = cuda.zeros(1000)
 
     def work():

@@ -1,4 +1,4 @@
-"""The pytest plugin's fixtures, in pytest runs of their own."""
+"""The pytest plugin's fixtures, tested in separate runs of pytest."""
 
 import json
 import tomllib
@@ -13,14 +13,17 @@ from cudart_py.errors import NotSupportedError
 pytest_plugins = ["pytester"]
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-# What a measurement that needs no device finds.
+# The result of a fake measurement that needs no device.
 FOUND = {"batch": 3, "clock_mhz": 1980.0, "cache": "flushed", "blocked": True, "device": "a GPU"}
 SAMPLES = (0.002, 0.002)
 
 
 @pytest.fixture
 def finds(monkeypatch):
-    """Let `measure` and `measure_host` run the code once and find what they are told; return the options given."""
+    """Return a function that makes `measure` and `measure_host` run the code once and give the chosen results.
+
+    It returns a list that receives the options of each measurement.
+    """
 
     def set_up(**found):
         asked = []
@@ -108,7 +111,7 @@ def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, finds, m
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):
-    """pytest-benchmark times rounds of one iteration and of several, as above, by different code."""
+    """pytest-benchmark handles rounds of one iteration, and rounds of several as in the test above, separately."""
     finds(samples=(0.002, 0.003, 0.007), batch=1)
     run(TEST, "--benchmark-json=out.json", "--benchmark-quiet").stdout.no_fnmatch_line("*GPU benchmarks*")
     stats = saved(pytester)["benchmarks"][0]["stats"]
@@ -117,7 +120,7 @@ def test_a_sample_of_one_call_is_one_round(run, pytester, finds):
 
 
 def test_a_run_is_compared_with_one_of_another_machine(run, pytester, finds):
-    """This project's configuration makes errors of warnings, but not of pytest-benchmark's about the machine."""
+    """This project's configuration turns warnings into errors, except pytest-benchmark's warning about the machine."""
     finds()
     filters = [f"-W{one}" for one in PROJECT["tool"]["pytest"]["ini_options"]["filterwarnings"]]
     run(TEST, "--benchmark-compare", "--benchmark-save=first", *filters).assert_outcomes(passed=1)
@@ -166,7 +169,7 @@ LAUNCH = {"kernel": "saxpy", "grid": (4, 2, 1), "block": (256, 1, 1), "smsp__ins
 @pytest.mark.parametrize("timed", ["", "def test_time(benchmark):\n    benchmark(lambda: None)\n"])
 def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester, finds, timed):
     finds(samples=(), counters=(LAUNCH,))
-    # pytest-benchmark warns where it saves nothing.
+    # pytest-benchmark would warn if it had nothing to save.
     run(f"{TEST}\n{timed}", "--benchmark-json=out.json", "--benchmark-max-time=0.01", "-W", "error")
     found = saved(pytester)
     (counted,) = found["counted"]
@@ -238,7 +241,7 @@ def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, find
     assert extra["beside"] == {"other": {"median": 0.002, "ratio": 1.0, "spread": 0.0}}
 
 
-# The tests run in this order: each would notice what the previous one left behind.
+# The tests run in this order, and each fails if the previous one left a fault behind.
 FAULTS = """
 import pytest
 import cudart_py as cuda
@@ -294,7 +297,7 @@ def test_behind_the_error_of_another():
 
 @pytest.mark.needs("reset")
 def test_a_fault_ends_with_its_test_and_without_one_nothing_is_closed(run, pytester):
-    """In a process of their own."""
+    """The tests run in a separate process."""
     pytester.makepyfile(FAULTS)
     result = pytester.runpytest_subprocess("-p", "cudart_py.benchmark.pytest_plugin", timeout=120)
     result.assert_outcomes(passed=10, errors=1)

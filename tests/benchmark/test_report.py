@@ -1,4 +1,4 @@
-"""`cudart-py report`: what the page says, and what is said where there is nothing to report."""
+"""`cudart-py report`: the contents of its page, and its errors if there is nothing to report."""
 
 import re
 import shlex
@@ -15,14 +15,14 @@ SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
 class Page:
-    """A page, read as XML, which its elements without an end are not."""
+    """A page, parsed as XML after removing its void elements, which have no end tags."""
 
     def __init__(self, html):
         self.html = html
         self.root = ElementTree.fromstring(re.sub(r"<!DOCTYPE html>|<(meta|wbr|br)\b[^>]*>", "", html))
 
     def all(self, path):
-        """Return the texts of the elements that a path of XPath leads to."""
+        """Return the texts of the elements that match an XPath expression."""
         return ["".join(found.itertext()) for found in self.root.findall(f".//{path}")]
 
     @property
@@ -36,7 +36,7 @@ class Page:
 
 @pytest.fixture
 def report(store, tmp_path, capsys):
-    """Make the report of the store."""
+    """Return a function that makes the report of the store."""
 
     def make():
         path = tmp_path / "page.html"
@@ -144,7 +144,7 @@ def test_fill(gpu_benchmark):
 
 
 def test_what_the_plugin_stores_can_be_reported(run, pytester, store, report):
-    """Times where the driver has a device's clock, counts where it counts."""
+    """The plugin stores times if the driver has device times, and counts if it has counters."""
     pytester.makepyfile(test_it=BENCHMARK)
     for _ in range(2):
         options = ["--benchmark-max-time=0.01", "--benchmark-save=run", f"--benchmark-storage={store.folder}"]

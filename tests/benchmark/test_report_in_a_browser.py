@@ -1,4 +1,4 @@
-"""The report as a browser shows it: in narrow and wide windows, light and dark. Skipped where there is no Chromium."""
+"""The report in a browser: in narrow and wide windows, light and dark. Skipped if Chromium is not installed."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 @pytest.fixture
 def html(store):
-    """A page with all that there is: two planted steps, ratios, a roofline, counts, a dirty run, a long name."""
+    """Return a page with everything: two planted steps, ratios, a roofline, counts, a dirty run, and a long name."""
     rng = np.random.default_rng(19)
     long_name = f"tests/bench_a.py::test_b[{'a long name without any blank'.replace(' ', '-') * 4}]"
     for number in range(20):
@@ -36,7 +36,7 @@ def test_the_page_fits_its_window_and_every_drawing_can_be_read(html, chromium):
     widths = (320, 400, 1400)
     for width, found in zip(widths, chromium.look([(html, width) for width in widths]), strict=True):
         check_width(found, width)
-        # The time and the ratio of one benchmark, the time of the other, the counts that changed.
+        # The drawings are the time and the ratio of one benchmark, and the time and the changed count of the other.
         assert found["drawings"] == 4
         assert width == 320 or (found["outside"] == [] and found["smallest"] >= 9)
 

@@ -1,4 +1,4 @@
-"""When sampling stops, which samples count, and how the device's clock is read."""
+"""Sampling: when it stops, which samples count, and how the device's clock rate is read."""
 
 import itertools
 import random
@@ -17,7 +17,7 @@ STEADY = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=1.0, precisi
 
 
 class Bench:
-    """A clock that samples and pauses move on."""
+    """A simulated clock that samples and pauses advance."""
 
     def __init__(self, samples):
         self.time = 0.0
@@ -72,7 +72,7 @@ def test_a_loose_precision_ends_earlier_than_a_tight_one():
     [
         (itertools.repeat(Sample(0.01, None)), False),
         (itertools.cycle([Sample(0.01, 1980.0), Sample(0.01, 1965.0), Sample(0.02, 1200.0)]), True),
-        # What came before the clock went up is judged by what was seen then.
+        # Samples from before a rise of the clock rate are judged by the rates seen until then.
         (itertools.chain([Sample(0.01, 1200.0)], itertools.repeat(Sample(0.01, 1980.0))), False),
     ],
     ids=["no clock", "dropped clock", "rising clock"],
@@ -113,7 +113,7 @@ def test_a_bad_option_is_named(options, error, words):
         MeasureOptions(**options)
 
 
-# The device's clock
+# The device's clock rate
 
 
 class NvmlError(Exception):
@@ -123,7 +123,7 @@ class NvmlError(Exception):
 @pytest.mark.parametrize(
     ("readings", "found"),
     [
-        ([345, 1980], [1980.0]),  # the first one shows that there is a clock
+        ([345, 1980], [1980.0]),  # the first reading shows that the clock rate can be read
         ([NvmlError("not supported")], [None]),
         ([345, NvmlError("busy"), 1980], [None, 1980.0]),
     ],

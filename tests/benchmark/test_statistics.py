@@ -1,4 +1,4 @@
-"""The record of a measurement: what follows from its samples."""
+"""The record of a measurement: the figures that follow from its samples."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Steps: planted ones are found, noise has none."""
+"""Steps: planted steps are found, and noise alone rarely contains any."""
 
 import itertools
 import statistics
@@ -16,14 +16,14 @@ SEEDS = range(200)
 
 
 def noise(kind, seed, count, size):
-    """Return numbers around 1 that differ from it by `size`, of one of the kinds that machines have."""
+    """Return numbers around 1 with noise of standard deviation `size`, of a kind that occurs on real machines."""
     rng = np.random.default_rng(seed)
     if kind == "laplace":
         return 1 + rng.laplace(0, size / 2**0.5, count)
     found = rng.normal(0, size, count)
     if kind == "outliers":  # one run in twenty is slow
         found += (rng.random(count) < 0.05) * rng.exponential(8 * size, count)
-    if kind == "drifting":  # each run resembles the one before
+    if kind == "drifting":  # each run resembles the previous one
         for place in range(1, count):
             found[place] += 0.5 * found[place - 1]
     return 1 + found
@@ -51,7 +51,7 @@ def test_each_fit_is_the_best_of_its_number_of_steps(values, shortest):
 
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
 def test_two_planted_steps_in_twenty_runs_are_found_and_no_other(kind):
-    """Steps of 10 % in noise of 1 %, in 99 of 100 histories."""
+    """The steps are about 10 % in noise of 1 %, and are found in at least 99 % of the histories."""
     planted = np.repeat([1.0, 1.1, 0.99], [7, 7, 6])
     found = [find_steps(planted * noise(kind, seed, RUNS, 0.01)) for seed in SEEDS]
     assert found.count([7, 14]) >= 0.99 * len(SEEDS)
@@ -69,7 +69,7 @@ def test_two_planted_steps_in_twenty_runs_are_found_and_no_other(kind):
     ],
 )
 def test_noise_alone_has_a_step_at_most_so_often(kind, count, size, rate):
-    """Once in 200 histories where the runs do not depend on each other; more often where they drift or are few."""
+    """The rate is 1 in 200 histories if the runs are independent, and higher if they drift or are few."""
     alarms = sum(bool(find_steps(noise(kind, seed, count, size))) for seed in SEEDS)
     assert alarms <= rate * len(SEEDS)
 
@@ -80,15 +80,15 @@ def test_noise_alone_has_a_step_at_most_so_often(kind, count, size, rate):
         ([1.0] * 7 + [1.5] * 3, [7]),
         ([1.0] * 3 + [2.0] * 3, [3]),
         (np.tile(np.repeat([1.0, 1.2], 20), 6), list(range(20, 240, 20))),
-        # One or two slow runs are none.
+        # One or two slow runs are not a step.
         ([1.0, 1.001, 0.999, 1.5, 1.0, 1.001, 0.999, 1.0, 1.5, 1.5, 1.0, 0.999, 1.001, 1.0], []),
-        # A step below one percent is none.
+        # A change of less than 1 % is not a step.
         ([1.0] * 10 + [1.009] * 10, []),
         ([1.0] * 10 + [1.011] * 10, [10]),
         # The unit does not matter.
         ([1e-9] * 5 + [2e-9] * 5 + [10e-9] * 5, [5, 10]),
         ([1e6] * 5 + [2e6] * 5 + [10e6] * 5, [5, 10]),
-        # What is constant or too short has none.
+        # Constant values and short histories have no steps.
         ([], []),
         ([1.0], []),
         ([1.0] * 2 + [2.0] * 3, []),

@@ -1,4 +1,4 @@
-"""Measuring in many streams: which of them count, and what work is called with."""
+"""Measuring in many streams: the choice of the fast ones, and the streams that are passed to the work."""
 
 import contextlib
 from types import SimpleNamespace
@@ -23,10 +23,10 @@ QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_
         ([1.45, 1.44, 1.46, 1.45, 1.58, 1.60], 1.46),
         ([1.60, 1.45, 1.58, 1.44], 1.45),
         ([1.45, 1.44, 1.46, 1.45], 1.46),
-        # One kind as wide as it was seen on an H200, and two with something between them.
+        # One kind with the spread that was measured on an H200, and two kinds with a stream between them.
         ([1.40, *np.linspace(1.42, 1.48, 40), 1.49], 1.49),
         ([*np.linspace(1.40, 1.49, 20), 1.515, *np.linspace(1.53, 1.64, 40)], 1.515),
-        # What was disturbed is no kind of its own.
+        # Disturbed measurements are not a kind of their own.
         ([*[1.45] * 32, *[1.58] * 31, 2.3], 1.45),
         ([*[1.45] * 32, *[1.58] * 29, 2.9, 2.9, 50.0], 1.45),
         ([2.0], 2.0),
@@ -40,17 +40,17 @@ def test_slow_streams_are_told_from_fast_ones(times, slowest):
     ("groups", "made", "given"),
     [
         (["fast", "slow"], 64, 30),
-        # Too few of the first streams are fast, and then of all.
+        # Too few of the first streams are fast, and then too few of all streams.
         (["slow"] * 4 + ["fast"], 192, 30),
         (["slow"] * 9 + ["fast"], 256, 20),
-        # There may be others until enough were seen.
+        # All streams seem alike, so more are tried, because the others may be faster.
         (["slow"], 256, 30),
-        # From all groups.
+        # The streams are taken from all groups.
         (["fast", "fast", "slow"], 64, 12),
     ],
 )
 def test_only_fast_streams_of_all_groups_are_given_and_all_are_closed(device, groups, made, given):
-    """The streams are slow or fast in groups of ten."""
+    """Streams are slow or fast in groups of ten consecutive ones."""
     kinds = {}
 
     def seconds(launch, stream):
@@ -80,7 +80,7 @@ def test_what_fails_leaves_no_stream_open(device):
 
 @pytest.fixture
 def all_fast(monkeypatch):
-    """Give as many streams as are asked for, without telling them apart."""
+    """Replace the choice of fast streams by new streams, without measuring them."""
 
     @contextlib.contextmanager
     def streams(device, count, seconds):
@@ -90,7 +90,7 @@ def all_fast(monkeypatch):
     monkeypatch.setattr(device_samples, "fast_streams", streams)
 
 
-# How often work is called in a stream: once to warm up, then for three samples of a batch of five.
+# The number of calls of the work in a stream: one to warm up, and then three samples of a batch of five.
 CALLS = 1 + 3 * 5
 
 
@@ -100,7 +100,7 @@ def test_each_stream_gives_a_sample(event_times, all_fast, counting, graph):
     found = measure(work, streams=4, batch=5, graph=graph, options=QUICK)
     assert (found.streams, len(found.samples), found.batch, found.cache) == (4, 4, 5, "warm")
     used = list(dict.fromkeys(work.streams))
-    # One stream more was there to begin with.
+    # One more stream is used at the start.
     assert [work.streams.count(stream) for stream in used] == [1 + 5 if graph else CALLS] * 5
     assert (found.captured, work.number.to_host()) == (graph, 5 * CALLS)
     assert all(stream.closed for stream in used)
@@ -108,7 +108,7 @@ def test_each_stream_gives_a_sample(event_times, all_fast, counting, graph):
 
 @pytest.fixture
 def timed(device, event_times, all_fast, monkeypatch):
-    """Stand in for timers: set up the samples, the clock and the rest of one stream after the other."""
+    """Return a function that replaces timers by fakes, whose samples, clock rate and so on it takes per stream."""
 
     def set_up(**streams):
         made = []
@@ -118,7 +118,7 @@ def timed(device, event_times, all_fast, monkeypatch):
             samples = (Sample(seconds, values.get("clock")) for seconds in values["seconds"])
 
             def sample():
-                timer.batch = values.get("batch", 1)  # it may be halved on the way
+                timer.batch = values.get("batch", 1)  # a real timer may halve it
                 return next(samples)
 
             def nothing():
@@ -139,14 +139,14 @@ def timed(device, event_times, all_fast, monkeypatch):
 @pytest.mark.parametrize(
     ("streams", "found"),
     [
-        # A sample is the median of a stream; one stream more was there to begin with.
+        # A sample is the median of a stream; the first stream is the extra one at the start.
         ({"seconds": [[9, 9, 9], [1, 2, 30], [2, 3, 40]]}, {"samples": (2, 3)}),
-        # A whole stream at a dropped clock is thrown away until the device is taken at its word.
+        # Streams at a dropped clock rate are rejected until that rate is accepted as the reference.
         (
             {"seconds": [[1] * 20, [1] * 20, [*[7] * (PATIENCE - 1), 1, 1, 1]], "clock": [1980, 1980, 1000]},
             {"samples": (1, 1), "rejected": PATIENCE - 1},
         ),
-        # The record holds for all streams.
+        # The record combines the facts of all streams.
         (
             {"seconds": [[1, 1, 1]], "overhead": [9.0, 1.0, 3.0], "captured": [True, True, False],
              "blocked": [True, False, True], "batch": [5, 5, 2], "clock": [1980.0, 1980.0, 1960.0]},

@@ -1,4 +1,4 @@
-"""The gate of times: invented stored runs, and invented times in pytest runs of their own."""
+"""The gate for times, with invented stored runs, and with invented times in separate runs of pytest."""
 
 import copy
 import json
@@ -15,11 +15,11 @@ from cudart_py.benchmark.gates import gate_command, time_gate
 
 pytest_plugins = ["pytester"]
 
-# Its copies over the link to the host take more or less time beside the driver's, by a tenth from run to run.
+# The time of its copies over the link, relative to the driver's copies, varies by a tenth from run to run.
 UNSTEADY = "tests/benchmarks/bench_stops.py::test_stop[copies_2d]"
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "h200.json"
 GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
-# Each benchmark's seconds, its relative noise from process to process, and its peer's seconds.
+# By benchmark: its seconds, its relative noise between processes, and its peer's seconds.
 TRUE = {
     "b.py::copy": (1e-3, 0.002, None),
     "b.py::launch": (4e-6, 0.01, 3e-6),
@@ -29,7 +29,10 @@ TRUE = {
 
 
 def stored(seed=0, *, slower=(), host=1.0, gpu=GPU, names=TRUE):
-    """Return a run as pytest-benchmark stores it; what is `slower` takes a tenth more time than on the same `host`."""
+    """Return a run as pytest-benchmark stores it; benchmarks in `slower` take a tenth more time.
+
+    `host` is a factor for the times of host calls, which are those with a peer, and of their peers.
+    """
     generator = random.Random(seed)
     benchmarks = []
     for name in names:
@@ -56,7 +59,7 @@ OTHER_GPU = "the baseline's GPU is NVIDIA H200, and this machine's NVIDIA H100"
 
 
 def changed(run, number, **values):
-    """Return a run after changes of one benchmark: factors of its time, its `ratio` to its peer, or its `peer`."""
+    """Change a run and return it: multiply a benchmark's `time`, its `ratio` to its peer, or its `peer`'s time."""
     found = run["benchmarks"][number]
     found["stats"]["median"] *= values.get("time", 1)
     if "ratio" in values or "peer" in values:
@@ -66,7 +69,7 @@ def changed(run, number, **values):
 
 
 def with_medians(*factors):
-    """Return runs that differ by these factors in the time of the first benchmark alone."""
+    """Return runs that differ only in the time of the first benchmark, by these factors."""
     return [changed(stored(1), 0, time=factor) for factor in factors]
 
 
@@ -83,7 +86,7 @@ def test_the_recorded_baseline_finds_a_tenth_more_time_of_each_stop():
     for found in run["benchmarks"]:
         if "bench_stops.py" in found["fullname"]:
             stops.append(found["fullname"])
-            del found["extra_info"]["runs"]  # which would stand for the run's own figures
+            del found["extra_info"]["runs"]  # they would be used instead of the run's own figures
             found["stats"] = {name: 1.1 * value for name, value in found["stats"].items() if isinstance(value, float)}
             for peer in found["extra_info"].get("beside", {}).values():
                 peer["ratio"] *= 1.1
@@ -113,7 +116,7 @@ def test_a_benchmark_may_ask_for_its_time_to_be_compared():
 
 
 def test_the_limit_grows_with_the_distance_of_the_baselines_runs_and_the_usual_noise_of_the_group():
-    runs = with_medians(0.96, 1, 1.04)  # those of the second one happen to agree
+    runs = with_medians(0.96, 1, 1.04)  # the times of the second benchmark agree
     for run in runs:
         run["benchmarks"] = run["benchmarks"][:3]
         for one, group in zip(run["benchmarks"], ("calls", "calls", "kernels"), strict=True):
@@ -150,12 +153,12 @@ def test_a_baseline_is_a_small_stored_run_without_the_hosts_name():
     assert BASELINE["benchmarks"][0]["stats"]["median"] == pytest.approx(middle, rel=1e-5)
 
 
-# The command, with stored runs
+# The command with stored runs
 
 
 @pytest.fixture
 def gate(tmp_path, capsys, monkeypatch):
-    """Run the command on invented stored runs, not on ones of its own; return its status and what it printed."""
+    """Return a function that runs the command on invented stored runs, and returns its status and its output."""
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
     monkeypatch.setattr(gate_command.subprocess, "run", None)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
@@ -188,7 +191,7 @@ def test_the_command_fails_for_what_is_slower_in_most_further_runs(gate, slower,
 
 
 def crowded(peers, *, slower=False):
-    """Return a baseline and a run with calls beside others' code, which takes so many times as long in the run."""
+    """Return a baseline and a run of calls with peers; `peers` has the factor of each peer's time in the run."""
     runs = [stored(1), stored(2)]
     for run in runs:
         first, call = run["benchmarks"][:2]
@@ -200,7 +203,7 @@ def crowded(peers, *, slower=False):
 
 @pytest.mark.parametrize(
     ("peers", "slower", "status"),
-    # The upper quartile of the peers tells whether the machine is busy, where there are enough.
+    # If there are enough peers, their upper quartile shows whether the machine is busy.
     [
         ([1] * 5, True, 1),
         ([1, 1, 1, 1, 2], True, 1),
@@ -269,7 +272,7 @@ def test_what_cannot_be_run_is_said_before_anything_is(gate, tmp_path, capsys, o
     assert said.format(tmp_path) in "".join(capsys.readouterr())
 
 
-# The command, with pytest runs of invented times
+# The command with pytest runs of invented times
 
 BENCHMARKS = """
 import json, pathlib, pytest
@@ -304,7 +307,7 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
     monkeypatch.setattr(gate_command, "subprocess", SimpleNamespace(run=start))
 
     def gate(times, *options):
-        """Write each benchmark's time in each run of pytest, then run the command."""
+        """Set the time of each benchmark in each run of pytest, and run the command."""
         runs.clear()
         (pytester.path / "times.json").write_text(json.dumps(times))
         status = main(["gate", *options, "baseline.json", "-q", "-p", "no:cacheprovider"])
@@ -322,7 +325,7 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
 
 
 def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
-    """In a process of their own, as the command starts it."""
+    """The benchmarks run in a separate process, which the command starts."""
     monkeypatch.chdir(tmp_path)
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""How one sample of device time is taken: what is queued, in which order, and what a time-out changes."""
+"""A single sample of device time: what is queued and in which order, and the effects of a time-out."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from cudart_py.benchmark.device.timing import QUEUED_LAUNCHES, DeviceTimer, Tria
 
 
 class Script:
-    """A blocking kernel that is none: it notes what happens, and times out where it is told to."""
+    """A fake blocking kernel that records its calls, and times out as scripted."""
 
     def __init__(self, events, time_outs=()):
         self.events = events
@@ -111,11 +111,11 @@ def test_what_events_cost_is_subtracted_once_a_sample_and_the_clock_read(make_ti
 @pytest.mark.parametrize(
     ("seconds", "host_seconds", "batch"),
     [
-        (1e-3, 4e-6, 1),  # long enough by itself
+        (1e-3, 4e-6, 1),  # a single call is long enough
         (60e-6, 4e-6, 1),
-        (40e-6, 4e-6, 25),  # as many as fill a millisecond
+        (40e-6, 4e-6, 25),  # enough calls to fill a millisecond
         (3e-6, 2e-6, 334),
-        (3e-6, 20e-6, QUEUED_LAUNCHES // 10),  # perhaps ten launches a call: no more than a queue holds
+        (3e-6, 20e-6, QUEUED_LAUNCHES // 10),  # a call may be ten launches, which must fit in the queue
         (3e-6, 1.0, 1),
         (0.0, 2e-6, QUEUED_LAUNCHES),
     ],

@@ -1,4 +1,4 @@
-"""docs/tracking.md: its benchmark and its commands do what the page says, in a folder of their own."""
+"""docs/tracking.md: its benchmark and its commands do what the page says, run in a temporary folder."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ PLAIN = "\n\ndef test_plain():\n    open('ran', 'w').close()\n"
 
 
 def commands():
-    """Return the page's pytest commands, in its order."""
+    """Return the page's pytest commands, in the order of the page."""
     shell = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
     return [shlex.split(line.partition("pytest ")[2]) for line in shell.splitlines() if "CUDART_PY_DRIVER" in line]
 

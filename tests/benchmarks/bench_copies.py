@@ -1,7 +1,7 @@
-"""Copies and fills: of pinned and pageable memory over the link beside others', and within the device.
+"""Copies and fills: over the link from pinned and pageable memory, compared with others', and within the device.
 
-Copies over the link are timed by the host's clock, since one of pageable memory keeps the host busy; the other ones by
-the device's.
+Copies over the link are timed with the host's clock, because a copy of pageable memory keeps the host busy. All others
+are timed with the device's clock.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.benchmarks.peers import copies
 from tests.benchmarks.peers.report import optional
 
 Size = Callable[[int, int], int]
-# Beyond what the staging ring holds, so that its turns are timed.
+# Larger than the staging ring, so that the time includes reusing its buffers.
 FULL, SMALL = 256 << 20, 1 << 16
 
 
@@ -26,9 +26,9 @@ FULL, SMALL = 256 << 20, 1 << 16
 def test_link(
     host_benchmark: Any, device: cuda.Device, size: Size, memory: Callable[[int], Any], direction: str
 ) -> None:
-    """Each copy is timed to its end; pageable ones are beside the driver's, page-locked ones beside CuPy's."""
+    """Copies are timed until they finish. Pageable ones are compared with the driver's, and pinned ones with CuPy's."""
     if memory is copies.pageable:
-        # The driver copies pageable memory by one thread, whose speed differs by half from run to run.
+        # The driver copies pageable memory with one thread, whose speed varies by half from run to run.
         host_benchmark.extra_info["gate"] = "time"
     nbytes = size(FULL, SMALL)
     up, down = memory(nbytes)
@@ -41,7 +41,7 @@ def test_link(
 
 @pytest.fixture
 def cupy() -> Any:
-    """CuPy, None where it is not here or could not see the arrays."""
+    """Return CuPy, or None if it is not installed or cannot access the arrays."""
     return optional("cupy") if "interop" in cuda.capabilities() else None
 
 
@@ -64,7 +64,7 @@ def test_fill(gpu_benchmark: Any, device: cuda.Device, size: Size, cupy: Any) ->
 
 @pytest.mark.benchmark(group="device memory")
 def test_copy_of_a_window(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
-    """Half of every row of a pitched matrix, into an array without gaps."""
+    """Copy half of every row of a pitched matrix to a contiguous array."""
     rows = size(1 << 14, 64)
     matrix, window = cuda.empty_pitched((rows, 8192), np.float32), cuda.empty((rows, 4096), np.float32)
     cuda.memset(matrix, 7)

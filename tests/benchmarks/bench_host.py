@@ -1,6 +1,6 @@
-"""What a call costs the host, beside the bare calls of the driver, cuda.core's and CuPy's.
+"""Host overhead per call, compared with bare driver calls, cuda.core and CuPy.
 
-The ratio holds within one run; from machine to machine the times themselves do not.
+Compare the ratios within one run. The times themselves differ from machine to machine.
 """
 
 import re
@@ -31,7 +31,7 @@ def things() -> Iterator[Things]:
 def rivals(things: Things) -> Iterator[dict[tuple[str, str], Call]]:
     yield host_rivals.rivals(things)
     if "cupy" in sys.modules:
-        # Its current stream was that of the things, which ends with them.
+        # CuPy's current stream was the one of `things`, which is about to be destroyed.
         sys.modules["cupy"].cuda.Stream.null.use()
 
 
@@ -47,7 +47,7 @@ def of_call(rivals: dict[tuple[str, str], Call], what: str) -> dict[str, Call]:
 @pytest.mark.benchmark(group="host")
 def test_call(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str], Call], what: str) -> None:
     bare, ours = host_calls.CALLS[what](things)
-    things.stream.synchronize()  # a query fails while earlier work goes on
+    things.stream.synchronize()  # a query fails while earlier work is still running
     assert succeeds(bare())
     host_benchmark(ours, beside={"bare": bare, **of_call(rivals, what)}, stream=things.stream)
 
@@ -62,7 +62,7 @@ def test_launch(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str
 
 
 def rows() -> Iterator[tuple[str, list[str]]]:
-    """The rows of docs/names.md that have a wrapper, and the driver's functions behind it."""
+    """Yield the rows of docs/names.md that have a wrapper, with the driver functions that it calls."""
     for line in NAMES.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and len(cells) == 3 and not re.match("left out|used by|done", cells[2]):

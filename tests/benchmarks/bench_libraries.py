@@ -1,4 +1,4 @@
-"""Every function of the libraries beside CuPy's or PyTorch's, and what a small product costs the host."""
+"""Every library function compared with CuPy's or PyTorch's, and the host overhead of a small matrix product."""
 
 import inspect
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tests.benchmarks.peers.report import optional
 pytestmark = pytest.mark.needs("libraries")
 
 Size = Callable[[int, int], int]
-# Rows and columns, where they are not as many as usual: these take longest.
+# The numbers of rows and columns for the slowest functions, instead of the usual number.
 SIZES = {"svd": 512, "eigh": 512, "lstsq": 512}
 
 
@@ -34,7 +34,7 @@ def rivals() -> dict[str, Any]:
 def test_function(
     gpu_benchmark: Any, host_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[str, Any], name: str
 ) -> None:
-    """Functions that wait for their result are timed by the host's clock, to the end of their work."""
+    """Functions that wait for their result are timed with the host's clock, until their work has finished."""
     function = library_calls.CALLS[name]
     operands = Operands(size(SIZES.get(name, 1024 if function.waits else 4096), 16))
     ours, peers = function.ours(operands), function.peers(operands, rivals)
@@ -59,7 +59,7 @@ def test_every_function_is_timed_or_has_a_reason() -> None:
 
 
 def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
-    """Return a call of nvmath's binding with all its arguments made beforehand."""
+    """Return a call of nvmath's binding with all its arguments prepared beforehand."""
     handle = library_handle("cublas", cuda.legacy_default, cuda.current_device())
     kind, n = views.kind("gemm", "a", a, products.TYPES), out.shape[0]
     none, factors = scalars.operation("gemm", "op_a", "N"), np.array([1, 0], np.float32)
@@ -69,7 +69,7 @@ def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -
 
     def product() -> None:
         call(handle.native, none, none, n, n, n, *operands, compute, products.DEFAULT_ALGORITHM)
-        assert factors.size  # which keeps the factors: the operands know them by their addresses alone
+        assert factors.size  # keeps the factors alive, because the operands contain only their addresses
 
     return product
 

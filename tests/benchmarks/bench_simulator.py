@@ -1,8 +1,8 @@
-"""Measure the PTX machine against NumPy's own speed.
+"""Measure the speed of the PTX machine relative to NumPy.
 
-The yardstick is thread-instructions a second divided by the elements a second of ``np.add(a, b, out=c)`` on 32,768
-float32 elements in the same process: it holds from machine to machine. The figures are printed and kept in the
-benchmark's extra information; only results are asserted.
+The figure is the number of thread-instructions per second, divided by the number of elements per second that
+``np.add(a, b, out=c)`` processes in the same process, with 32,768 float32 elements. This ratio is comparable between
+machines. The figures are printed and kept in the benchmark's extra information; only results are asserted.
 """
 
 import functools
@@ -26,7 +26,7 @@ extern "C" __global__ void one_thread(int n, const int* in, int* out) {
 }
 """
 SOURCE = (FOLDER / "kernels.cu").read_text() + ONE_THREAD
-# The sizes to be timed and those that run as a test, by the kernel's name.
+# By kernel name: the size for timing, and the size for running as a test.
 SIZES = {
     "saxpy": (1 << 20, 1 << 12),
     "collatz": (1 << 16, 256),
@@ -38,7 +38,7 @@ SIZES = {
 
 
 class Count:
-    """Count thread-instructions as an observer."""
+    """An observer that counts thread-instructions."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -50,7 +50,7 @@ class Count:
         return lambda *arguments: None
 
 
-# The engine that runs a launch, and what makes its observer.
+# The engine that runs a launch, and a function that creates its observer.
 Watching = tuple[str, Callable[[], Any]]
 
 
@@ -59,7 +59,7 @@ def size(benchmark: Any, timed: int, tested: int) -> int:
 
 
 def elements_per_second() -> float:
-    """Measure the yardstick's denominator."""
+    """Return the elements per second of np.add, the denominator of the figures."""
     a, b, c = (np.ones(32768, np.float32) for _ in range(3))
     return 32768 * 1000 / min(timeit.repeat(lambda: np.add(a, b, out=c), number=1000, repeat=5))
 
@@ -99,7 +99,7 @@ def check(work: Work, found: Any) -> None:
 
 
 def prepared(name: str, n: int) -> tuple[Kernels, Work, Callable[..., None], Callable[[], Any]]:
-    """Return a kernel's module, its work, what launches it, and what returns its result."""
+    """Return a kernel's module, its work, a function that launches it, and one that returns its result."""
     if name == "one_thread":
         work = Work(name, (1,), (1,), (n, np.ones(n, np.int32), np.zeros(1, np.int32)))
     else:
@@ -134,7 +134,7 @@ def test_kernel(benchmark: Any, name: str, watching: Watching) -> None:
 
 @pytest.mark.parametrize(("name", "sizes"), [("collatz", (2**20, 2**10)), ("bodies", (2**13, 2**9))])
 def test_two_threads(benchmark: Any, name: str, sizes: tuple[int, int]) -> None:
-    """In machine code, beside one thread: `speedup` is by how many times two are faster."""
+    """In machine code, two threads are compared with one: `speedup` is the ratio of the times."""
     module, _, launch, result = prepared(name, size(benchmark, *sizes))
     module.engine = "native"
     launch()
@@ -153,7 +153,7 @@ def test_two_threads(benchmark: Any, name: str, sizes: tuple[int, int]) -> None:
 
 
 def test_parse_and_first_launch(benchmark: Any) -> None:
-    """A kernel of about 100 instructions, from text to its first result."""
+    """Time a kernel of about 100 instructions from its source to the first result."""
     n = 16
 
     def first() -> None:

@@ -1,7 +1,7 @@
-"""The best variant of every stop, beside the stop's limit and, where others do the same work, beside theirs.
+"""The best variant of every stop, compared with the stop's limit and with other libraries that do the same work.
 
-A stop is run until it measures this variant, which is checked and then timed here: with fewer numbers than the tour
-has, but more than the L2 cache holds.
+A stop runs until it measures this variant, which is then checked and timed here. The arrays are smaller than in the
+tour, but larger than the L2 cache.
 """
 
 import importlib
@@ -23,9 +23,9 @@ Size = Callable[[int, int], int]
 
 
 class Best(NamedTuple):
-    """The variant, the size that it is timed with, and those of the stop's other rows that are others' work.
+    """The variant, the size with which it is timed, and the stop's rows that are other libraries' work.
 
-    Our own other variants are no peers: what makes both slower would leave their ratio as it was.
+    The stop's own other variants are not peers, because a change that slows both would leave their ratio unchanged.
     """
 
     variant: str
@@ -71,7 +71,7 @@ BEST = {
     "nested_monte_carlo": Best("one warp each", 2**20),
     "crank_nicolson": Best("one warp, factored", 2000),
 }
-# How many numbers others get, where there are others: as many as the stop, but for a few.
+# For stops with peers: the number of elements for the peers, which is almost the number for the stop.
 PEERS = {
     "transpose": 8192**2,
     "reduction": 2**26,
@@ -82,10 +82,10 @@ PEERS = {
     "heat": 8192**2,
     "cooling": 2**26,
 }
-# Stops whose best variant copies over the link, and its bytes: hosts' links differ, so that each is beside the driver's
-# copy of as many bytes.
+# Stops whose best variant copies over the link, with the size of the copy in bytes. The links of hosts differ, so each
+# is compared with the driver's copy of the same size.
 OVER_THE_LINK = {"copies": 2**26 + 5, "copies_2d": 3 * 2**23}
-# Stops that measure by themselves have a benchmark of their own below.
+# Stops that do their own measuring have separate benchmarks below.
 OWN = {"vector_add", "events"}
 UNTIMED = {
     "device_query": "asks for properties",
@@ -98,15 +98,15 @@ UNTIMED = {
 
 
 class _DoneError(BaseException):
-    """The variant was measured, and the stop need not go on; nothing that a stop catches."""
+    """The variant has been measured, so the stop can end; a BaseException, so that no stop catches it."""
 
 
 @pytest.fixture
 def run(
     gpu_benchmark: Any, device: cuda.Device, size: Size, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, Mapping[str, Any]], None]:
-    """Run a stop until it measures its best variant, and time that beside the stop's others and further peers."""
-    if not gpu_benchmark.enabled:  # at the sizes of tests machine code takes longer to make than it saves
+    """Return a function that runs a stop until it measures its best variant, and times that together with its peers."""
+    if not gpu_benchmark.enabled:  # at the sizes for tests, machine code takes longer to compile than it saves
         monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
 
     def run(name: str, peers: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ def run(
             raise _DoneError
 
         monkeypatch.setattr(stop, "measure", measure)
-        # Programs that are wrong on purpose run in processes of their own, and tell nothing here.
+        # Programs with deliberate mistakes run in separate processes, and contribute nothing here.
         monkeypatch.setattr(stop, "shown_wrong", lambda name, *_, **__: Row(name), raising=False)
         monkeypatch.setattr(stop, "all_shown_wrong", lambda *_, **__: [], raising=False)
         with pytest.raises(_DoneError):
@@ -134,7 +134,7 @@ def run(
 
 
 def benchmark(gpu_benchmark: Any, variant: variants.Variant, limit: Limit | None, peers: Mapping[str, Any]) -> None:
-    """Time a variant; its share of the limit is in the record, whatever the limit counts."""
+    """Time a variant, and record its share of the limit, whatever the limit's unit is."""
     unit = limit.unit if limit else ""
     per_second = limit.rate * timing.PREFIXES[unit[0]] if limit and limit.rate else None
     amounts = {"GB/s": {"bytes": variant.amount}, "TFLOP/s": {"flops": variant.amount}}.get(unit, {})
@@ -186,5 +186,5 @@ def test_every_stop_is_timed_or_has_a_reason() -> None:
 
 
 def test_every_stop_with_peers_has_their_numbers(device: cuda.Device) -> None:
-    """A peer of no numbers would do no work."""
+    """Without a number in PEERS, a peer would get no elements and do no work."""
     assert {name for name in BEST if any(course.others(name, 1))} == set(PEERS)

@@ -1,4 +1,4 @@
-"""Sizes of the benchmarks, which depend on whether they are timed."""
+"""Sizes for the benchmarks, which depend on whether they are timed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +10,6 @@ import cudart_py as cuda
 
 @pytest.fixture
 def size(benchmark: Any) -> Callable[[int, int], int]:
-    """Choose between the size to be timed and the one that runs as a test: `size(full, small)`."""
+    """Return a function `size(full, small)` that returns the size for timing, or the small one for a test."""
     timed = benchmark.enabled and "gpu_timing" in cuda.capabilities()
     return lambda full, small: full if timed else small

@@ -1,12 +1,12 @@
-"""Measure beside other programs, and hold the figures against bars.
+"""Compare speeds with those of other programs, and judge the figures by bars.
 
     python -m tests.benchmarks.peers host --json host.json
     python -m tests.benchmarks.peers host --recorded host.json --markdown docs/host-cost.md
     python -m tests.benchmarks.peers course --only reduction heat
 
-`--json` keeps what was found, and `--recorded` takes that instead of measuring. `--markdown` writes it into a page,
-below its line `## Measured`. The exit status is 1 where a bar is missed, and 2 where none is but one could not be
-judged.
+`--json` saves the report, and `--recorded` reads a saved report instead of measuring. `--markdown` writes the report
+into a page, below its line `## Measured`. The exit status is 1 if a bar is missed, and otherwise 2 if a bar could not
+be judged.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Libraries that are compiled for a comparison, such as loops in C over calls of the driver."""
+"""Libraries that are compiled for comparisons, such as loops in C over driver calls."""
 
 import ctypes
 import functools
@@ -15,7 +15,7 @@ SOURCES = Path(__file__).with_name("sources")
 
 @functools.cache
 def compile_library(name: str, compilers: tuple[str, ...], *options: str) -> ctypes.CDLL:
-    """Compile one of the sources with the first of these compilers that is here."""
+    """Compile one of the sources with the first of these compilers that is installed."""
     compiler = next(filter(None, map(shutil.which, compilers)), None)
     if compiler is None:
         raise RuntimeError(f"there is no {' and no '.join(compilers)}")
@@ -29,7 +29,10 @@ def compile_library(name: str, compilers: tuple[str, ...], *options: str) -> cty
 
 
 def compile_c() -> ctypes.CDLL | None:
-    """Compile the C loops, or say why not. Each returns the seconds of `count` calls, or minus the driver's status."""
+    """Compile the C loops; if that fails, print the reason and return None.
+
+    Each loop returns the time of `count` calls in seconds, or the negated status if the driver returned an error.
+    """
     if attempt("the C loop", ctypes.CDLL, "libcuda.so.1") is None:
         return None
     compilers = (os.environ.get("CC", "cc"), "gcc", "clang", "nvcc")

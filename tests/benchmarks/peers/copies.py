@@ -1,8 +1,8 @@
-"""Copies between host and device beside CuPy's and the driver's.
+"""Copies between host and device, compared with CuPy's and the driver's.
 
-Copies of pinned memory are compared with CuPy's of the same size, those of pageable memory with the driver's own
-(cuMemcpyHtoD and cuMemcpyDtoH). Both take turns and are waited for. The fastest round counts, since other work on the
-machine only adds to a time. The copied elements are checked.
+Copies of pinned memory are compared with CuPy's copies of the same size, and copies of pageable memory with the
+driver's own (cuMemcpyHtoD and cuMemcpyDtoH). The two alternate, and each copy is timed until it has finished. The
+fastest round counts, because other work on the machine only adds to a time. The copied elements are checked.
 """
 
 import argparse
@@ -25,7 +25,7 @@ Copy = Callable[[], object]
 
 
 class Pair(NamedTuple):
-    """A copy of ours, and a rival's, None where the rival is not installed."""
+    """One of our copies and a rival's, or None if the rival is not installed."""
 
     what: str
     rival: str

@@ -1,7 +1,8 @@
-"""The course's stops that have speed bars, beside CUB, CuPy and PyTorch.
+"""The stops of the course that have speed bars, compared with CUB, CuPy and PyTorch.
 
-Runs on a GPU with nvcc; CuPy and PyTorch are measured where they are installed. Everything is in one process: the stops
-run as in the tour, with their checks, and the others do the same work on as many elements, timed in the same way.
+The comparison needs a GPU and nvcc. CuPy and PyTorch are measured if they are installed. Everything runs in one
+process: the stops run as in the tour, with their checks, and the others do the same work on the same number of
+elements, timed in the same way.
 """
 
 import argparse
@@ -33,14 +34,14 @@ COUNTS = {
     **dict.fromkeys(("nan_check", "logical_and"), 2**30),
     "histogram": 2**28,
 }
-CALLS = 2**28 * 256  # of map's function
-CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
+CALLS = 2**28 * 256  # calls of the function in the stop map
+CELL_STEPS = 64 * 256 * 10_000  # cell updates in the stop crank_nicolson
 Work = Callable[[], object]
-WITHOUT_BARS = ("events",)  # what is measured beside them is of interest by itself
+WITHOUT_BARS = ("events",)  # their rivals' figures are of interest by themselves
 
 
 class Rival(NamedTuple):
-    """What somebody else's code reaches at the work of a stop's case; `trouble` says why there is no rate."""
+    """The figures of other code that does the work of a stop's case; `trouble` says why there is no rate."""
 
     stop: str
     case: str
@@ -51,10 +52,10 @@ class Rival(NamedTuple):
 
 
 class RowBar(NamedTuple):
-    """What the best of a stop's rows has to reach in a column: so much of another's rate or of a given one.
+    """The least that the best of a stop's rows must reach in a column, relative to another rate or a given one.
 
-    The other is a rival, the stop's limit, or one of the stop's own rows. It is judged where there are so many
-    `devices`.
+    The other rate is that of a rival, of the stop's limit, or of one of the stop's own rows. The bar is judged only if
+    the machine has at least `devices` devices.
     """
 
     stop: str
@@ -66,7 +67,7 @@ class RowBar(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """The unit of the column, which a case of the histogram does not name."""
+        """The unit of the column: its last word, or GB/s for the columns of the histogram, which do not name a unit."""
         return self.column.split()[-1] if self.column.endswith("/s") else "GB/s"
 
 
@@ -79,7 +80,7 @@ BARS = [
     RowBar("cooling", "GB/s", 0.95, LIMIT),
     RowBar("cooling", "GB/s", 0.95, CUB, lambda row: row == cooling.ZIPPED),  # CUB has the same iterators
     RowBar("streams", "GB/s", 0.95, LIMIT, lambda row: row == "4 streams, breadth-first"),
-    # Not slower: two runs of the same order differ by as much.
+    # The breadth-first order is not slower; two runs of the same order differ by 1 %.
     RowBar("streams", "GB/s", 0.99, "4 streams, depth-first", lambda row: row == "4 streams, breadth-first"),
     RowBar("graphs", graphs.RATE, 1 / 1.05, C_GRAPH, lambda row: row == graphs.GRAPH),
     RowBar("monte_carlo", "Gsteps/s", 1.0, 1030.0, lambda row: row.startswith("Euler")),
@@ -103,7 +104,7 @@ BARS = [
 
 
 def in_cub(name: str, *arguments: Any) -> Work:
-    """Return a call of one of CUB's functions, or Thrust's, on arrays of ours, with its temporary storage."""
+    """Return a call of a function of CUB or Thrust on our arrays, with its temporary storage allocated."""
     library = compile_library("cub.cu", ("nvcc",), "-O3", "-std=c++17", "-arch=native")
     function, nbytes = library[name], ctypes.c_size_t()
     given = [
@@ -134,7 +135,7 @@ def in_both(array: cuda.DeviceArray, work: Callable[[Any, Any], Work]) -> dict[s
 
 
 def random_floats(count: int) -> cuda.DeviceArray:
-    """Return random floats in [0, 1), a block of 2^24 again and again."""
+    """Return random floats in [0, 1): a block of 2^24 floats, repeated."""
     array = cuda.empty(count, np.float32)
     block = np.random.default_rng().random(min(2**24, count), np.float32)
     array[: block.size].copy_from(block)
@@ -145,7 +146,7 @@ def random_floats(count: int) -> cuda.DeviceArray:
 
 
 def others(stop: str, count: int) -> Iterator[tuple[str, dict[str, Callable[[], Work]], int]]:
-    """Yield for each case of a stop others' ways to do the work on so many numbers, and the bytes that it moves."""
+    """Yield each case of a stop with other libraries' work on `count` elements, and the bytes that the work moves."""
     if stop not in COUNTS:
         return
     x = cuda.full(count, 1, np.int32) if stop == "logical_and" else random_floats(count)
@@ -190,7 +191,7 @@ def histograms(values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Wo
 
 
 def peers(stop: str, count: int) -> dict[str, Work]:
-    """Return others' work for the first case of a stop, without CUB's and without what is not here."""
+    """Return the work of the other libraries that are installed, without CUB, for the first case of a stop."""
     found = {}
     for name, make in next(others(stop, count), ("", {}, 0))[1].items():
         call = None if name == CUB else attempt(f"{stop}: {name}", make)
@@ -200,12 +201,12 @@ def peers(stop: str, count: int) -> dict[str, Work]:
 
 
 def rivals(stop: str) -> Iterator[Rival]:
-    """Measure what a stop is compared with; whatever goes wrong becomes its trouble."""
+    """Measure the rivals of a stop; an error becomes the `trouble` of its rival."""
     if stop == "graphs":
         yield from steps_in_c()
     elif stop == "events":
         x = cuda.full(COOLED, 20.0, np.float32)
-        # Ten steps, as the stop does: by events, and by the host's clock without a wait.
+        # Ten steps, as in the stop, timed with events, and with the host's clock without waiting.
         clocks = {"events": timing.median_ms, "no wait": partial(timing.host_ms, wait=False)}
         for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
             for clock, milliseconds in clocks.items():
@@ -225,17 +226,17 @@ def measured(
     milliseconds: Callable[[Work], float] = timing.median_ms,
     times: int = 1,
 ) -> Rival:
-    """Measure a work, or so many of them one after the other."""
+    """Measure work, repeated `times` times in each measurement."""
     try:
         work = make()
         ms = milliseconds(work if times == 1 else lambda: [work() for _ in range(times)])
         return rival._replace(rate=1e-6 * times * nbytes / ms, ms=ms)
-    except Exception as error:  # the others go on
+    except Exception as error:  # the other rivals are still measured
         return rival._replace(trouble=f"{type(error).__name__}: {error}"[:200])
 
 
 def steps_in_c() -> Iterator[Rival]:
-    """Time the steps of the stop `graphs` until they are done, as it does, from C."""
+    """Time the steps of the stop `graphs` from C, until they have finished, as the stop does."""
     library = compile_c()
     if library is None:
         yield Rival("graphs", graphs.RATE, C_GRAPH, trouble="there is no C loop")
@@ -263,7 +264,7 @@ def films(outcome: Outcome) -> tuple[str, float, float]:
 
 
 def bars_of(stop: str) -> list[RowBar]:
-    """Return a stop's bars that can be judged on this machine."""
+    """Return the bars of a stop that can be judged on this machine."""
     return [bar for bar in BARS if bar.stop == stop and bar.devices <= len(cuda.devices())]
 
 

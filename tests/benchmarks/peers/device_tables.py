@@ -1,4 +1,4 @@
-"""The tables of `devices`: how the stops for several devices scale, beside the model."""
+"""The tables of `devices`: the scaling of the stops for several devices, compared with the model."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SCALING = {
 
 
 class Figure(NamedTuple):
-    """One figure of a table: a way of a stop on so many devices; `predicted` is the model's efficiency or GB/s."""
+    """A row of a table: a variant of a stop on `count` devices; `predicted` is the model's efficiency or GB/s."""
 
     stop: str
     way: str
@@ -56,17 +56,17 @@ def _of_rows(each: Json) -> Iterator[Figure]:
     stop, count, size = each["stop"], each["count"], each["outcome"]["size"]
     for row in each["outcome"]["rows"]:
         values, name = row["values"], row["name"]
-        # Stops also have rows for fewer devices, and rows such as a single strip, which do not use all devices.
+        # Stops also have rows for fewer devices, and rows that do not use all devices, such as a single strip.
         if values.get("devices", count) != count or not (name in SCALING or stop == "all_reduce"):
             continue
-        # Without times instructions stand for them in one of the stops.
+        # If there are no times, one of the stops gives counts of instructions instead.
         if "ms" in values or "efficiency" in values:
             work = (stop, name, each["mode"], count, SCALING.get(name, ""), size)
             yield Figure(*work, _rate(values), values.get("efficiency"), _prediction(stop, name, count, size))
 
 
 def _of_product(each: Json) -> Iterator[Figure]:
-    """Yield the efficiencies of a product at all sizes of its picture, and that of weak scaling at a size for it."""
+    """Yield a product's strong-scaling efficiency at each size of its chart, and weak scaling at the size for it."""
     lines, count = _lines(each["outcome"], "rates"), each["count"]
     alone = dict(lines.pop("one device", []))
     for way, points in lines.items():
@@ -88,7 +88,7 @@ def _rate(values: Json) -> str:
 
 
 def _prediction(stop: str, way: str, count: int, size: int) -> float | None:
-    """Return the efficiency that the model predicts, or of all_reduce the GB/s; None where it knows nothing."""
+    """Return the efficiency that the model predicts, or the GB/s of all_reduce, or None without a prediction."""
     if way == "SUMMA":
         return device_model.product_seconds(1, size) / count / device_model.product_seconds(count, size)
     if stop == "halo":
@@ -138,7 +138,7 @@ def left_out(found: Json) -> str:
 
 
 def tables(found: Json) -> Iterator[Comparison | Table]:
-    """Yield whether each run passed, the efficiencies beside the model's, and the bandwidths of sums."""
+    """Yield whether each run passed, then the efficiencies with the model's, and the bandwidths of all-reduce."""
     for each in found["runs"]:
         outcome = each.get("outcome", {"size": None, "checks": []})
         size = "" if outcome["size"] is None else f", size {outcome['size']:,}"

@@ -1,8 +1,8 @@
-"""The stops for several devices on 1, 2, 4 and 8 of them, beside the model.
+"""The stops for several devices, on 1, 2, 4 and 8 devices, compared with the model.
 
-Each count runs in one process, and in as many ranks where mpiexec and mpi4py are installed. Counts beyond the GPUs of
-the machine are left out; where simulated devices serve there are as many as asked for, and the results are checked and
-not timed. `all_reduce_perf` of NCCL's tests runs too where it is on the PATH.
+Each number of devices runs in one process and, if mpiexec and mpi4py are installed, in as many MPI ranks. Numbers
+greater than the number of GPUs are left out. There are as many simulated devices as requested, and with them the
+results are checked but not timed. `all_reduce_perf` from NCCL's tests runs too if it is in PATH.
 """
 
 import argparse
@@ -29,13 +29,13 @@ Json = dict[str, Any]
 
 COUNTS = (1, 2, 4, 8)
 PROCESS, RANKS = device_tables.MODES
-# Rows and columns of a product that one device alone gets, where each gets as much work as one.
+# The size of a product on one device in weak scaling, where the work per device stays the same.
 WEAK_BASE = 8192
 STOPS = ("halo", "all_reduce", "distributed_gemm", "monte_carlo_ranks")
 
 
 def sizes_of(stop: str, count: int, size: int | None) -> list[int | None]:
-    """Return the sizes with which a stop runs on so many devices; `size` is that of --size."""
+    """Return the sizes with which a stop runs on `count` devices; `size` is the option --size."""
     if size is not None or not timing.available():
         return [size]
     if stop != "distributed_gemm":
@@ -46,7 +46,7 @@ def sizes_of(stop: str, count: int, size: int | None) -> list[int | None]:
 def on_devices(count: int, mode: str) -> dict[str, str]:
     environment = dict(os.environ)
     if "in_process" in cuda.capabilities():
-        # Devices of a driver that runs kernels in the process: each rank has its own.
+        # The driver runs kernels in its own process, so each rank has its own device.
         environment["CUDART_PY_SIMULATOR_DEVICES"] = str(count if mode == PROCESS else 1)
     else:
         every = environment.get("CUDA_VISIBLE_DEVICES", "").split(",")
@@ -61,7 +61,7 @@ def mpiexec() -> str | None:
 
 
 def run(stop: str, size: int | None, count: int, mode: str, limit: float) -> Json:
-    """Run a stop on so many devices, in a process of its own or in ranks; return what it found, and how it ended."""
+    """Run a stop on `count` devices, in a separate process or in ranks; return its results and its final state."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.json"
         command = [sys.executable, "-m", "library_tour", "run", stop, "--json", str(file)]
@@ -69,7 +69,7 @@ def run(stop: str, size: int | None, count: int, mode: str, limit: float) -> Jso
         if mode == RANKS:
             command = [str(mpiexec()), "-n", str(count), *command]
         start = time.perf_counter()
-        # A session of its own, so that all ranks end when the time is over.
+        # The new session makes it possible to end all ranks when the time limit is reached.
         process = subprocess.Popen(
             command, env=on_devices(count, mode), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
@@ -81,7 +81,7 @@ def run(stop: str, size: int | None, count: int, mode: str, limit: float) -> Jso
             said, _ = process.communicate()
             said += f"\nended after {limit:g} seconds"
         seconds = time.perf_counter() - start
-        # The file is empty until the first stop has ended.
+        # The file is empty until the first stop has finished.
         text = file.read_text() if file.exists() else ""
     found: Json = {"stop": stop, "mode": mode, "count": count, "seconds": round(seconds, 1)}
     if text:
@@ -94,7 +94,7 @@ def run(stop: str, size: int | None, count: int, mode: str, limit: float) -> Jso
 
 
 def nccl_tests(count: int, limit: float) -> list[tuple[float, float]]:
-    """Return the bytes and the bus bandwidth in GB/s that NCCL's own test finds, nothing where it is not installed."""
+    """Return (bytes, bus bandwidth in GB/s) as measured by NCCL's own test; empty if that is not installed."""
     program = shutil.which("all_reduce_perf")
     if program is None or count < 2 or not timing.available():
         return []

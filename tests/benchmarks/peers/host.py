@@ -1,10 +1,10 @@
-"""The host's cost of a call beside a C loop, bare cuda.bindings, cuda.core and CuPy.
+"""Host overhead per call, compared with a C loop, bare cuda.bindings, cuda.core and CuPy.
 
-A round makes some calls of one kind and then drains the stream outside the time, because a full queue would make the
-host wait for the device. All kinds take turns within a round, so that a change of the machine's clock meets all alike.
-A process keeps the time of its fastest round, in microseconds per call, since other work on the machine only adds to
-it. Processes differ in where their memory lies, so several run one after another, and each figure is the median of
-theirs. A peer that is not installed is left out.
+A round times some calls of one kind and then drains the stream, which is not timed: a full queue would make the host
+wait for the device. The kinds alternate within a round, so that a change of the clock rate affects all of them. A
+process keeps the time of its fastest round, in microseconds per call, because other work on the machine only adds to
+it. The placement of memory differs between processes, so several run one after another, and each figure is the median
+of theirs. A peer that is not installed is left out.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from .host_rivals import c_loops, rivals
 from .host_things import BLOCK, GRID, Call, Things
 from .report import Bar, Comparison, Report, Table, conditions
 
-# The first rounds, which only warm up.
+# The number of rounds at the start that only warm up.
 WARM_UP = 3
-# The seconds of so many calls, by what is done and how.
+# By kind of call and way of making it: a function that makes `count` calls and returns their time in seconds.
 Loops = dict[tuple[str, str], Callable[[int], float]]
 ALIKE = ("event record", "memset 4 KiB", "upload 4 KiB", "download 4 KiB", "copy 4 KiB on the device")
-# A way to make a call is at most so much above another, in microseconds; imports in milliseconds.
+# The most by which a way of making a call may exceed another, in microseconds per call, or milliseconds for imports.
 BARS = [
     ("launch", "checked", "bare, packed once", 0.9),
     ("launch", "bound", "bare, packed once", 0.25),
@@ -46,7 +46,7 @@ BARS = [
 
 
 def loop(call: Call) -> Callable[[int], float]:
-    """Return a loop over a call, with as little of Python around it as can be; it passes a partial's arguments."""
+    """Return a loop over a call with the least possible Python overhead; it passes a partial's arguments itself."""
     whole = call if isinstance(call, partial) else partial(call)
     names = [*(f"a{i}" for i in range(len(whole.args))), *whole.keywords]
     passed = ", ".join([*names[: len(whole.args)], *(f"{name}={name}" for name in whole.keywords)])
@@ -81,13 +81,13 @@ def bare_launches(t: Things) -> Iterator[tuple[str, Call]]:
 
 
 def all_loops(t: Things) -> Loops:
-    """Return loops over the calls that the bars are about, and over what they are compared with."""
+    """Return loops over the calls that have bars, and over the calls that they are compared with."""
     loops: Loops = {(what, "C"): run for what, run in c_loops(t).items()}
     asked = [what for what in dict.fromkeys(what for what, *_ in BARS) if what in CALLS]
     calls: dict[tuple[str, str], Call] = {}
     for what in asked:
         calls[what, "bare, packed once" if what == "launch" else "bare"], calls[what, "ours"] = CALLS[what](t)
-    del calls["launch", "ours"]  # which `launches` has
+    del calls["launch", "ours"]  # `launches` contains it
     calls |= {("launch", how): call for how, call in bare_launches(t)}
     calls |= {key: call for key, call in rivals(t).items() if key[0] in asked}
     calls |= {("launch", how): call for how, call in launches(t).items()}
@@ -95,13 +95,13 @@ def all_loops(t: Things) -> Loops:
 
 
 def import_milliseconds(statement: str) -> float:
-    """Return the time of an import in a process of its own, in milliseconds."""
+    """Return the time of an import in a new process, in milliseconds."""
     program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
     return 1e3 * float(subprocess.check_output([sys.executable, "-c", program]))
 
 
 def microseconds(rounds: int, calls: int) -> dict[tuple[str, str], list[float]]:
-    """Return the microseconds of each way: all take turns, and each begins on a drained stream."""
+    """Return the microseconds per call for each loop and round; the loops alternate, each with a drained stream."""
     with cuda.Device(0) as device:
         things = Things(device)
         loops = all_loops(things)
@@ -119,7 +119,7 @@ def microseconds(rounds: int, calls: int) -> dict[tuple[str, str], list[float]]:
 
 
 def compare(options: argparse.Namespace) -> Iterator[Comparison | Table]:
-    # As an installer leaves packages; Python may be told not to write bytecode itself.
+    # Compile to bytecode as an installer does, because Python may be told not to write bytecode itself.
     compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
     processes = []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:

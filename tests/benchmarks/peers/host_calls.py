@@ -1,7 +1,7 @@
-"""Every wrapper beside the bare calls of the driver that do the same.
+"""Every wrapper, with the bare driver calls that do the same.
 
-`CALLS` has the wrappers, and `launches` further ways to launch. A call is made with its arguments beforehand, so that
-only the call itself is timed.
+`CALLS` contains the wrappers, and `launches` further ways to launch a kernel. The arguments of a call are prepared
+beforehand, so that only the call itself is timed.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def bare(name: str, *arguments: Any) -> Call:
 
 
 def dropped(make: str, drop: str, *arguments: Any) -> Call:
-    """Return two calls of the driver, of which the second takes what the first returns."""
+    """Return a pair of driver calls, of which the second takes the result of the first."""
     first, second = getattr(calls.raw, make), getattr(calls.raw, drop)
     return lambda: second(first(*arguments)[1])
 
@@ -46,7 +46,7 @@ def bare_allocation(t: Things, make: str, *pool: Any) -> Call:
 
 
 def allocation(t: Things) -> Call:
-    """Allocate and free; the names are looked up beforehand, as beside the bare calls."""
+    """Return a call that allocates and frees; names are looked up beforehand, as for the bare calls."""
     empty, uint8, stream = cuda.empty, np.uint8, t.stream
     return lambda: empty(MIB, uint8, stream=stream).close()
 
@@ -111,7 +111,7 @@ def bare_managed_attributes(t: Things) -> Call:
 
 READ_MOSTLY = driver.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY
 CARVEOUT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-# Each makes the bare calls and ours.
+# By kind of call: a function that returns the bare driver calls and ours.
 CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     "launch": lambda t: (
         bare("cuLaunchKernel", t.f, GRID, 1, 1, BLOCK, 1, 1, 0, t.s, 0, t.extra),
@@ -326,7 +326,7 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     ),
 }
 
-# Functions of the driver behind a row of docs/names.md none of which is called above, and why.
+# Driver functions of those rows of docs/names.md from which no function is called above, with the reasons.
 UNTIMED = {
     "cuGetErrorName": "only a failure asks for it",
     "cuDevicePrimaryCtxRetain": "once in a process",

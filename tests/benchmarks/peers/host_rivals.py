@@ -1,4 +1,4 @@
-"""The calls of C loops, cuda.core and CuPy that correspond to wrappers in `host_calls`."""
+"""Calls from C, of cuda.core and of CuPy that correspond to the wrappers in `host_calls`."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from .report import attempt, tried
 
 
 def c_loops(t: Things) -> dict[str, Callable[[int], float]]:
-    """Return loops in C by the wrapper's name; each takes the number of calls."""
+    """Return loops in C by the name of the wrapper; a loop takes the number of calls."""
     c = compile_c()
     if c is None:
         return {}
@@ -33,9 +33,9 @@ def c_loops(t: Things) -> dict[str, Callable[[int], float]]:
 
 
 def rivals(t: Things) -> dict[tuple[str, str], Call]:
-    """Return what others offer, by the wrapper's name and theirs; what is not here or fails is said and left out."""
+    """Return the calls of other packages, by the wrapper's name and theirs; print and leave out those that fail."""
     if "interop" not in cuda.capabilities():
-        return {}  # others would follow addresses that only this driver knows
+        return {}  # other packages would use addresses that only this driver knows
     found: dict[tuple[str, str], Call] = {}
     for name, calls in (("cuda.core", core_calls), ("CuPy", cupy_calls)):
         for what, how, call in attempt(name, list, calls(t)) or ():
@@ -55,7 +55,7 @@ def core_calls(t: Things) -> Iterator[tuple[str, str, Call]]:
     event, memory = device.create_event(), device.memory_resource
     x, y, z = (memory.allocate(4 * SIZE, stream=stream) for _ in range(3))
     launch, float32, uint32, allocate = core.launch, np.float32, np.uint32, memory.allocate
-    # It takes the scalars' types from NumPy's, so that a caller makes them for the call.
+    # cuda.core takes the types of scalars from NumPy, so a caller must create NumPy scalars for each call.
     yield "launch", "cuda.core, Buffers", lambda: launch(stream, config, kernel, float32(2.0), x, y, z, uint32(SIZE))
     addresses = (float32(2), t.x.pointer, t.y.pointer, t.z.pointer, uint32(SIZE))
     how = "cuda.core, addresses and NumPy scalars made beforehand"

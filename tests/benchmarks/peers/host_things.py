@@ -1,4 +1,4 @@
-"""Objects that the calls in `host_calls` use, and the structures that the driver takes."""
+"""Objects that the calls in `host_calls` use, and structures for the driver's functions."""
 
 import ctypes
 import struct
@@ -23,7 +23,7 @@ Call = Callable[[], object]
 
 
 class Things:
-    """What the calls work on, and the driver's own objects for it, which the bindings take fastest."""
+    """The objects on which the calls operate, and their handles as bindings' types, the fastest arguments to pass."""
 
     def __init__(self, device: cuda.Device) -> None:
         self.device = device
@@ -49,7 +49,7 @@ class Things:
         self.executable.upload(self.stream)
         self.node = self.graph.nodes[0]
         self.image = self.module.cubin if backend.chosen().image_kind == "cubin" else self.module.ptx
-        # The driver's own.
+        # The bindings' objects.
         self.s, self.e = driver.CUstream(self.stream.handle), driver.CUevent(self.event.handle)
         self.f, self.g = driver.CUfunction(self.kernel.handle), driver.CUgraph(self.graph.handle)
         self.exec, self.p = driver.CUgraphExec(self.executable.handle), driver.CUmemoryPool(self.pool.handle)
@@ -58,7 +58,8 @@ class Things:
             array.ctypes.data for array in (self.host, self.managed, self.pageable)
         )
         self.arguments = (2.0, self.x, self.y, self.z, SIZE)
-        # The parameters, and the list that says where they are: CU_LAUNCH_PARAM_BUFFER_POINTER 1, _SIZE 2, _END 0.
+        # The kernel parameters, and the `extra` list with their address and size: CU_LAUNCH_PARAM_BUFFER_POINTER is 1,
+        # _SIZE is 2, and _END is 0.
         self.layout = struct.Struct("<f4xQQQI")
         self.values = (2.0, self.x.pointer, self.y.pointer, self.z.pointer, SIZE)
         self.packed, self._size = ctypes.create_string_buffer(self.layout.size), ctypes.c_size_t(self.layout.size)
@@ -69,7 +70,7 @@ class Things:
 
 
 def fill(target: Any, **fields: Any) -> Any:
-    """Set fields of a structure of the driver, of an inner one by a dict, and return it."""
+    """Set fields of a driver structure and return it; a dict sets the fields of a nested structure."""
     for name, value in fields.items():
         if isinstance(value, dict):
             fill(getattr(target, name), **value)

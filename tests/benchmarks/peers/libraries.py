@@ -1,8 +1,8 @@
-"""The library layer beside PyTorch and CuPy, in less than four minutes.
+"""The library layer, compared with PyTorch and CuPy in less than four minutes.
 
-Ours and the rivals take turns, and the ratio is the median of the rounds'. A bar whose rivals are not installed is
-shown and not judged. Where the same speed is asked for, the bar leaves room for noise. Results and errors are checked
-by tests/libraries.
+Our calls and the rivals' alternate, and the ratio is the median of the ratios of the rounds. A bar whose rivals are not
+installed is shown but not judged. A bar that requires the same speed allows for noise. tests/libraries checks results
+and errors.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from cudart_py.benchmark.peers import in_turns
 from .library_calls import CALLS, Function, Operands, cupy, of, product, tensor, torch
 from .report import Bar, Comparison, Report, conditions, optional
 
-# Clocks and neighbours: two measurements of one thing differ by as much, for which a bar of the same speed leaves room.
+# The ratio that a bar for the same speed allows. Two measurements of the same work differ by 1 %, because clock rates
+# change and other programs run.
 SAME = 1.01
 OPTIONS = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=0.4, warm_up_seconds=0.05)
 HOST_OPTIONS = MeasureOptions(min_samples=30, min_seconds=0.2, max_seconds=0.4, warm_up_seconds=0.1)
@@ -48,7 +49,7 @@ def host_seconds(work: Work) -> float:
 
 
 def wall_seconds(work: Work) -> float:
-    """Return the median time of a call and its completion, for work that waits for the device itself."""
+    """Return the median time of a call until its work has finished, for calls that wait for the device themselves."""
     work()
     cuda.Device(0).synchronize()
     times: list[float] = []
@@ -62,7 +63,7 @@ def wall_seconds(work: Work) -> float:
 
 
 class Case(NamedTuple):
-    """A function on operands of n rows and columns, whose time is at most `most` of that of the fastest rival."""
+    """A function on operands of n rows and columns; its time must be at most `most` times the fastest rival's."""
 
     what: str
     function: Function
@@ -82,13 +83,13 @@ def drawn_by_cupy(m: Any, o: Operands) -> Work:
 
 
 def in_bfloat16(m: Any, o: Operands) -> Work:
-    """Multiply with PyTorch, whose arrays are its own: it knows no type of ours for these numbers."""
+    """Return a product by PyTorch on its own arrays, because it does not accept our type for these numbers."""
     x, y = (tensor(m, each).to(m.bfloat16) for each in (o.a, o.b))
     return functools.partial(m.matmul, x, y, out=m.empty_like(x))
 
 
 def transform(shape: tuple[int, int], axes: int | None) -> Case:
-    """Return the transform of 8192 x 8192 numbers in some shape."""
+    """Return the transform of 8192 x 8192 elements that are reshaped to `shape`."""
 
     def ours(o: Operands) -> Work:
         return functools.partial(lib.fft, o.signal.reshape(shape), o.spectrum.reshape(shape), axes=axes)
@@ -100,7 +101,7 @@ def transform(shape: tuple[int, int], axes: int | None) -> Case:
 
 
 def cases() -> dict[str, list[Case]]:
-    """Return all steps: the host's cost of small calls with outputs given and all checks on, and large work."""
+    """Return the cases of all steps: host overhead of small calls with outputs given and all checks, and large work."""
     mm, gemm, philox = torch("mm", "a", "b", out="out"), CALLS["gemm"], lib.Generator("philox", 1)
     fft = {**cupy("fft.fft", "long_signal"), **torch("fft.fft", "long_signal", out="long_spectrum")}
     host = [
@@ -170,7 +171,7 @@ def compare(steps: list[str]) -> Iterator[Comparison]:
             for case in known[step]:
                 yield versus(case, modules)
                 lib.release()
-        except Exception as error:  # the other steps go on
+        except Exception as error:  # the other steps still run
             traceback.print_exc()
             yield Comparison(step, "us", note=f"did not end: {type(error).__name__}: {error}", failed=True)
 

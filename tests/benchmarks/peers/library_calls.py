@@ -1,4 +1,4 @@
-"""Every function of `cudart_py.libraries` on operands of its own, and what CuPy or PyTorch offer for the same work."""
+"""Every function of `cudart_py.libraries` with its operands, and CuPy's or PyTorch's functions for the same work."""
 
 import importlib
 import operator
@@ -15,14 +15,14 @@ from library_tour.libraries.sparse import laplacian
 from .report import attempt, tried
 
 Call = Callable[[], object]
-# It takes seconds for a large grid.
+# Making the Laplacian of a large grid takes seconds.
 grid_of = cache(laplacian)
 
 
 class Operands:
     """Matrices of n rows and columns, vectors of n * n elements, and the other operands of the functions.
 
-    The operands of `MADE` are made when they are first used. Others see our arrays, and copy nothing.
+    The operands in `MADE` are created when they are first used. The rivals use our arrays without a copy.
     """
 
     def __init__(self, n: int, dtype: Any = np.float32) -> None:
@@ -76,19 +76,19 @@ MADE: dict[str, Callable[[Operands], Any]] = {
     "definite": definite,
     "column": lambda o: o.array(o.n),
     "result": lambda o: cuda.empty(o.n, o.dtype),
-    # Long vectors, and a scalar for a result.
+    # Long vectors, and a scalar result.
     "x": lambda o: o.a.reshape(-1),
     "y": lambda o: o.array(o.n * o.n),
     "drawn": lambda o: cuda.empty(o.n * o.n, o.dtype),
     "scalar": lambda o: cuda.empty(1, o.dtype),
     "counts": lambda o: cuda.empty(o.n * o.n, np.uint32),
-    # Rows for transforms, and all of them as a single row.
+    # Rows for transforms, and all rows as a single one.
     "signal": lambda o: cuda.to_device((o.host + 1j).astype(np.complex64)),
     "spectrum": lambda o: cuda.empty((o.n, o.n), np.complex64),
     "half_spectrum": lambda o: cuda.zeros((o.n, o.n // 2 + 1), np.complex64),
     "long_signal": lambda o: o.signal.reshape(-1),
     "long_spectrum": lambda o: o.spectrum.reshape(-1),
-    # The Laplacian of a grid of n/2 x n/2 points, of SciPy and ours, and one and eight vectors for its rows.
+    # The Laplacian of a grid of n/2 x n/2 points, as a matrix of SciPy and ours, with one vector, and with eight.
     "grid": lambda o: grid_of(max(4, o.n // 2), o.dtype),
     "sparse": lambda o: lib.SparseMatrix.from_host(o.grid),
     "points": lambda o: o.array(o.grid.shape[0]),
@@ -104,7 +104,7 @@ MADE: dict[str, Callable[[Operands], Any]] = {
 
 
 def values(o: Operands, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments, in which the names of operands stand for them and all else for itself."""
+    """Return arguments in which the names of operands are replaced by the operands."""
 
     def value(each: Any) -> Any:
         return getattr(o, each) if isinstance(each, str) and each in MADE else each
@@ -113,7 +113,7 @@ def values(o: Operands, given: tuple[Any, ...], named: Mapping[str, Any]) -> tup
 
 
 def of(function: Callable[..., Any], *given: Any, **named: Any) -> Callable[[Operands], Call]:
-    """Return what makes a call of ours with operands, which are given by their names."""
+    """Return a function that makes a call of one of our functions with operands, which are given by their names."""
 
     def make(o: Operands) -> Call:
         arguments, keywords = values(o, given, named)
@@ -126,7 +126,7 @@ Rival = Callable[[Any, Operands], Call]
 
 
 def tensor(m: Any, operand: Any) -> Any:
-    """Return a rival's own object over one of our arrays, and of a matrix of SciPy CuPy's."""
+    """Return a rival's view of one of our arrays, CuPy's copy of a SciPy matrix, or any other operand unchanged."""
     if isinstance(operand, cuda.DeviceArray):
         return m.asarray(operand) if m.__name__ == "cupy" else m.as_tensor(operand, device="cuda")
     if hasattr(operand, "tocsr"):
@@ -135,7 +135,7 @@ def tensor(m: Any, operand: Any) -> Any:
 
 
 def rival(module: str, function: str, *given: Any, **named: Any) -> dict[str, Rival]:
-    """Return a module's way to do the work: a function of its, or with a dot in front a method of the first operand."""
+    """Return a rival's call by module: of a function of it or, with a leading dot, of a method of the first operand."""
 
     def make(m: Any, o: Operands) -> Call:
         arguments, keywords = values(o, given, named)
@@ -151,10 +151,10 @@ cupy, torch = partial(rival, "cupy"), partial(rival, "torch")
 
 
 class Function(NamedTuple):
-    """A function: `ours` and `rivals` make calls of the operands, those of the rivals by their modules' names too.
+    """A function: `ours`, and `rivals` by module name, make calls with the operands.
 
-    `waits`: it returns when its work is done. `moved` are the operands that a call reads and writes; `flops` is what it
-    computes.
+    If `waits` is set, a call returns only when its work has finished. `moved` names the operands that a call reads and
+    writes. `flops` returns the number of floating-point operations.
     """
 
     ours: Callable[[Operands], Call]
@@ -172,9 +172,9 @@ class Function(NamedTuple):
         return found
 
     def peers(self, operands: Operands, modules: Mapping[str, Any]) -> dict[str, Call]:
-        """Return the rivals' calls; without those that are not installed or fail, which is said.
+        """Return the rivals' calls, without those that are not installed or fail, which are printed.
 
-        There are none on a driver whose memory others cannot see.
+        With a driver whose memory other packages cannot access, there are none.
         """
         found = {}
         for name, make in self.rivals.items() if "interop" in cuda.capabilities() else ():

@@ -1,8 +1,8 @@
-"""The times of `cudart_py.benchmark` beside Nsight Compute's, nvbench's and other processes'.
+"""The times of `cudart_py.benchmark`, compared with those of Nsight Compute, nvbench and other processes.
 
-Compares with Nsight Compute's durations, with other processes, and with nvbench (the package cuda-bench) where it is
-installed; the ceilings with what an H200 is known to reach; and the host's cost of a launch with that of launches whose
-kernels run longer. Needs a GPU.
+Times are compared with Nsight Compute's durations, with other processes, and with nvbench if its package cuda-bench is
+installed. The ceilings are compared with the known rates of an H200, and the host overhead of a launch with that of
+launches whose kernels run longer. A GPU is required.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from .measuring_cases import CASES, GRAPH_CALLS, HOST_BATCHES, LAUNCHES
 from .report import Bar, Comparison, Report, Table, conditions
 
 ROOT = Path(__file__).parents[3]
-# The kernels, and what is done with them in a process that has the device for itself.
+# The command that measures the kernels, in a process that has the device to itself.
 CHILD = [sys.executable, "-m", "tests.benchmarks.peers.measuring_cases"]
 PROCESSES = 5
-# Of the launches that Nsight Compute sees, the first ones only warm up.
+# The number of launches at the start that only warm up, of those that Nsight Compute measures.
 WARM_UP = 5
-# What an H200 is known to reach, in 10^12 bytes or operations per second.
+# The known rates of an H200, in 10^12 bytes or operations per second.
 CEILING_BARS = {"copy": 4.2, "read": 4.35, "write": None, "fp32": None, "fp64": None}
 
 
 class ChildError(Exception):
-    """A child process failed; the text says why."""
+    """A child process failed for the given reason."""
 
 
 def run(*command: str) -> str:
@@ -47,9 +47,9 @@ def run(*command: str) -> str:
 
 
 def child(*arguments: str) -> Any:
-    """Run a part of the checks in a process of its own and return what it prints."""
+    """Run a part of the checks in a separate process, and return the JSON that it prints."""
     output = run(*CHILD, *arguments)
-    # What a library wrote to its own buffer may come after it.
+    # A library's buffered output may come after the line of JSON.
     return json.loads([line for line in output.splitlines() if line.startswith("{")][-1])
 
 
@@ -72,7 +72,7 @@ def ncu_seconds(name: str) -> float:
 
 
 def read_durations(output: str) -> list[float]:
-    """Read the seconds from Nsight Compute's CSV, in nanoseconds, among whatever else it prints."""
+    """Return the durations in seconds from Nsight Compute's output, which contains CSV in nanoseconds."""
     rows = csv.DictReader(line for line in output.splitlines() if line.startswith('"'))
     return [
         1e-9 * float(row["Metric Value"].replace(",", ""))
@@ -92,8 +92,8 @@ def not_checked(what: str, rival: str, reason: object) -> Comparison:
 def check_ncu(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
     """Compare with Nsight Compute.
 
-    Of a short kernel the batch in many streams is judged. One stream, which may be a slow one, and a graph, which
-    leaves out how a launch begins, are shown beside it.
+    For a short kernel, the batch in many streams is judged. Two more figures are shown: a single stream, which may
+    happen to be a slow one, and a graph, whose time does not include the start of each launch.
     """
     for name, case in CASES.items():
         try:
@@ -108,16 +108,16 @@ def check_ncu(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
 
 
 def judged(label: str) -> bool:
-    """Whether a way of measuring a case is the one that its bars are for: many streams for a short kernel."""
+    """Return whether a case's bar applies to this way of measuring it: for a short kernel, only to many streams."""
     name, _, way = label.partition(", ")
     return CASES[name].bar is not None and way == ("streams" if CASES[name].short else "")
 
 
 def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
-    """Compare the medians of several processes, and within the first one the same at its beginning and its end.
+    """Compare the medians of several processes, and within the first process those at its start and at its end.
 
-    Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown. In one process the
-    graph is only shown: what was measured before it may change its time, as docs/measuring.md says.
+    For a short kernel, the batch in many streams and the graph are judged, and a single stream is only shown. Within
+    one process, the graph is only shown, because earlier measurements may change its time (docs/measuring.md).
     """
     for label, found in processes[0].items():
         first, again, _ = label.partition(", again")
@@ -147,7 +147,7 @@ def check_nvbench(_: object) -> Iterator[Comparison]:
 
 
 def check_host(_: object) -> Iterator[Comparison]:
-    """Compare the host's cost of launches: the device's time, from microseconds to a millisecond, is not in it."""
+    """Compare the host overhead of launches, which must not include the device's time of up to a millisecond."""
     found = child("host")
     launches, products = found["launches"], found["products"]
     nothing = launches.pop("nothing")
@@ -215,5 +215,5 @@ def measure(options: argparse.Namespace) -> Report:
 def version() -> str:
     try:
         return run(find_ncu(), "--version").strip().splitlines()[-1].removeprefix("Version ")
-    except ChildError:  # which is said where it is compared
+    except ChildError:  # the comparison itself reports the error
         return "missing"

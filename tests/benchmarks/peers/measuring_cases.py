@@ -1,8 +1,8 @@
-"""The kernels that `measuring.py` compares, and what it does with them in processes of their own.
+"""The kernels that `measuring.py` compares, and their measurements, which run in separate processes.
 
     python -m tests.benchmarks.peers.measuring_cases measure_all|launch CASE|nvbench CASE KIND|host|ceilings
 
-Prints what it found as one line of JSON.
+The results are printed as one line of JSON.
 """
 
 import dataclasses
@@ -23,20 +23,21 @@ from cudart_py import benchmark
 from cudart_py.benchmark import measure, measure_host
 
 SOURCE = Path(__file__).with_name("sources") / "measuring.cu"
-# Launches that Nsight Compute sees.
+# The number of launches that Nsight Compute measures.
 LAUNCHES = 25
-# Launches in the graph that nvbench times for a short kernel: its own launches take longer than such a kernel.
+# The number of launches in the graph that nvbench times for a short kernel, because a single launch takes longer than
+# such a kernel.
 GRAPH_CALLS = 100
-# Streams in which a short kernel is measured.
+# The number of streams in which a short kernel is measured.
 STREAMS = 48
-# In small batches the device is done before its queue could matter.
+# In a small batch, the device finishes before the length of its queue could matter.
 HOST_BATCHES = (5, 50, 250)
 
 
 class Case(NamedTuple):
-    """A kernel of a certain length, and how far Nsight Compute's duration may be off; None: shown, not judged.
+    """A kernel of a certain duration, and the share by which Nsight Compute's duration may differ, or None for any.
 
-    `short`: it is measured in batches, with L2 as the call before left it.
+    A `short` kernel is measured in batches, with the L2 cache as the previous call left it.
     """
 
     kernel: str
@@ -75,9 +76,9 @@ def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
 
 
 def measure_all() -> dict[str, Any]:
-    """Measure all cases in a stream, the short ones in a graph and in many streams too, and the first of those again.
+    """Measure all cases in a stream, short kernels in a graph and in many streams too, and the first of these twice.
 
-    What is measured again shows whether a time depends on what the process did before.
+    The second measurement shows whether a time depends on what the process has done before.
     """
     stream = cuda.Stream(non_blocking=True)
     short = [(name, way) for name, case in CASES.items() if case.short for way in ("graph", "streams")]
@@ -110,12 +111,12 @@ def launch(name: str) -> None:
 
 
 def nvbench(name: str, kind: str) -> dict[str, float]:
-    """Let nvbench measure a case, then measure it here, in the same process and stream.
+    """Measure a case with nvbench and with our function, in the same process and stream.
 
-    "cold": a single launch with L2 flushed, what events cost included. "graph": a graph of many launches, of which
-    nvbench times many one behind the other.
+    The kind "cold" is a single launch after flushing the L2 cache, and includes the overhead of events. The kind
+    "graph" is a graph of many launches, which nvbench times many times in a row.
     """
-    from cuda import bench  # of the package cuda-bench, which few have
+    from cuda import bench  # in the package cuda-bench, which is rarely installed
 
     ours: dict[str, float] = {}
 
@@ -125,7 +126,7 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
             work = make_work(CASES[name], stream)
             if kind == "graph":
                 work = make_graph(work, stream)
-            # Ours goes first, since it brings the process into the state in which both measure.
+            # Ours comes first, because it brings the process into the state in which both measure.
             found = measure(work, stream=stream, batch=1, flush_l2=kind == "cold")
             state.exec(lambda launch: work())
             ours["seconds"] = (found.median or 0.0) + (found.overhead if kind == "cold" else 0.0)
@@ -133,7 +134,7 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
     bench.register(body).set_name("case")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nvbench.json"
-        # Its own report goes to standard output, which is ours.
+        # nvbench prints its report to standard output, which is for our JSON.
         saved = os.dup(1)
         os.dup2(2, 1)
         try:
@@ -158,7 +159,7 @@ def make_graph(work: Callable[[], None], stream: Any) -> Callable[[], None]:
 
 
 def host() -> dict[str, Any]:
-    """Measure what launches cost the host, by how long their kernels run, and a product of cuBLAS in batches."""
+    """Measure the host overhead of launches with kernels of different durations, and of cuBLAS products in batches."""
     stream = cuda.Stream(non_blocking=True)
     launches = {name: measure_host(make_work(case, stream), stream=stream).median for name, case in CASES.items()}
     products = {}

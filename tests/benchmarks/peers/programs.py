@@ -1,8 +1,8 @@
-"""Ten programs of `tests/programs` on both engines of the simulator.
+"""Ten programs from `tests/programs`, on both engines of the simulator.
 
-Each engine runs a program once, untimed, and the result is compared with NumPy's. The times are the least of several
-runs, from the first launch to the end of the last one. The table of first runs has those on the native engine: a first
-run compiles the kernels, unless their machine code is in the cache. Nothing is checked, and nothing counted.
+The result of the first run on each engine is compared with NumPy's. A figure is the least time of several later runs,
+from the first launch until the last one has finished. A further table shows the times of the first runs on the native
+engine, which compile the kernels unless their machine code is in the cache. The sanitizer and the counters are off.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from tests.programs.cases import CASES, Case
 
 from .report import Comparison, Report, Table, conditions
 
-# The time for one program on one engine, and the most runs.
+# The time for the later runs of a program on an engine, in seconds, and the greatest number of these runs.
 SECONDS, MOST_RUNS = 2.0, 20
 
 
@@ -27,7 +27,7 @@ def run(case: Case, device: cuda.Device) -> float:
 
 
 def times(case: Case, device: cuda.Device, engine: str, seconds: float) -> tuple[float, float]:
-    """Run a program on an engine, check its results, and return the times of its first and of its fastest run."""
+    """Run a program on an engine, check its results, and return the times of its first and its fastest later run."""
     os.environ["CUDART_PY_SIMULATOR_ENGINE"] = engine
     first = run(case, device)
     case.check()

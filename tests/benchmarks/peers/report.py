@@ -1,6 +1,6 @@
-"""Tables of speeds beside other programs', what they are compared with, and the record that keeps them.
+"""Tables that compare speeds with those of other programs, the bars for them, and the record that keeps them.
 
-Each benchmark yields comparisons and tables as it finds them. All comparisons of a run form one table.
+Each benchmark yields comparisons and tables as they become available. All comparisons of a run form one table.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ HEADING = "## Measured"
 
 
 class Bar(NamedTuple):
-    """The relation that our figure must have to the other one."""
+    """The required relation between our figure and the other one."""
 
     kind: str
     value: float
 
     @classmethod
     def at_least(cls, ratio: float) -> Bar:
-        """Our figure is at least `ratio` times the other, as rates are."""
+        """Require our figure to be at least `ratio` times the other, for rates."""
         return cls("at least", ratio)
 
     @classmethod
     def at_most(cls, ratio: float) -> Bar:
-        """Our figure is at most `ratio` times the other, as times are."""
+        """Require our figure to be at most `ratio` times the other, for times."""
         return cls("at most", ratio)
 
     @classmethod
     def within(cls, share: float) -> Bar:
-        """Our figure differs by at most this share of the other."""
+        """Require our figure to differ from the other by at most this share of it."""
         return cls("within", share)
 
     @classmethod
     def above(cls, difference: float) -> Bar:
-        """Our figure is at most this much above the other, in the unit of both."""
+        """Require our figure to exceed the other by at most this difference, in their unit."""
         return cls("above by", difference)
 
     def reached(self, ours: float, theirs: float, ratio: float) -> bool:
@@ -58,9 +58,9 @@ class Bar(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Our figure beside that of a rival; `note` says what the figures do not, such as why one is missing.
+    """Our figure and that of a rival; `note` adds information, such as the reason why a figure is missing.
 
-    `ratio` is that of the figures unless it is given, as where it is the median of several.
+    The ratio is the quotient of the figures unless `ratio` is given, for example as the median of several ratios.
     """
 
     what: str
@@ -75,7 +75,7 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The outcome; a comparison that failed has missed its bar."""
+        """The verdict; a comparison that failed has missed its bar."""
         if self.failed:
             return "MISSED"
         if self.ours is None or (self.bar and not self.theirs):
@@ -102,7 +102,7 @@ COMPARED = ["compared", "unit", "ours", "rival", "theirs", "ratio", "bar", "verd
 
 
 class Table(NamedTuple):
-    """A further table, whose rows have no verdicts."""
+    """A further table, with rows that have no verdicts."""
 
     title: str
     headings: list[str]
@@ -113,7 +113,7 @@ class Table(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The results of one benchmark and the machine that gave them."""
+    """The results of one benchmark, and the machine and packages with which they were measured."""
 
     benchmark: str
     where: str
@@ -121,7 +121,7 @@ class Report(NamedTuple):
 
     @classmethod
     def of(cls, benchmark: str, where: str, found: Iterable[Comparison | Table]) -> Report:
-        """Collect what a benchmark yields, and print each as it comes."""
+        """Collect the comparisons and tables of a benchmark, and print each comparison as it comes."""
         compared = Table("Compared", COMPARED, [])
         tables = [compared]
         for one in found:
@@ -151,17 +151,17 @@ class Report(NamedTuple):
 
 
 def conditions(*packages: str) -> str:
-    """Name the card, the driver, Python, those of the packages that are installed, and the day."""
+    """Return a text with the GPU, the versions of the driver, Python and the installed packages, and the date."""
     found = [cuda.Device(0).name, f"driver for CUDA {'.'.join(map(str, cuda.driver_version()))}"]
     found.append(f"Python {sys.version.split()[0]}")
     for package in packages:
-        with contextlib.suppress(PackageNotFoundError):  # not installed: then it played no part
+        with contextlib.suppress(PackageNotFoundError):  # a package that is not installed was not used
             found.append(f"{package} {version(package)}")
     return f"{', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
 
 
 def attempt(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a rival's function returns; None where it fails, which is said: what is broken raises anything."""
+    """Return the result of a rival's function, or print its error and return None; a rival may raise any exception."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -175,12 +175,12 @@ def tried(call: Callable[[], object]) -> Callable[[], object]:
 
 
 def optional(name: str) -> Any:
-    """Import a rival; None where it is not installed or does not load, which is said."""
+    """Import a rival's module, or print the error and return None if it is not installed or fails to load."""
     return attempt(name, importlib.import_module, name)
 
 
 def write_page(page: Path, text: str) -> None:
-    """Replace what a page of the documentation says below its heading `## Measured`."""
+    """Replace the text below the heading `## Measured` in a page of the documentation."""
     before, heading, _ = page.read_text().partition(f"{HEADING}\n")
     if not heading:
         raise SystemExit(f"{page} has no line {HEADING!r}")

@@ -1,11 +1,11 @@
-"""The simulator's machine code beside C++ loops and PoCL, on one core.
+"""The simulator's machine code, compared with C++ loops and PoCL on one core.
 
     uv pip install pyopencl; uv run --no-sync python -m tests.benchmarks.peers simulator
 
-The kernels lie in ``sources/``: in CUDA C++, as loops for a C++ compiler (CXX, c++, g++ or clang++) with ``-O3
--march=native``, and in OpenCL C for PoCL's CPU device (Debian's pocl-opencl-icd). A peer that is not installed is left
-out. The three take turns. The times are the least of many runs, with nothing checked. Mathematics is fast for `bodies`
-alone, in all three. All results are compared with the simulator's.
+The kernels are in ``sources/``: in CUDA C++, as loops for a C++ compiler (CXX, c++, g++ or clang++) with ``-O3
+-march=native``, and in OpenCL C for PoCL's CPU device (Debian's package pocl-opencl-icd). A peer that is not installed
+is left out. The three alternate. A figure is the least time of many runs, with the sanitizer off. Only `bodies` uses
+fast math, in all three. All results are compared with the simulator's.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from .report import Comparison, Report, attempt, conditions, optional
 
 ROUNDS = 15
 Array = NDArray[Any]
-# What runs a work, and what gives its result back.
+# A function that runs the work, and one that returns its result.
 Contender = tuple[Callable[[], None], Callable[[], Array]]
 
 
@@ -47,7 +47,7 @@ class Work(NamedTuple):
         return self.name == "bodies"
 
 
-# The numbers, bodies, or rows and columns of each.
+# The number of elements, bodies, or rows and columns of each kernel.
 SIZES = {"saxpy": 1 << 20, "collatz": 1 << 18, "bodies": 4096, "transpose": 1024, "matmul": 512}
 
 
@@ -58,7 +58,7 @@ def make_work(name: str, n: int) -> Work:
         return random.random(shape, np.float32)
 
     match name:
-        case "saxpy":  # by zero, so that y stays the same however often it runs
+        case "saxpy":  # the factor is zero, so that y stays the same however often the kernel runs
             return Work(name, (n,), (256,), (n, np.float32(0), reals(n), reals(n)))
         case "collatz":
             return Work(name, (n,), (256,), (n, np.zeros(n, np.int32)))
@@ -83,7 +83,7 @@ def on_simulator(work: Work) -> Contender:
 
 
 def in_cpp() -> Callable[[Work], Contender] | None:
-    """Compile the loops; return what makes a call of them, or None and say why."""
+    """Compile the loops and return a function that makes a contender of a work, or print the reason and return None."""
     compilers, options = (os.environ.get("CXX", "c++"), "g++", "clang++"), ("-O3", "-march=native")
     usual = attempt("C++", compile_library, "loops.cpp", compilers, *options)
     if usual is None:
@@ -106,8 +106,8 @@ def in_cpp() -> Callable[[Work], Contender] | None:
 
 
 def in_opencl() -> Callable[[Work], Contender] | None:
-    """Find PoCL; return what makes a launch there, or None and say why."""
-    # PoCL reads it when it is loaded: as many threads as the others have.
+    """Find PoCL and return a function that makes a contender of a work, or print the reason and return None."""
+    # PoCL reads this variable when it is loaded. It gets one thread, as the others do.
     os.environ["POCL_MAX_PTHREAD_COUNT"] = "1"
     cl = optional("pyopencl")
     platforms = [] if cl is None else [one for one in cl.get_platforms() if "Portable Computing" in one.name]
