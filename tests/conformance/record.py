@@ -2,9 +2,9 @@
 
     python tests/conformance/record.py tests/conformance/data
 
-Every group runs in a process of its own, twice: a result that is not the same both times is a mistake in the
-case and is reported. What fails is printed and left out; the others are written all the same. The exit status
-is the number of groups with a failure.
+Each group runs in a separate process, and each case runs twice: a result that differs between the two runs is a mistake
+in the case, and is reported. Failures are printed, and the results of all other cases are still written. The exit
+status is the number of groups with a failure.
 """
 
 import argparse
@@ -32,7 +32,10 @@ SECONDS_A_GROUP = 120
 
 
 def metadata() -> dict[str, Any]:
-    """Return what the results are recorded on, and the commit that CONFORMANCE_COMMIT names or is checked out."""
+    """Return the GPU and the versions with which results are recorded, and the commit.
+
+    The commit is the one in the environment variable CONFORMANCE_COMMIT, or the one that is checked out.
+    """
     from cuda.bindings import nvrtc
 
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
@@ -48,7 +51,7 @@ def metadata() -> dict[str, Any]:
 
 
 def record(folder: Path, group: str) -> list[str]:
-    """Record one group in this process, and return what failed."""
+    """Record one group in this process, and return a list of failures."""
     cases = {case.id: case for case in CASES if case.group == group}
     attempts: dict[str, Callable[[], dict[str, Any]]] = {name: partial(run, case) for name, case in cases.items()}
     if group == "printing":
@@ -66,7 +69,7 @@ def record(folder: Path, group: str) -> list[str]:
             continue
         if any(np.asarray(value).tobytes() != np.asarray(second[name]).tobytes() for name, value in first.items()):
             failures.append(f"{group}: {part} is not the same in two runs")
-        # What there is so far is written: a kernel that never ends must not lose the results before it.
+        # Write the results after each case, so that a kernel that never ends does not lose the earlier results.
         if group == "printing":
             results[part] = first
             text = json.dumps({"metadata": about, "results": results}, indent=1)
@@ -80,7 +83,7 @@ def record(folder: Path, group: str) -> list[str]:
 
 
 def record_apart(folder: Path, group: str) -> bool:
-    """Record a group in a process of its own, print how that ended, and tell whether it failed."""
+    """Record a group in a separate process, print its outcome, and return whether it failed."""
     command = [sys.executable, __file__, str(folder), "--only", group, "--here"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_GROUP, check=False)

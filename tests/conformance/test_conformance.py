@@ -1,6 +1,6 @@
-"""One kernel for each group of instructions and each point of semantics gives what a GPU gave.
+"""Kernels for each group of instructions and each point of semantics give the results recorded on a GPU.
 
-Of CUB, cuda::atomic_ref, cooperative groups and cuRAND, unmodified, too.
+The kernels include uses of unmodified CUB, cuda::atomic_ref, cooperative groups and cuRAND.
 """
 
 import json
@@ -16,7 +16,7 @@ MARKS = {
     "shared_locks": pytest.mark.unsanitized(
         "racecheck knows barriers alone: what a lock in shared memory orders is a race to it"
     ),
-    # NVRTC takes seconds for the headers.
+    # NVRTC takes seconds to compile the headers.
     "block_reduce": pytest.mark.exhaustive,
     "block_histogram": pytest.mark.exhaustive,
     "groups": pytest.mark.exhaustive,

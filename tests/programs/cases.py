@@ -1,6 +1,7 @@
-"""Ten programs as many people write them, each with its result in NumPy; the kernels lie in ``kernels/``.
+"""Ten typical programs, each with a reference in NumPy; the kernels are in ``kernels/``.
 
-A case prepares one program, small or at a size whose time means something, and returns how it runs and is checked.
+A case prepares one program, small or at a size that is large enough for timing, and returns functions to run and check
+it.
 """
 
 import hashlib
@@ -21,9 +22,9 @@ Check = Callable[[], None]
 
 
 class Case(NamedTuple):
-    """A program that is ready to run: `run` does all of its work on the device, and `check` looks at the last results.
+    """A program that is ready to run: `run` does all its work on the device, and `check` checks the latest results.
 
-    `run` may be called again, and waits for nothing; `check` raises an AssertionError where a result is wrong.
+    `run` may be called repeatedly, and waits for nothing. `check` raises AssertionError if a result is wrong.
     """
 
     size: str
@@ -44,7 +45,7 @@ def _compared(result: cuda.DeviceArray, expected: Callable[[], Any], rtol: float
 
 
 def fft(full: bool) -> Case:
-    """FFT: transform rows of 1,024 complex numbers."""
+    """FFT: transform rows of 1,024 complex elements."""
     rows, points = 64 if full else 2, 1024
     samples = _random().standard_normal((rows, points, 2), np.float32)
     kernel = _kernels("fft")["fft_1024"]
@@ -59,7 +60,7 @@ def fft(full: bool) -> Case:
 
 
 def radix_sort(full: bool) -> Case:
-    """radix sort: sort numbers of 32 bits by their digits."""
+    """radix sort: sort 32-bit integers digit by digit, four bits per digit."""
     block, digits = 256, 16
     blocks = 64 if full else 3
     numbers = _random().integers(0, 2**32, blocks * block, np.uint32)
@@ -80,7 +81,7 @@ def radix_sort(full: bool) -> Case:
 
 
 def sha256(full: bool) -> Case:
-    """SHA-256: hash many short messages that differ in a number."""
+    """SHA-256: hash many short messages, each with a different number."""
     count, first = 4096 if full else 64, 2**40
     text = b"a text that all of the messages have: "
     kernel = _kernels("sha256")["sha256_numbers"]
@@ -149,7 +150,7 @@ def language_layer(full: bool) -> Case:
 
 
 def jacobi(full: bool) -> Case:
-    """Jacobi solver: solve Laplace's equation by 500 of Jacobi's steps, each a launch."""
+    """Jacobi solver: do 500 Jacobi steps for Laplace's equation, with one launch per step."""
     n, steps = (128, 500) if full else (32, 20)
     start = np.zeros((n, n), np.float32)
     start[0] = 1
@@ -179,7 +180,7 @@ def jacobi(full: bool) -> Case:
 
 
 def attention(full: bool) -> Case:
-    """attention: weigh values by how well keys fit queries."""
+    """attention: average values, weighted by the similarity of their keys to a query."""
     heads, n, size, block = (4, 256, 64, 64) if full else (1, 64, 64, 32)
     query, key, value = _random().standard_normal((3, heads, n, size), np.float32)
     kernel = _kernels("attention")["attention_tiled"]
@@ -196,7 +197,7 @@ def attention(full: bool) -> Case:
 
 
 def bitonic_sort(full: bool) -> Case:
-    """bitonic sort: sort numbers by a network."""
+    """bitonic sort: sort integers with a sorting network."""
     n, tile = (2**15 if full else 2**11), 1024
     numbers = _random().integers(0, 2**32, n, np.uint32)
     module = _kernels("bitonic_sort")
@@ -218,7 +219,7 @@ def bitonic_sort(full: bool) -> Case:
 
 
 def bilateral(full: bool) -> Case:
-    """bilateral filter: smooth an image and keep its edges."""
+    """bilateral filter: smooth an image but keep its edges."""
     width, height = (256, 192) if full else (40, 24)
     near, similar, radius = 0.02, 0.0008, 4
     image = _random().integers(0, 256, (height, width), np.uint8)

@@ -1,4 +1,4 @@
-"""Real programs give the right results with each engine and each setting of the checks, and no finding."""
+"""Real programs give correct results and no findings with each engine and each setting of the checks."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ from tests.programs.cases import CASES
 from tests.programs.public.running import MODES
 
 TILE, THREADS = 256, 64
-# Two modes always run, and of some programs a third one, in which the engine may change; the rest are exhaustive.
+# By default, two modes run, and for some programs a third one, in which the engine may change. The rest is exhaustive.
 FIRST = [("numpy", "error"), ("native", "off")]
-# Much like sortingNetworks and bilateralFilter of cuda-samples, whose sources are not copied here;
-# test_public.py runs samples from a checkout.
+# Programs similar to samples of cuda-samples, such as sortingNetworks and bilateralFilter, whose sources are not copied
+# here. test_public.py runs samples from a checkout.
 LIKE_SAMPLES = ("bitonic sort", "bilateral filter", "radix sort")
 
 
@@ -23,7 +23,7 @@ def marks(mode, name=""):
 
 @pytest.fixture(params=[pytest.param(mode, marks=marks(mode)) for mode in MODES], ids=", ".join)
 def mode(request, monkeypatch):
-    """Run the test with an engine and a setting of the checks; on a GPU, where neither exists, once."""
+    """Run the test with each engine and each setting of the checks; on a GPU, which has neither, run it once."""
     engine, checks = request.param
     if "profile" not in cuda.capabilities():
         if request.param != FIRST[0]:
@@ -64,7 +64,7 @@ def test_scans_in_a_single_pass(device, mode, algorithms, rng):
     for n in (3, TILE, 7 * TILE - 1, 40 * TILE + 5):
         x = rng.integers(-1000, 1000, n, np.int32)
         tiles, out = -(-n // TILE), cuda.empty(n, np.int32)
-        # A word of 8 bytes for each tile, and for those that the first ones look back at.
+        # One word of 8 bytes per tile, and for the 32 tiles before the first one, at which the first tiles look back.
         storage = cuda.empty(8 * (tiles + 32), np.int8)
         algorithms["start_scan"][-(-tiles // 128), 128](storage, tiles)
         algorithms["scan"][tiles, THREADS](cuda.to_device(x), out, n, storage, tiles)
@@ -86,7 +86,7 @@ def test_multiplies_pairs_and_adds_them_up(device, mode, algorithms, rng):
     indirect=["mode"],
 )
 def test_a_program_gives_numpys_results(device, mode, name):
-    """Ten programs as many people write them; `auto` takes machine code once a program has run a few times."""
+    """With the engine `auto`, a program runs several times, because it switches to machine code after a few runs."""
     case = CASES[name](full=False)
     for _ in range(4 if "auto" in mode else 1):
         case.run()

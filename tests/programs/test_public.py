@@ -1,4 +1,4 @@
-"""The script that runs programs of public suites."""
+"""The tool that runs programs of public suites."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Cases of arithmetic: floating point, integers, carries, bits, conversions, comparisons, approximations."""
+"""Arithmetic cases: floating point, integers, carries, bits, conversions, comparisons and approximations."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from .frame import Array, Case, Out, rows
 def row_case(
     group: str, kernel: str, inputs: Any, dtype: str, *, name: str = "", block: int = 128, n: int = 0, **how: Any
 ) -> Case:
-    """Make a case of a row kernel: `kernel(inputs..., out, n)` with a row for each instruction.
+    """Return a case for a row kernel, `kernel(inputs..., out, n)`, whose output has one row per instruction.
 
-    There are `n` lanes, or as many as the first input has elements. `how` is what `Out` is told besides.
+    There are `n` threads, or one thread per element of the first input. `how` contains further arguments of `Out`.
     """
     n = n or inputs[0].size
     labels = rows(group, kernel)
@@ -73,7 +73,7 @@ def _bits() -> list[Case]:
     amounts[:4] = [31, 32, 33, 0xFFFFFFFF]
     positions, lengths = values.below(72, n, 72, np.uint32), values.below(73, n, 72, np.uint32)
     positions[:6], lengths[:6] = [0, 31, 32, 255, 256, 0], [0, 1, 8, 255, 3, 300]
-    # Of positions and lengths the low eight bits count; these have more.
+    # Only the low eight bits of positions and lengths count; these values have more bits.
     few = [0, 1, 8, 31, 32, 33, 63, 64, 65, 127, 255, 256, 257, 264, 288, 319, 320, 511, 512, 0x80000001, 0xFFFFFFFF]
     beyond = values.crossed(np.array(few, np.uint32), np.array(few, np.uint32))
     m = beyond[0].size
@@ -99,7 +99,7 @@ def _conversion_inputs() -> dict[str, Array]:
     )
     floats = np.concatenate([values.FLOATS, halves.astype(np.float32), ends.astype(np.float32)])
     doubles = np.concatenate([values.DOUBLES, halves, ends, floats.astype(np.float64)])
-    # Doubles next to the points halfway between two floats, and below a float's normal range.
+    # Doubles at and next to the midpoints between two floats, and doubles below a float's normal range.
     single = values.near_one(81, 64, np.float32).astype(np.float64)
     ties = single + np.spacing(np.abs(single).astype(np.float32)).astype(np.float64) / 2
     tiny = values.near_one(82, 48, np.float64, 8) * 2.0**-140
@@ -160,7 +160,7 @@ def _comparisons() -> list[Case]:
 
 def _approximations() -> list[Case]:
     wide = np.concatenate([values.FLOATS, values.near_one(91, 486, np.float32, 40)])[:512]
-    # The range of the exponential, and the neighbourhood of one for the logarithm.
+    # Inputs in the range of the exponential, and inputs near one for the logarithm.
     near = (0.5 + np.arange(128) * (1.5 / 128)).astype(np.float32)
     moderate = np.concatenate([values.near_one(92, 384, np.float32, 7), near])
     angles = values.near_one(93, 512, np.float32, 12)
@@ -169,7 +169,7 @@ def _approximations() -> list[Case]:
     special = values.FLOATS.size
     a[:special], b[:special] = values.FLOATS, np.float32(1.5)
     a[special : 2 * special], b[special : 2 * special] = np.float32(-0.75), values.FLOATS
-    # div.approx speaks of divisors between 2^-126 and 2^126 only.
+    # The manual bounds the error of div.approx only for divisors between 2^-126 and 2^126.
     b = np.where((np.abs(b) > np.float32(2.0**126)) & np.isfinite(b), np.float32(3), b)
     b = np.where((np.abs(b) < np.float32(2.0**-126)) & (b != 0), np.float32(3), b)
     doubles = np.concatenate([values.DOUBLES, values.near_one(96, 488, np.float64, 300)])

@@ -1,6 +1,6 @@
-"""Cases of memory, control flow, calls, barriers, warps, atomics, waiting and asynchronous copies.
+"""Cases for memory, control flow, calls, barriers, warps, atomics, waiting and asynchronous copies.
 
-And of the header-only device libraries: CUB, cuda::atomic_ref, cooperative groups, cuRAND.
+Further cases use the header-only device libraries: CUB, cuda::atomic_ref, cooperative groups and cuRAND.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from .arithmetic import row_case
 from .bounds import Bound
 from .frame import Case, Out, rows
 
-# struct Mixed of memory.cu. Its float2 is aligned to eight bytes, and lies at a multiple of them anyway.
+# struct Mixed in memory.cu. CUDA aligns its float2 to eight bytes, which is where NumPy places it in any case.
 MIXED = np.dtype(
     [("tag", "i1"), ("weight", "f8"), ("code", "i2"), ("values", "i4", 3), ("pair", "f4", 2), ("flag", "?")], align=True
 )
@@ -76,11 +76,11 @@ def _lanes() -> list[Case]:
 
 
 def _atomic_memory() -> values.Array:
-    """Return the slots before the kernel: any bits, but zeros where floats are added."""
+    """Return the initial slots: random bits, but zeros where floats are added."""
     slots = values.words(231, 190, np.uint64)
     for first in (15, 20, 135, 140):
         slots[first : first + 5] = 0
-    # Counters that wrap start below their limits.
+    # Wrapping counters start below their limits.
     slots[95:105] = slots[170:180] = 2
     return slots
 
@@ -92,7 +92,7 @@ def _atomics() -> list[Case]:
     results = tuple(Out(name, "uint32", (size,), sorted=True) for name, size in sizes.items())
     swapped = values.words(233, 9, np.uint64) | np.uint64(1)
     many = values.words(234, 8192)
-    many[::3] = 5  # a third of the lanes on one counter
+    many[::3] = 5  # a third of the threads use one counter
     return [
         Case("atomics", "global_memory", 4, 128, (a, Out("memory", "uint64", initial=_atomic_memory()))),
         Case("atomics", "halves", 2, 128, (a, Out("memory", "uint32", (18,)))),
@@ -133,8 +133,8 @@ def _tensor() -> list[Case]:
     ]
 
 
-# A normal number is sqrt(-2 log u) times sin.approx or cos.approx of an angle: their absolute error of 2^-20.5
-# times at most 6.8, the root for the least u of 2^-33, and a few units in the last place for the root.
+# A normal number is sqrt(-2 log u) times sin.approx or cos.approx of an angle. The bound is their absolute error of
+# 2^-20.5 times 6.8, the root for the least u of 2^-33, and a few units in the last place for the root.
 NORMAL = Bound(ulp=4, absolute=6.8 * 2.0**-20.5)
 
 

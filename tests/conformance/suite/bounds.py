@@ -1,8 +1,8 @@
-"""How far a result may be from the recorded one.
+"""Bounds on the difference between a result and the recorded one.
 
-Results that IEEE 754 or integer arithmetic decides are exact. NaNs count as equal whatever their bits: PTX
-leaves most payloads open. For an approximate instruction the PTX manual bounds the error against the true
-value, so two implementations within its bound are within twice the bound of each other.
+Results that IEEE 754 or integer arithmetic determines must be exact. All NaNs count as equal, because PTX leaves most
+payloads undefined. For an approximate instruction, the PTX manual bounds the error relative to the true value, so the
+results of two implementations within the bound differ by at most twice the bound.
 """
 
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Bound:
-    """The largest error of one implementation: the sum of units in the last place, a relative and an absolute part.
+    """The largest error of one implementation: the sum of an error in ULPs, a relative and an absolute error.
 
-    `flushed` also takes a zero for a subnormal number.
+    If `flushed` is set, a zero is also accepted for a subnormal number.
     """
 
     ulp: float = 0.0
@@ -26,7 +26,7 @@ class Bound:
 
     @np.errstate(all="ignore")
     def allows(self, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell for each element whether `got` may stand for `expected`; both are flat and of one dtype."""
+        """Return for each element whether `got` is within the bound of `expected`; both are 1-D, of the same dtype."""
         bits = f"u{expected.dtype.itemsize}"
         same: NDArray[np.bool_] = expected.view(bits) == got.view(bits)
         if expected.dtype.kind != "f":
@@ -47,8 +47,8 @@ class Bound:
 
 EXACT = Bound()
 
-# The PTX manual's bounds, by instruction. Where it speaks of the error of a range of inputs, the inputs of
-# our cases lie in that range.
+# The PTX manual's bounds, by instruction. If the manual gives a bound for a range of inputs, the inputs of our cases
+# are in that range.
 _SINGLE = {
     "rcp.approx": Bound(ulp=1),  # "maximum ulp error is 1 across the full range of inputs"
     # "maximum relative error over the entire positive finite floating-point range is 2^-23"
@@ -69,7 +69,7 @@ _SINGLE = {
 PTX = {
     **{f"{name}.f32": bound for name, bound in _SINGLE.items()},
     **{f"{name}.ftz.f32": replace(bound, flushed=bound.ulp > 0) for name, bound in _SINGLE.items()},
-    # A gross approximation: the lower 32 bits are zero, 20 bits of the fraction remain.
+    # A gross approximation: the lower 32 bits are zero, so 20 bits of the fraction remain.
     "rcp.approx.ftz.f64": Bound(relative=2.0**-19),
     "rsqrt.approx.ftz.f64": Bound(relative=2.0**-19),
     # "rsqrt.approx.f64 supports subnormals"; emulated from the gross approximation in double precision: no bound given
@@ -80,8 +80,8 @@ PTX = {
     "tanh.approx.bf16": Bound(absolute=2.0**-8),  # "maximum absolute error 2^-8"
 }
 
-# The CUDA C++ programming guide's bounds of the functions, in units in the last place; IEEE operations on
-# top of approximate ones, so the simulator has the guide's error too.
+# The CUDA C++ Programming Guide's bounds for functions, in units in the last place. The functions combine IEEE
+# operations with approximate instructions, so the simulator's results have errors within the same bounds.
 _ULPS = {
     "sinf": 2, "cosf": 2, "tanf": 4, "expf": 2, "exp2f": 2, "logf": 1, "log2f": 1, "powf": 4, "tanhf": 2, "erff": 2,
     "atan2f": 3, "cbrtf": 1, "rsqrtf": 2, "hypotf": 3, "normcdff": 5, "sin": 2, "cos": 2, "exp": 1, "log": 1,

@@ -1,6 +1,6 @@
-"""Cases: one launch of a kernel, its inputs, and what of its results is recorded and compared.
+"""Cases: one launch of a kernel, its inputs, and the results that are recorded and compared.
 
-The results of a group of cases are recorded in one compressed file, with what they were recorded on.
+The results of a group of cases are recorded in one compressed file, with the GPU and the versions that gave them.
 """
 
 import functools
@@ -21,7 +21,7 @@ from .bounds import EXACT, Bound
 
 ROOT = Path(__file__).parents[1]
 KERNELS = ROOT / "kernels"
-# No contraction, so that IEEE alone decides each result; the carry chains use 128-bit integers.
+# Without contraction to fused multiply-adds, IEEE 754 alone determines each result. The carry chains need __int128.
 OPTIONS = ("-fmad=false", "--device-int128", "-w")
 DATA = ROOT / "data"
 COMMAND = "python tests/conformance/record.py tests/conformance/data"
@@ -33,10 +33,10 @@ Array = NDArray[Any]
 class Out:
     """An array that a kernel writes; its contents after the launch are recorded.
 
-    `initial` is what it holds before (zeros by default). `labels` name the first axis: the instruction of
-    each row; `bounds` gives those of them that need not be exact. `view` is the dtype that the numbers
-    are compared in, where the kernel's pointer has another one. `sorted` is for results in an order that
-    the hardware does not fix.
+    `initial` gives its contents before the launch (zeros by default). `labels` gives the instruction of each row, along
+    the first axis, and `bounds` the bounds of those instructions that need not be exact. `view` is the dtype for the
+    comparison if it differs from that of the kernel's pointer. `sorted` is for results whose order the hardware does
+    not define.
     """
 
     name: str
@@ -58,9 +58,10 @@ class Out:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A texture over an image, of one channel or with the channels last; `options` are `cuda.textures.Texture`'s.
+    """A texture of an image, with one channel or with channels last; `options` are for `cuda.textures.Texture`.
 
-    It lies in pitched memory, or in a CUDA array of some `geometry`: with "layered" the first axis counts layers.
+    The image is in pitched memory, or with another `geometry` in a CUDA array. With "layered", the first axis counts
+    layers.
     """
 
     image: Array
@@ -83,7 +84,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Case:
-    """One launch: `kernel` of the file `kernels/<group>.cu`, with arguments in order.
+    """One launch of `kernel` in the file `kernels/<group>.cu`, with its arguments in order.
 
     An argument is an array, which the kernel may change, an `Out`, a `Sampled` image or a scalar.
     """
@@ -106,7 +107,7 @@ class Case:
 
     @property
     def digest(self) -> int:
-        """A checksum of the kernel's code and of all that goes in: recorded data belong to exactly these."""
+        """A checksum of the kernel's code and all its inputs, to which recorded results must belong exactly."""
         shape = repr((self.kernel, self.grid, self.block, self.shared_bytes))
         checksum = zlib.crc32((shape + code(self.group, self.kernel)).encode())
         for argument in self.arguments:
@@ -122,7 +123,7 @@ class Case:
 @functools.cache
 def code(group: str, kernel: str) -> str:
     """Return a kernel's code: its file and `rows.cuh` without the other kernels, comments and spacing."""
-    if group == "random":  # whose text is in no file
+    if group == "random":  # the text of random kernels is not in a file
         return ""
     text = re.sub(r"//[^\n]*", "", (KERNELS / "rows.cuh").read_text() + (KERNELS / f"{group}.cu").read_text())
     kept, *others = re.split(r"(?=^extern \"C\" __global__ void \w+\()", text, flags=re.MULTILINE)
@@ -134,7 +135,7 @@ def code(group: str, kernel: str) -> str:
 
 @functools.cache
 def rows(group: str, kernel: str) -> tuple[str, ...]:
-    """Read the names of a row kernel's rows out of its source: the first argument of each macro."""
+    """Return the labels of a row kernel's rows, which are the first argument of each macro in its source."""
     _, text = (KERNELS / f"{group}.cu").read_text().split(f"__global__ void {kernel}(")
     return tuple(re.findall(r"\b[A-Z][A-Z0-9_]*\(\s*\"([^\"]+)\"", text.split("\n}")[0]))
 
@@ -168,7 +169,7 @@ def run(case: Case) -> dict[str, Array]:
 
 
 class MissingDataError(LookupError):
-    """No result was recorded, or not of this code and these inputs. The message names the command that records."""
+    """There is no recorded result for this code and these inputs; the message gives the command that records one."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} was never recorded as it is now: run `{COMMAND}` on a machine with a GPU")
@@ -176,7 +177,7 @@ class MissingDataError(LookupError):
 
 @functools.cache
 def load(group: str) -> tuple[dict[str, Array], dict[str, int]]:
-    """Read a group's arrays and checksums."""
+    """Return the recorded arrays and checksums of a group."""
     path = DATA / f"{group}.npz"
     if not path.is_file():
         raise MissingDataError(path.name)
@@ -186,7 +187,7 @@ def load(group: str) -> tuple[dict[str, Array], dict[str, int]]:
 
 
 def expected(case: Case) -> dict[str, Array]:
-    """Return a case's recorded arrays by name; MissingDataError if it is not the case that was recorded."""
+    """Return a case's recorded arrays by name; raise MissingDataError if the case has changed since it was recorded."""
     arrays, digests = load(case.group)
     if digests.get(case.id) != case.digest:
         raise MissingDataError(f"{case.group}.cu, {case.id}")
@@ -194,7 +195,7 @@ def expected(case: Case) -> dict[str, Array]:
 
 
 def differences(case: Case, out: Out, expected: Array, got: Array) -> str:
-    """Describe where an array differs from what was recorded by more than its bound; empty if nowhere."""
+    """Describe where an array differs from the recorded one by more than its bound; return "" if nowhere."""
     lines = []
     for row, label in enumerate(out.labels or [""]):
         e, g = (expected[row], got[row]) if out.labels else (expected, got)

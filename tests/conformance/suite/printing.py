@@ -1,4 +1,4 @@
-"""Kernels that print, fail an assertion or trap: each in a process of its own, whose output is captured."""
+"""Kernels that print, fail an assertion or trap; each runs in a separate process, whose output is captured."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ _ASSERTION = re.compile(r"printing\.cu:(\d+):.*?block: \[(.*?)\], thread: \[(.*?
 
 
 def child(kernel: str) -> None:
-    """Launch a kernel and print the status that synchronising ends with."""
+    """Launch a kernel, and print the status that synchronising returns."""
     status = "CUDA_SUCCESS"
     with cuda.Device(0) as device:
         numbers = cuda.to_device(np.array([6, 1234, -77, 5, *values.below(501, 92, 1000)], np.int32))
@@ -30,14 +30,14 @@ def child(kernel: str) -> None:
             status = error.status.name
             sys.stderr.write(f"{error}\n")
     sys.stdout.flush()
-    ctypes.CDLL(None).fflush(None)  # a driver prints through the C library, whose buffer os._exit drops
+    ctypes.CDLL(None).fflush(None)  # a driver prints through the C library, and os._exit would discard its buffer
     os.write(1, f"status {status}\n".encode())
-    # The context of a failed kernel can't be tidied up.
+    # The context of a failed kernel cannot be cleaned up, so skip Python's normal exit.
     os._exit(0)
 
 
 def run(kernel: str) -> dict[str, Any]:
-    """Run a kernel's process and return the lines it printed, sorted for `lanes`, its status and failed assertions."""
+    """Run a kernel in a process; return its printed lines (sorted for `lanes`), its status, and failed assertions."""
     program = f"import sys; sys.path.append({str(ROOT)!r}); from suite.printing import child; child({kernel!r})"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -1,4 +1,4 @@
-"""The one table of cases."""
+"""The table of all cases."""
 
 from . import arithmetic, behaviour, textures
 from .frame import Case

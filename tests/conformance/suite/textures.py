@@ -1,9 +1,10 @@
-"""Cases of textures: each filter with each way of addressing.
+"""Texture cases: each filter with each address mode.
 
-Those of pitched memory have images whose sizes are and aren't powers of two. Those of CUDA arrays have floats and
-integers of 8 and 16 bits, at coordinates that fit no weight exactly. The inputs of these are recorded too, in
-`data/filtering_inputs.npz`: they came from generators whose streams NumPy may change. There an image is named by its
-geometry or its integers, and coordinates by the image and the address mode, and by `x`, `y`, `z` and `layer`.
+The cases with pitched memory use images whose sizes are powers of two, and others. The cases with CUDA arrays use
+floats, and integers of 8 and 16 bits, at coordinates that no filter weight represents exactly. The inputs of the latter
+are recorded too, in `data/filtering_inputs.npz`, because they came from generators whose streams NumPy may change. In
+that file, an image has the name of its geometry or its integer type, and coordinates have the names of the image and
+the address mode, followed by `x`, `y`, `z` or `layer`.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ def _addressing(mode: str) -> dict[str, Any]:
 def _coordinates(seed: int, extent: int, normalized: bool) -> values.Array:
     """Return coordinates that reach one image width beyond either side of the image.
 
-    Most lie on elements' middles, on the edges between them, and on and next to the steps of the filter's weights.
+    Most are at the centres of elements, at the edges between them, or at and next to the steps of the filter's weights.
     """
     steps = values.below(seed, _POINTS, 3 * extent * 512, np.int64) / 512
     steps[::4] = np.rint(steps[::4] * 2) / 2
@@ -44,7 +45,7 @@ def _pitched(kernel: str, name: str, image: values.Array, dtype: str, **options:
 
 
 def _sampling() -> list[Case]:
-    # Whole numbers: weights of 8 bits make sums of them that single precision holds.
+    # Whole numbers, because single precision represents their sums with 8-bit weights exactly.
     odd = values.below(311, 35, 4096, np.int64).astype(np.float32).reshape(5, 7)
     even = values.below(312, 128, 4096, np.int64).astype(np.float32).reshape(8, 16)
     pixels = values.below(313, 8 * 16 * 4, 256, np.uint8).reshape(8, 16, 4)
@@ -68,7 +69,7 @@ _AXES = {"1d": "x", "2d": "xy", "3d": "xyz", "a1d": "x", "a2d": "xy"}
 
 
 def _case(inputs: dict[str, Array], geometry: str, image: str, at: str, name: str, **options: object) -> Case:
-    """Return a case that reads an image at the coordinates of a name."""
+    """Return a case that samples an image at the recorded coordinates with the name `at`."""
     layered = geometry[0] == "a"
     sampled = Sampled(inputs[image], tuple(sorted(options.items())), "layered" if layered else "array")
     coordinates = [inputs[f"{at}/{axis}"] for axis in (*_AXES[geometry], *(["layer"] if layered else []))]

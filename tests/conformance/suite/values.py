@@ -1,7 +1,7 @@
-"""Inputs: tables of special values crossed with one another, and seeded random bits.
+"""Inputs: combinations of special values, and seeded random bits.
 
-Everything comes from the raw bits of NumPy's PCG64, whose stream is fixed for good, and from operations that
-IEEE 754 decides, so that the inputs are the same on every machine and with every version of NumPy.
+All inputs come from the raw bits of NumPy's PCG64, whose stream will never change, and from operations that IEEE 754
+determines. So the inputs are the same on every machine and with every version of NumPy.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# Zeros, subnormals, the least and largest normal numbers, neighbours of one, halves (ties), the ends of the
-# integers, infinities and NaN; last, two numbers whose product is the least normal one only after rounding.
+# Zeros, subnormals, the least and the largest normal numbers, neighbours of one, halves (ties), the limits of the
+# integer types, infinities and a NaN. The last two have a product that is the least normal number only after rounding.
 FLOATS = np.array(
     [
         0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000,
@@ -56,7 +56,7 @@ def raw(seed: int, n: int) -> NDArray[np.uint64]:
 
 
 def words(seed: int, n: int, dtype: Any = np.uint32) -> Array:
-    """Return n seeded integers of any value of a dtype."""
+    """Return n seeded integers from the full range of a dtype."""
     bits = np.dtype(dtype).itemsize * 8
     values: Array = (raw(seed, n) >> np.uint64(64 - bits)).astype(f"u{bits // 8}").view(dtype)
     return values
@@ -68,17 +68,17 @@ def below(seed: int, n: int, limit: int, dtype: Any = np.int32) -> Array:
 
 
 def around(seed: int, n: int, limit: int) -> Array:
-    """Return n seeded integers from -limit to limit - 1, of 32 bits."""
+    """Return n seeded 32-bit integers from -limit to limit - 1."""
     return (below(seed, n, 2 * limit, np.int64) - limit).astype(np.int32)
 
 
 def crossed(*arrays: Array) -> list[Array]:
-    """Return every combination of the elements, as one flat array for each argument."""
+    """Return all combinations of the elements, as one 1-D array per argument."""
     return [np.ascontiguousarray(a.ravel()) for a in np.meshgrid(*arrays, indexing="ij")]
 
 
 def near_one(seed: int, n: int, dtype: Any, spread: int = 16) -> Array:
-    """Return n seeded floats of both signs with exponents within `spread` of one's."""
+    """Return n seeded floats of both signs, with exponents within `spread` of the exponent of one."""
     info = np.finfo(dtype)
     bits = raw(seed, n)
     exponent = np.uint64(info.maxexp - 1 - spread) + (bits >> np.uint64(56)) % np.uint64(2 * spread)
@@ -95,7 +95,7 @@ def _filled(crosses: list[Array], extras: list[list[Array]], n: int) -> tuple[Ar
 
 
 def float_pairs(n: int, dtype: Any = np.float32, seed: int = 1) -> tuple[Array, ...]:
-    """Return n pairs of floats: special ones crossed, halfway cases, close exponents, any bits."""
+    """Return n pairs of floats: all pairs of special ones, halfway cases, close exponents, and random bits."""
     info, integers = np.finfo(dtype), f"u{np.dtype(dtype).itemsize}"
     table = FLOATS if dtype == np.float32 else DOUBLES
     left = near_one(seed, 64, dtype, 2)
@@ -107,7 +107,7 @@ def float_pairs(n: int, dtype: Any = np.float32, seed: int = 1) -> tuple[Array, 
 
 
 def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Array, ...]:
-    """Return n operands of a fused multiply-add: many results are next to a halfway point, cancel, or are subnormal."""
+    """Return n operands of a fused multiply-add; many results are near a midpoint, cancel, or are subnormal."""
     single = dtype == np.float32
     few = FLOATS[[0, 1, 2, 5, 6, 8, 9, 20, 22, 24]] if single else DOUBLES[[0, 1, 2, 3, 4, 6, 7, 19, 20, 22]]
     specials = crossed(few, few, few)
@@ -123,7 +123,7 @@ def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Arra
 
 
 def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
-    """Return products so near half a unit in the last place of what they are added to that only one rounding tells."""
+    """Return operands whose product is so near half a unit in the last place of c that two roundings would go wrong."""
     c = near_one(seed + 20, n, dtype, 8)
     nudge = below(seed + 21, n, 40, dtype) * np.finfo(dtype).eps
     half_unit = np.spacing(np.abs(c)) / dtype(2)
@@ -131,14 +131,14 @@ def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
 
 
 def least_triples(n: int, seed: int = 101) -> tuple[Array, ...]:
-    """Return n operands of single precision whose a * b + c lies about the least normal number, 2^-126.
+    """Return n single-precision operands with a * b + c near the least normal number, 2^-126.
 
-    There flushing must decide whether a result is subnormal before or after it is rounded; some operands are
-    subnormal themselves, and some sums cancel down to it.
+    There, it matters whether flushing tests for a subnormal result before or after rounding. Some operands are
+    themselves subnormal, and some sums reach this range by cancellation.
     """
     least, unit = 2.0**-126, 2.0**-149
     a = np.abs(near_one(seed, n, np.float32, 3)).astype(np.float64) * 2.0**-63
-    # The product is the wanted result less c, to within its rounding.
+    # The product is the wanted result minus c, up to rounding.
     wanted = least + (below(seed + 1, n, 33, np.int64) - 16) * unit / 8
     c = np.resize([0.0, least, -least, unit, -unit, 2 * least, -2 * least, least - unit, unit - least], n)
     b = (wanted - c) / a
@@ -148,20 +148,20 @@ def least_triples(n: int, seed: int = 101) -> tuple[Array, ...]:
 
 
 def least_doubles(n: int, seed: int = 105) -> Array:
-    """Return n doubles about a float's least normal number: between neighbouring floats, and at a quarter of a step."""
+    """Return n doubles near a float's least normal number or zero, at multiples of an eighth of a float's step."""
     near, tiny = ((below(seed + k, n, 65, np.int64) - 32) * 2.0**-152 for k in (0, 1))
     values = np.where(below(seed + 2, n, 4, np.int64) == 0, tiny, 2.0**-126 + near)
     return np.where(below(seed + 3, n, 2, np.int64) == 0, values, -values)
 
 
 def half_triples(n: int, table: Array, seed: int = 31) -> tuple[Array, ...]:
-    """Return n triples of 16-bit floats as their bits: special ones crossed in pairs, then any bits."""
+    """Return n triples of 16-bit floats as bits: all pairs of special ones with a third, then random bits."""
     a, b = crossed(table, table)
     return _filled([a, b, np.roll(a, 7)], [[words(seed + k, n, np.uint16) for k in range(3)]], n)
 
 
 def integer_triples(n: int, dtype: Any, seed: int = 41) -> tuple[Array, ...]:
-    """Return n triples of integers: extremes and patterns crossed, then any bits of many magnitudes."""
+    """Return n triples of integers: all pairs of extremes and patterns with a third, then random magnitudes."""
     bits = np.dtype(dtype).itemsize * 8
     unsigned, top = f"u{bits // 8}", 1 << (bits - 1)
     table = [0, 1, 2, 3, 7, 10, 0x7F, 0x80, 0xFF, (1 << bits // 2) - 1, 1 << bits // 2]

@@ -1,11 +1,12 @@
-"""Run whole programs of public suites on whatever driver is there, and compare with references in NumPy.
+"""Run whole programs of public suites on the driver in use, and compare their results with references in NumPy.
 
     python -m tests.programs.public --cuda-samples DIR --hecbench DIR --llmc DIR --rodinia DIR
 
-A suite whose folder isn't given is left out. `docs/public-programs.md` has the suites' versions and what came out.
-Each program runs in a process of its own, so that none inherits another's context, with a limit of time. The exit
-status is 1 if a program fails, is warned of wrongly, or isn't warned of a mistake of its own. `--modes` runs each
-program with each engine of the simulator and each setting of its checks, on the same random numbers.
+A suite whose folder is not given is left out. `docs/public-programs.md` has the versions of the suites and the results.
+Each program runs in a separate process with a time limit, so that no program inherits another's context. The exit
+status is 1 if a program fails, if a warning is a false alarm, or if there is no warning about a known mistake.
+`--modes` runs each program with each engine of the simulator and each setting of its checks, on the same random
+numbers.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from .running import MODES, run
 
 
 def main() -> int:
-    """Run the programs, print the table, and give the exit status."""
+    """Run the programs, print the table, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.programs.public", description=(__doc__ or "").splitlines()[0]
     )

@@ -44,7 +44,7 @@ def intrinsics_simd(build: Build) -> None:
 
 @program("threadfence", "main.cu")
 def thread_fence(build: Build) -> None:
-    """The last block reads what the others stored: sum in one launch."""
+    """The last block reads what the others stored: compute a sum in one launch."""
     count, block = 10_007, 192
     values = build.random.integers(-50, 50, count).astype(np.float32)
     blocks = ceil_div(count, block)
@@ -73,11 +73,12 @@ def half_atomics(build: Build) -> None:
 
 @program("tqs", "kernel.cu")
 def task_queue(build: Build) -> None:
-    """A queue of tasks: let blocks take tasks from a queue by an atomic."""
+    """A queue of tasks: let blocks take tasks from a queue with an atomic."""
     before = "#define SIGNAL_WORK_KERNEL 0\n#define SIGNAL_NOTWORK_KERNEL 1\nstruct task_t { int id; int op; };"
     module = build(before=before)
     tasks, blocks, threads, rounds = 61, 7, 64, 5
-    queue = np.zeros(tasks + blocks, np.dtype([("id", np.int32), ("op", np.int32)]))  # the last looks are past its end
+    # Each block finally looks at an element after the last task.
+    queue = np.zeros(tasks + blocks, np.dtype([("id", np.int32), ("op", np.int32)]))
     queue["id"][:tasks] = build.random.permutation(tasks)
     queue["op"][:tasks] = build.random.integers(0, 2, tasks)
     data, taken = cuda.zeros(tasks * threads, np.int32), cuda.zeros(1, np.int32)
@@ -91,7 +92,7 @@ def task_queue(build: Build) -> None:
 
 @program("lebesgue", "kernels.cu")
 def lebesgue(build: Build) -> None:
-    """`__nv_atomic_load_n`, compare-and-swap of doubles: find the Lebesgue constant of points."""
+    """`__nv_atomic_load_n`, compare-and-swap of doubles: find the Lebesgue constant of interpolation points."""
     points, places = 9, 700
     x = np.cos((2 * np.arange(points) + 1) * np.pi / (2 * points))
     at = np.sort(build.random.uniform(-1, 1, places))
@@ -109,7 +110,7 @@ def lebesgue(build: Build) -> None:
 
 @program("keogh", "main.cu")
 def keogh(build: Build) -> None:
-    """A window in dynamic shared memory: bound distances of a series to a query from below."""
+    """A window in dynamic shared memory: compute lower bounds of the distances between a series and a query."""
     length, count, block = 37, 1500, 128
     series = build.floats(count)
     windows = np.lib.stride_tricks.sliding_window_view(series.astype(np.float64), length)
@@ -126,7 +127,7 @@ def keogh(build: Build) -> None:
 
 @program("bincount", "main.cu")
 def bin_counts(build: Build) -> None:
-    """Templates over types and kinds of memory: count in shared and in global memory, with bins of floats."""
+    """Templates over types and kinds of memory: count floats per bin, in shared and in global memory."""
     names = [f"bincount<int, float, int, DeviceMemoryType::{where}>" for where in ("SHARED", "GLOBAL")]
     module = build(names)
     count, bins = 9001, 37
@@ -153,7 +154,7 @@ def triangular_solve(build: Build) -> None:
     right = build.random.uniform(-1, 1, rows)
     starts = np.append(np.arange(0, rows, 32), rows).astype(np.int32)
     flags, x = cuda.zeros(rows, np.int32), cuda.zeros(rows, np.float64)
-    # A row looks at the column after its last.
+    # A row reads the column index after its last one.
     arrays = [cuda.to_device(one) for one in (pointers, np.append(columns, np.int32(0)), matrix[pattern])]
     arguments = *arrays, flags, rows, cuda.to_device(right), x, cuda.to_device(starts), starts.size
     module["sptrsv_mix"][ceil_div(rows, 128), 128](*arguments)
@@ -162,7 +163,7 @@ def triangular_solve(build: Build) -> None:
 
 @program("mis", "main.cu")
 def independent_set(build: Build) -> None:
-    """Waits for bytes that others write: find a maximal independent set: vertices wait for their neighbours' bytes."""
+    """Waits for bytes that others write: find a maximal independent set; vertices wait for their neighbours' bytes."""
     module = build()
     count, edges = 700, 1500
     pairs = build.random.integers(0, count, (edges, 2))
@@ -182,7 +183,7 @@ def independent_set(build: Build) -> None:
 
 @program("popcount", "main.cu")
 def popcount(build: Build) -> None:
-    """Byte arithmetic, a table in constant memory: count bits in six ways, some with bytes."""
+    """Byte arithmetic, a table in constant memory: count bits in six ways, some of them byte by byte."""
     module = build()
     count = 1001
     words = build.random.integers(0, 1 << 64, count, dtype=np.uint64)
@@ -195,7 +196,7 @@ def popcount(build: Build) -> None:
 
 @program("linearprobing", "linearprobing.h linearprobing.cu")
 def linear_probing(build: Build) -> None:
-    """Compare-and-swap in a hash table: insert into a hash table, delete, and list what is left."""
+    """Compare-and-swap in a hash table: insert into a hash table, delete, and list the remaining entries."""
     capacity = 4096
     names = ["kHashTableCapacity", "kNumKeyValues"]
     module = build(before=f"const unsigned int kHashTableCapacity = {capacity};", omit=names)
@@ -216,7 +217,7 @@ def linear_probing(build: Build) -> None:
 
 @program("chacha20", "chacha20.h main.cu")
 def chacha20(build: Build) -> None:
-    """Bytes of words in local memory: make a key stream, byte by byte, from a key in hexadecimal digits."""
+    """Bytes of words in local memory: generate a key stream, byte by byte, from a key in hexadecimal digits."""
     module = build()
     key, nonce, count = build.random.bytes(32), build.random.bytes(8), 200
     digits = np.zeros(256, np.uint8)
@@ -232,7 +233,7 @@ def chacha20(build: Build) -> None:
 
 
 def _key_stream(key: bytes, nonce: bytes, count: int) -> Array:
-    """Return ChaCha20's key stream for a nonce of eight bytes and a counter from zero."""
+    """Return ChaCha20's key stream for a nonce of eight bytes and a counter that starts at zero."""
     words = np.frombuffer(b"expand 32-byte k" + key + bytes(8) + nonce, np.uint32)
     blocks = []
     for number in range(ceil_div(count, 64)):

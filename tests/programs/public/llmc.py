@@ -1,4 +1,4 @@
-"""Programs of llm.c's dev/cuda."""
+"""Programs in llm.c's folder dev/cuda."""
 
 import numpy as np
 from scipy import special
@@ -20,7 +20,7 @@ def to_bf16(values: Array) -> Array:
 
 
 def from_bf16(bits: Array) -> Array:
-    """Return bfloat16 numbers in double precision."""
+    """Return the values of bfloat16 bit patterns in double precision."""
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
@@ -32,7 +32,7 @@ def from_bf16(bits: Array) -> Array:
     "its owner writes",
 )
 def softmax_forward(build: Build) -> None:
-    """Eight kernels, `cg::reduce` of a structure: compute softmax, from one thread a row to a block a row."""
+    """Eight kernels, `cg::reduce` of a structure: compute softmax, from one thread per row to one block per row."""
     module = build(before=COOPERATIVE)
     rows, columns = 37, 1003
     values = build.floats(rows, columns, low=-5, high=5)
@@ -70,7 +70,7 @@ def layernorm_forward(build: Build) -> None:
         if number == 2:
             module["mean_kernel"][rows, block, block * 4](mean, inputs[0], rows, columns, block)
             module["rstd_kernel"][rows, block, block * 4](scale, inputs[0], mean, rows, columns, block)
-            # The kernel has no bound: the launch has as many threads as there are elements.
+            # The kernel checks no bound, so the launch has exactly one thread per element.
             kernel = module["normalization_kernel"][rows * columns // 5, 5]
             kernel(out, inputs[0], mean, scale, *inputs[1:], 1, rows, columns)
         else:
@@ -83,7 +83,7 @@ def layernorm_forward(build: Build) -> None:
 
 @program("gelu_forward", "common.h gelu_forward.cu")
 def gelu_forward(build: Build) -> None:
-    """Bfloat16, vectors of 16 bytes: compute GELU of bfloat16 numbers, one and eight in a thread."""
+    """Bfloat16, vectors of 16 bytes: compute GELU of bfloat16 numbers, one and eight per thread."""
     module = build(before=BF16)
     count = 4088
     bits = to_bf16(build.floats(count, low=-4, high=4))
@@ -116,7 +116,7 @@ def cross_entropy(build: Build) -> None:
 
 @program("attention_forward", "common.h attention_forward.cu")
 def attention_forward(build: Build) -> None:
-    """Tiles in dynamic shared memory, one warp per block: compute attention, by three simple kernels too."""
+    """Tiles in dynamic shared memory, one warp per block: compute attention, first with three simple kernels."""
     module = build(before=COOPERATIVE + BF16, omit=["cudnn"])
     batch, time, heads, depth = 2, 64, 3, 16
     channels = heads * depth
@@ -150,7 +150,7 @@ def attention_forward(build: Build) -> None:
 
 @program("matmul_forward", "common.h matmul_forward.cu")
 def matmul_forward(build: Build) -> None:
-    """64 elements in a thread's registers: multiply with a bias, an element in a thread and 64 elements in a thread."""
+    """64 elements in a thread's registers: multiply matrices and add a bias, with 1 and with 64 elements per thread."""
     module = build(omit=["cublasLtHandle_t"])
     for number, rows, inner, columns in ((1, 45, 67, 39), (4, 256, 64, 128)):
         inputs, weight, bias = build.floats(rows, inner), build.floats(columns, inner), build.floats(columns)
@@ -166,7 +166,7 @@ def matmul_forward(build: Build) -> None:
 
 @program("global_norm", "common.h global_norm.cu")
 def global_norm(build: Build) -> None:
-    """A device function as a template's argument: sum squares of bfloat16 numbers by four kernels."""
+    """A device function as a template's argument: sum squares of bfloat16 numbers with four kernels."""
     kind = "__nv_bfloat16"
     names = [f"norm_kernel{number}<{kind}>" for number in (1, 2, 3, 4)]
     module = build(names, before=COOPERATIVE + BF16)
@@ -184,7 +184,7 @@ def global_norm(build: Build) -> None:
 
 @program("adamw", "common.h adamw.cu")
 def adamw(build: Build) -> None:
-    """Fused multiply-add: take an optimiser's step by two kernels."""
+    """Fused multiply-add: do one step of an optimiser with each of two kernels."""
     module = build()
     count = 3001
     start = [build.floats(count), build.floats(count), build.floats(count), build.floats(count, low=0)]
@@ -207,7 +207,7 @@ def adamw(build: Build) -> None:
     why="kernel 9's last block reads what others stored without a fence",
 )
 def layernorm_backward(build: Build) -> None:
-    """`__ldcg` before a compare-and-swap loop: compute the gradients of a normalisation in three ways."""
+    """`__ldcg` before a compare-and-swap loop: compute the gradients of a layer normalisation in three ways."""
     kinds = ", ".join(["__nv_bfloat16"] * 4)
     names = [f"layernorm_backward_kernel4<{kinds}>"]
     module = build(names, before=COOPERATIVE + BF16)

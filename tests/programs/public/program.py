@@ -1,4 +1,4 @@
-"""A program of a public suite, and how its device code is compiled."""
+"""A program of a public suite, and the compilation of its device code."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Build:
-    """What a program's host is given: a compiler of the suite's files, and random numbers."""
+    """The argument of a program's host function: a compiler for the suite's files, and random numbers."""
 
     def __init__(self, folder: Path, files: Sequence[str], seed: int) -> None:
         self._paths = [folder / file for file in files]
         self.random = np.random.default_rng(seed)
 
     def __call__(self, names: Sequence[str] = (), *, omit: Sequence[str] = (), before: str = "") -> cuda.Module:
-        """Compile the files' device code, one after another, and load it.
+        """Compile the device code of the files, concatenated in order, and load it.
 
-        `names` instantiates templates, `omit` names host declarations that the rule of `device_code` takes for the
-        device's, and `before` is a text that comes first, such as a type that a header of the host declares.
+        `names` instantiates templates. `omit` names host declarations that `device_code` would take for device code.
+        `before` is source text that comes first, such as a type that a header of the host declares.
         """
-        # Some files have names of authors in other encodings than UTF-8.
+        # Some files contain authors' names in encodings other than UTF-8.
         texts = [path.read_text(encoding="utf-8", errors="replace") for path in self._paths]
         parts = [device_code(text, path.name, omit) for text, path in zip(texts, self._paths, strict=True)]
         return cuda.compile("\n".join([PRELUDE, before, *parts]), names=names)
@@ -39,13 +39,13 @@ class Build:
 
 
 class Program(NamedTuple):
-    """A program: its suite, the files its device code is in, and its host.
+    """A program: its suite, the files with its device code, and its host function.
 
-    The host's docstring says what the program is here for and, after a colon, what it does.
+    The host function's docstring gives the feature that the program tests and, after a colon, what the program does.
 
-    The host allocates, launches, and raises AssertionError where a result differs from the reference. A warning of
-    the simulator that names one of the kernels in `own` is right, since the program has a mistake there; `why` says
-    which.
+    The host function allocates memory, launches kernels, and raises AssertionError if a result differs from the
+    reference. The program has a known mistake in the kernels in `own`, so a warning of the simulator that names one of
+    them is right; `why` describes the mistake.
     """
 
     name: str
@@ -61,10 +61,10 @@ PROGRAMS: list[Program] = []
 
 
 def listed(suite: str, folder: str) -> Callable[..., Callable[[Host], Host]]:
-    """Return what makes decorators that list a host among the programs of a suite.
+    """Return a function that makes decorators, which add a host function to the programs of a suite.
 
-    Such a decorator takes the program's name, its files, separated by blanks, in the folder, where `{name}` stands for
-    the name, and where it has a mistake of its own `own` and `why` of `Program`.
+    The function takes the program's name, its files in the folder, separated by spaces, and for a program with a known
+    mistake `own` and `why` of `Program`. In the name of the folder, `{name}` stands for the program's name.
     """
 
     def of_program(name: str, files: str, own: tuple[str, ...] = (), why: str = "") -> Callable[[Host], Host]:
@@ -79,12 +79,12 @@ def listed(suite: str, folder: str) -> Callable[..., Callable[[Host], Host]]:
 
 
 def ceil_div(count: int, size: int) -> int:
-    """Return how many pieces of a size cover a count."""
+    """Return the quotient rounded up, such as the number of blocks of a size that cover a count."""
     return -(-count // size)
 
 
 def check_close(got: Any, wanted: Any, rtol: float, atol: float = 0.0, what: str = "") -> None:
-    """Compare with a reference of higher precision; `atol` is relative to the reference's largest magnitude."""
+    """Compare with a reference of higher precision; `atol` is relative to the largest magnitude in the reference."""
     largest = float(np.max(np.abs(wanted), initial=0))
     np.testing.assert_allclose(np.asarray(got, np.float64), wanted, rtol=rtol, atol=atol * largest, err_msg=what)
 

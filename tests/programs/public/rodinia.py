@@ -12,7 +12,7 @@ program = listed("Rodinia", "cuda/{name}")
 
 @program("bfs", "kernel.cu kernel2.cu")
 def bfs(build: Build) -> None:
-    """Many threads store the same value: find the distances from a vertex, a level in two launches."""
+    """Many threads store the same value: find the distances from a vertex, with two launches per level."""
     module = build(before="#define MAX_THREADS_PER_BLOCK 512\nstruct Node { int starting; int no_of_edges; };")
     count = 3001
     degrees = build.random.integers(0, 5, count)
@@ -37,7 +37,7 @@ def bfs(build: Build) -> None:
 
 @program("pathfinder", "pathfinder.cu")
 def pathfinder(build: Build) -> None:
-    """A pyramid of steps in shared memory: find the cheapest ways down a grid, several rows in a launch."""
+    """A pyramid of steps in shared memory: find the cheapest paths down a grid, several rows per launch."""
     module = build()
     rows, columns, height, block = 43, 1013, 8, 256
     wall = build.random.integers(0, 10, (rows, columns)).astype(np.int32)
@@ -56,7 +56,7 @@ def pathfinder(build: Build) -> None:
 
 @program("hotspot", "hotspot.cu")
 def hotspot(build: Build) -> None:
-    """The same in two dimensions: let heat spread over a chip, two steps in a launch."""
+    """The same in two dimensions: let heat spread over a chip, two steps per launch."""
     module = build()
     rows, columns, height, block = 67, 83, 2, 16
     temperature, power = build.floats(rows, columns, low=320, high=340), build.floats(rows, columns, low=0, high=1e-3)
@@ -82,7 +82,7 @@ def hotspot(build: Build) -> None:
 
 @program("nw", "needle.h needle_kernel.cu")
 def needleman_wunsch(build: Build) -> None:
-    """Diagonals of a tile between barriers: align two sequences, the blocks of a diagonal in a launch."""
+    """Diagonals of a tile between barriers: align two sequences, one diagonal of blocks per launch."""
     module = build()
     block, tiles, penalty = 16, 5, 10
     size = block * tiles
@@ -104,7 +104,7 @@ def needleman_wunsch(build: Build) -> None:
 
 @program("lud", "cuda/lud_kernel.cu")
 def lud(build: Build) -> None:
-    """The two halves of a block do different work: factor a matrix in place, by tiles."""
+    """The two halves of a block do different work: factor a matrix in place, tile by tile."""
     module = build()
     block, tiles = 16, 4
     size = block * tiles
@@ -126,7 +126,7 @@ def lud(build: Build) -> None:
     why="its kernels read beyond the image, so that the host leaves room there",
 )
 def srad(build: Build) -> None:
-    """Nine code paths through one kernel: take speckles out of an image that lies within more memory."""
+    """Nine code paths through one kernel: remove speckles from an image, with extra memory before and after it."""
     module = build()
     block, rows, columns = 16, 48, 80
     image = np.exp(build.floats(rows, columns, low=0, high=1))
@@ -186,7 +186,7 @@ def backprop(build: Build) -> None:
 
 @program("gaussian", "gaussian.cu")
 def gaussian(build: Build) -> None:
-    """Elimination, two launches per column: eliminate one column in two launches."""
+    """Elimination, two launches per column: solve a linear system by Gaussian elimination."""
     module = build(omit=["timeval"])
     size = 37
     matrix = (build.floats(size, size) + 6 * np.eye(size, dtype=np.float32)).astype(np.float32)
@@ -204,7 +204,7 @@ def gaussian(build: Build) -> None:
 
 @program("hotspot3D", "opt1.cu")
 def hotspot_3d(build: Build) -> None:
-    """A stencil through layers: let heat spread through layers."""
+    """A stencil through layers: let heat spread through a stack of layers."""
     module = build()
     nx, ny, nz = 96, 20, 5
     temperature, power = build.floats(nz, ny, nx, low=50, high=90), build.floats(nz, ny, nx, low=0, high=1)
@@ -233,7 +233,7 @@ def lava_md(build: Build) -> None:
     box = np.dtype([*place, ("nn", np.int32), ("nei", neighbour, 26)], align=True)
     table = np.zeros(boxes, box)
     table["offset"] = np.arange(boxes) * each
-    table["nn"] = boxes - 1  # of two boxes on each side all are neighbours
+    table["nn"] = boxes - 1  # with two boxes per side, all boxes are neighbours
     for number in range(boxes):
         table["nei"]["number"][number, : boxes - 1] = [other for other in range(boxes) if other != number]
     positions, charges = build.random.uniform(0.1, 1, (boxes * each, 4)), build.random.uniform(0.1, 1, boxes * each)

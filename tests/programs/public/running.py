@@ -1,4 +1,4 @@
-"""Run programs, each in a process of its own, and judge what comes out."""
+"""Run programs, each in a separate process, and judge their results and warnings."""
 
 import itertools
 import multiprocessing
@@ -22,7 +22,7 @@ MODES = tuple(itertools.product(("numpy", "native", "auto"), ("off", "warn", "er
 
 
 class Outcome(NamedTuple):
-    """What one program gave: a verdict, how long it took, and the errors and the wrong warnings."""
+    """The outcome of a program: the verdict, the duration in seconds, and the errors and false alarms."""
 
     verdict: str
     seconds: float
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 def run_here(program: Program, folder: Path, seed: int) -> Outcome:
-    """Run a program in this process; whatever it raises is its outcome."""
+    """Run a program in this process; an exception becomes its verdict."""
     begin = time.perf_counter()
     verdict, texts, error = "passed", [], ""
     with warnings.catch_warnings(record=True) as caught:
@@ -42,7 +42,7 @@ def run_here(program: Program, folder: Path, seed: int) -> Outcome:
             with cuda.Device(0) as device:
                 program.run(Build(folder, program.files, seed))
                 device.synchronize()
-        except cuda.errors.SimulatorWarning as finding:  # where the checks raise what they find
+        except cuda.errors.SimulatorWarning as finding:  # with the setting "error", the checks raise their findings
             texts.append(str(finding))
         except Exception as raised:
             verdict = "wrong result" if isinstance(raised, AssertionError) else type(raised).__name__
@@ -58,7 +58,7 @@ def run_here(program: Program, folder: Path, seed: int) -> Outcome:
 
 
 def run_apart(program: Program, folder: Path, seed: int, limit: float) -> Outcome:
-    """Run a program in a process of its own and stop it after `limit` seconds."""
+    """Run a program in a separate process, and give up after `limit` seconds."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         try:
             return pool.apply_async(run_here, (program, folder, seed)).get(limit)
@@ -73,7 +73,10 @@ def run(
     limit: float,
     modes: Sequence[Sequence[str]] = ((),),
 ) -> int:
-    """Run programs in each mode, print a table, and return how many runs did not pass; each source is compiled once."""
+    """Run programs in each mode, print a table, and return the number of runs that did not pass.
+
+    Each source is compiled only once, because all runs share a compile cache.
+    """
     rows, outcomes = [], []
     with tempfile.TemporaryDirectory() as cache:
         for program in programs:

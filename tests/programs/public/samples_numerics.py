@@ -1,4 +1,4 @@
-"""Programs of cuda-samples that compute: transforms, filters, products, random numbers."""
+"""Numerical programs of cuda-samples: transforms, filters, products and random numbers."""
 
 import math
 
@@ -33,17 +33,17 @@ def convolution_separable(build: Build) -> None:
 
 @performance("transpose", "transpose.cu")
 def transpose(build: Build) -> None:
-    """Eight kernels: copy and transpose in all eight ways."""
+    """Eight kernels: copy and transpose a matrix in all eight ways."""
     module = build()
-    size = 160  # some of the kernels take the height for the width
+    size = 160  # square, because some of the kernels confuse height and width
     matrix = build.floats(size, size)
     source = cuda.to_device(matrix.ravel())
     tiles = matrix.reshape(size // 32, 32, size // 32, 32)
     wanted = {
         **dict.fromkeys(("copy", "copySharedMem"), matrix),
         **{f"transpose{way}": matrix.T for way in ("Naive", "Coalesced", "NoBankConflicts", "Diagonal")},
-        "transposeFineGrained": tiles.transpose(0, 3, 2, 1),  # each tile is transposed in its place
-        "transposeCoarseGrained": tiles.transpose(2, 1, 0, 3),  # the tiles change places as they are
+        "transposeFineGrained": tiles.transpose(0, 3, 2, 1),  # each tile is transposed in place
+        "transposeCoarseGrained": tiles.transpose(2, 1, 0, 3),  # the tiles are exchanged, but not transposed
     }
     for name, result in wanted.items():
         out = cuda.zeros(matrix.size, np.float32)
@@ -53,7 +53,7 @@ def transpose(build: Build) -> None:
 
 @concept("scalarProd", "scalarProd_kernel.cuh")
 def scalar_products(build: Build) -> None:
-    """More vectors than blocks: multiply pairs of vectors, more of them than blocks."""
+    """More vectors than blocks: compute scalar products of pairs of vectors."""
     module = build(omit=["VECTOR_N", "ELEMENT_N", "DATA_N", "DATA_SZ", "RESULT_SZ"])
     vectors, elements = 21, 2500
     a, b = build.floats(vectors, elements), build.floats(vectors, elements)
@@ -87,7 +87,7 @@ def fast_walsh_transform(build: Build) -> None:
 
 @domain("BlackScholes", "BlackScholes_kernel.cuh")
 def black_scholes(build: Build) -> None:
-    """Fast functions: price options, two in a thread."""
+    """Fast functions: price options, two per thread."""
     module = build()
     count = 4002
     price, strike, years = (build.floats(count, low=a, high=b) for a, b in ((5, 30), (1, 100), (0.25, 10)))
@@ -98,14 +98,14 @@ def black_scholes(build: Build) -> None:
     s, x, t = (one.astype(np.float64) for one in (price, strike, years))
     d1 = (np.log(s / x) + (rate + spread**2 / 2) * t) / (spread * np.sqrt(t))
     n1, n2, discount = special.ndtr(d1), special.ndtr(d1 - spread * np.sqrt(t)), np.exp(-rate * t)
-    # The formula for the normal distribution is good to 7.5e-8, and the fast functions to some parts in a million.
+    # The error of the formula for the normal distribution is 7.5e-8, and that of the fast functions a few parts in 1e6.
     check_close(call.to_host(), s * n1 - x * discount * n2, 1e-4, 1e-5)
     check_close(put.to_host(), x * discount * (1 - n2) - s * (1 - n1), 1e-4, 1e-5)
 
 
 @domain("quasirandomGenerator", "quasirandomGenerator_kernel.cu")
 def quasirandom_generator(build: Build) -> None:
-    """A table in constant memory, 24-bit products: make normal quasirandom numbers."""
+    """A table in constant memory, 24-bit products: generate normally distributed quasirandom numbers."""
     dimensions, bits = 3, 31
     sizes = f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
     module = build(before=f"{sizes}#define INT_SCALE (1.0f / (float)0x80000001U)")
@@ -124,7 +124,7 @@ def quasirandom_generator(build: Build) -> None:
 
 @domain("dwtHaar1D", "dwtHaar1D_kernel.cuh")
 def haar_wavelets(build: Build) -> None:
-    """Padded shared memory: take apart a signal, level by level within a block."""
+    """Padded shared memory: decompose a signal, level by level within a block."""
     module = build(before="#define INV_SQRT_2 0.70710678118654752440f\n#define LOG_NUM_BANKS 4")
     threads, blocks, levels = 128, 6, 8
     start = build.floats(2 * threads * blocks)
@@ -143,9 +143,9 @@ def haar_wavelets(build: Build) -> None:
 
 @feature("globalToShmemAsyncCopy", "globalToShmemAsyncCopy.cu")
 def asynchronous_copies(build: Build) -> None:
-    """`cuda::pipeline`, of a thread and of a block: multiply matrices whose tiles come by `memcpy_async`."""
-    # The sample's other kernels aren't right but for its own data, a matrix of ones: the stages of two go around one
-    # too far, and those that copy large chunks take B's places from A's.
+    """`cuda::pipeline`, of a thread and of a block: multiply matrices whose tiles are copied with `memcpy_async`."""
+    # The sample's other kernels are right only for its own data, a matrix of ones: two of them advance their stages by
+    # one too many, and those that copy large chunks use A's positions for B.
     size = 16
     ways = ("MultiStageSharedState", "SingleStage")
     names = [f"MatrixMulAsyncCopy{way}<{size}>" for way in ways] + [f"MatrixMulNaive<{size}>"]
@@ -162,7 +162,7 @@ def asynchronous_copies(build: Build) -> None:
 
 @performance("cudaGraphsPerfScaling", "cudaGraphPerfScaling.cu")
 def delays(build: Build) -> None:
-    """Spins on `clock64` and `%globaltimer`: wait for ticks, and for nanoseconds with a latch that stays shut."""
+    """Spins on `clock64` and `%globaltimer`: wait for ticks, and for a latch with a time-out in nanoseconds."""
     module = build(omit=["Tracer", "hostData"])
     module["delay"][1, 1](20_000_000)  # about ten milliseconds
     timed_out, elapsed, latch = cuda.zeros(1, np.bool_), cuda.zeros(1, np.int64), cuda.zeros(1, np.int32)
@@ -176,7 +176,7 @@ def delays(build: Build) -> None:
 
 @domain("FDTD3d", "inc/FDTD3dGPUKernel.cuh")
 def finite_differences(build: Build) -> None:
-    """A queue of planes in registers: step through a volume plane by plane, with a tile of a plane in shared memory."""
+    """A queue of planes in registers: apply a stencil to a volume plane by plane, with tiles in shared memory."""
     radius, block = 4, (32, 8)
     module = build(before="#define k_blockDimX 32\n#define k_blockDimMaxY 16")
     nx, ny, nz = 64, 24, 7
@@ -193,7 +193,7 @@ def finite_differences(build: Build) -> None:
 
 @domain("SobolQRNG", "sobol_gpu.cu")
 def sobol(build: Build) -> None:
-    """Gray codes: make quasirandom numbers by Gray codes, several from a thread."""
+    """Gray codes: generate Sobol quasirandom numbers, several per thread."""
     module = build(before="#define n_directions 32")
     dimensions, vectors = 3, 3001
     directions = build.random.integers(0, 1 << 32, (dimensions, 32), dtype=np.uint32)
@@ -204,6 +204,6 @@ def sobol(build: Build) -> None:
 
 
 def _combined(table: Array, codes: Array) -> Array:
-    """Return the exclusive or of those words of each row that the bits of a code choose."""
+    """Return, for each row and code, the exclusive or of the row's words that the set bits of the code select."""
     chosen = codes >> np.arange(table.shape[1])[:, None] & 1
     return np.bitwise_xor.reduce(table[:, :, None] * chosen.astype(np.uint32), axis=1)

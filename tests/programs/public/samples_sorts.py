@@ -13,7 +13,7 @@ introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
 @concept("sortingNetworks", "sortingNetworks_common.cuh bitonicSort.cu oddEvenMergeSort.cu")
 def sorting_networks(build: Build) -> None:
-    """Barriers in nested loops: sort keys with their values by the bitonic and the odd-even merge network."""
+    """Barriers in nested loops: sort keys with their values, with bitonic and odd-even merge networks."""
     module = build()
     limit = 1024
     for network in ("bitonic", "oddEven"):
@@ -30,7 +30,7 @@ def sorting_networks(build: Build) -> None:
 
 
 def _sort(module: cuda.Module, network: str, outs: Pair, inputs: Pair, length: int, direction: int, limit: int) -> None:
-    """Launch a network's kernels for arrays of one length that lie one after another."""
+    """Launch the kernels of a network for contiguous arrays of equal length."""
     count, half = outs[0].size, limit // 2
     whole = {"bitonic": "bitonicSortShared", "oddEven": "oddEvenMergeSortShared"}[network]
     if length <= limit:
@@ -55,7 +55,7 @@ def _sort(module: cuda.Module, network: str, outs: Pair, inputs: Pair, length: i
 
 @introduction("mergeSort", "mergeSort_common.h mergeSort.cu")
 def merge_sort(build: Build) -> None:
-    """Searches in divergent threads between barriers: sort within blocks, then merge ever longer pieces."""
+    """Searches in divergent threads between barriers: sort within blocks, then merge longer and longer pieces."""
     part, sample, count = 1024, 128, 4096
     names = ("mergeSortSharedKernel", "generateSampleRanksKernel", "mergeElementaryIntervalsKernel")
     module = build([f"{name}<{direction}u>" for name in names for direction in (0, 1)])
@@ -91,7 +91,7 @@ def eigenvalues(build: Build) -> None:
     low, high = float((diagonal - radius).min()) - 0.125, float((diagonal + radius).max()) + 0.125
     left, right = cuda.zeros(size, np.float32), cuda.zeros(size, np.float32)
     counts = cuda.zeros(size, np.uint32), cuda.zeros(size, np.uint32)
-    # The kernel reads the element before the first, which is that beside the first row.
+    # The kernel also reads the off-diagonal element before its first one, so it gets the array from element 1 on.
     edge = cuda.to_device(beside)[1:]
     bounds = [float(np.float32(one)) for one in (low, high)]
     arguments = cuda.to_device(diagonal), edge, size, left, right, *counts, *bounds, 0, size, float(np.float32(1e-6))

@@ -1,4 +1,4 @@
-"""What HeCBench's intrinsics-simd computes, by the CUDA Math API's words, on arrays."""
+"""The computation of HeCBench's intrinsics-simd with NumPy, as the CUDA Math API documents the intrinsics."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def simd_intrinsics_reference(a: Words) -> Words:
-    """Return the exclusive or of all results for each word `a` and its successor or predecessor."""
+    """Return, for each word of `a`, the exclusive or of all results for it and its successor or predecessor."""
     odd = np.arange(a.size) % 2 == 1
     b = np.where(odd, a + np.uint32(1), a - np.uint32(1))
     result = np.zeros_like(a)
@@ -19,25 +19,25 @@ def simd_intrinsics_reference(a: Words) -> Words:
 
 
 def _unsigned(words: Words, bits: int) -> Numbers:
-    """Return the lanes of words, a row each."""
+    """Return the unsigned values of the lanes of words, one row per word."""
     kind = np.dtype(f"<u{bits // 8}")
     return np.ascontiguousarray(words).view(kind).reshape(words.size, -1).astype(np.int64)
 
 
 def _signed(lanes: Numbers, bits: int) -> Numbers:
-    """Return lanes read as two's complement, whatever is above them."""
+    """Return lanes as two's-complement values of their low `bits` bits."""
     lanes = lanes & ((1 << bits) - 1)
     return lanes - ((lanes >> (bits - 1)) << bits)
 
 
 def _words(lanes: Numbers, bits: int) -> Words:
-    """Return lanes put together again, each without what is above it."""
+    """Return words packed from the low `bits` bits of each lane."""
     kind = np.dtype(f"<u{bits // 8}")
     return np.ascontiguousarray(lanes & ((1 << bits) - 1)).astype(kind).view(np.uint32).reshape(-1)
 
 
 def _both_widths(a: Words, b: Words, bits: int) -> Words:
-    """Return the exclusive or of all that there is for 16 and for 8 bits."""
+    """Return the exclusive or of the intrinsics that exist for both 16-bit and 8-bit lanes."""
     u, v = _unsigned(a, bits), _unsigned(b, bits)
     s, t = _signed(u, bits), _signed(v, bits)
     low, high, top = -(1 << (bits - 1)), (1 << (bits - 1)) - 1, (1 << bits) - 1

@@ -1,16 +1,17 @@
-"""Cut the host's parts out of a suite's file, so that NVRTC compiles what is left.
+"""Remove the host code from a file of a suite, so that NVRTC can compile the rest.
 
-The rule: a file is a row of directives and declarations. Of the directives all stay but `#pragma once` and the
-includes of headers that NVRTC isn't given. Of the declarations those stay that say `__global__`, `__device__`,
-`__constant__` or `__managed__`, types, aliases, namespaces, constants and `constexpr` functions. All others are the
-host's, and so is a declaration whose head names one of `omit`. What stays is unchanged and keeps its file and line.
+A file is a sequence of directives and declarations. All directives are kept except `#pragma once` and includes of
+headers that NVRTC does not have. Declarations are kept if they contain `__global__`, `__device__`, `__constant__` or
+`__managed__`, and so are types, aliases, namespaces, constants and `constexpr` functions. All other declarations are
+host code, and so is a declaration whose head contains a name in `omit`. The remaining text is unchanged, and keeps its
+file name and line numbers.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-# What the host's headers would have declared.
+# Declarations that the host's headers would have contained.
 PRELUDE = """\
 typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -43,14 +44,14 @@ _TYPE = re.compile(r"\b(?:struct|class|union|enum)\b")
 _ALIAS = re.compile(r"typedef\b|using\b(?!\s+namespace\s+std\b|\s+std::)|namespace\b|static_assert\b")
 _CONSTANT = re.compile(r"(?:static\s+|inline\s+)*(?:const|constexpr)\b")
 _CONSTEXPR = re.compile(r"\bconstexpr\b")
-# Blanks and comments before the first word.
+# White space and comments before the first word.
 _BETWEEN = re.compile(r"(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
-    """Divide a file into directives, declarations, and the beginnings and ends of namespaces and of `extern "C"`.
+    """Split a file into directives, declarations, and the beginnings and ends of namespaces and `extern "C"` blocks.
 
-    Yield each one's kind, and where it begins and ends; comments between them belong to none.
+    Yield the kind of each piece, and its start and end. A piece may start with the comments before it.
     """
     start, depth, parentheses, groups = 0, 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -85,7 +86,7 @@ def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def device_code(text: str, file: str, omit: Sequence[str] = ()) -> str:
-    """Return a file's device code, each piece behind a `#line` that says where it stands in the file."""
+    """Return the device code of a file; a `#line` before each piece gives its position in the file."""
     out = []
     for kind, start, end in _pieces(text):
         leading = _BETWEEN.match(text, start)
@@ -97,12 +98,12 @@ def device_code(text: str, file: str, omit: Sequence[str] = ()) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a text without its comments and directives."""
+    """Return a text without comments and directives."""
     return _TOKEN.sub(lambda token: " " if token["comment"] or token["directive"] else token[0], text)
 
 
 def _head(text: str) -> str:
-    """Return what stands before a declaration's first brace, without what `template`, `__align__` and such say."""
+    """Return the text before a declaration's first brace, without `template<...>`, `__align__(...)` and the like."""
     head = _bare(text).partition("{")[0].strip()
     while head.startswith("template"):
         depth = 0
@@ -115,7 +116,7 @@ def _head(text: str) -> str:
 
 
 def _ends_with_brace(text: str) -> bool:
-    """Tell functions, which end with their closing brace, from types and variables, which end with a semicolon."""
+    """Return whether a declaration ends with its closing brace, as functions do; others end with a semicolon."""
     head = _head(text)
     return "(" in head.partition("=")[0] or "operator" in head
 
@@ -137,5 +138,5 @@ def _declaration_stays(omit: Sequence[str], text: str) -> bool:
     declared = head.partition("=")[0]
     if "(" in declared:
         return False
-    # A pointer to constants is itself a variable of the host.
+    # A pointer to constant data is itself a variable, and belongs to the host.
     return bool(_TYPE.search(declared) or (_CONSTANT.match(declared) and "*" not in declared))
