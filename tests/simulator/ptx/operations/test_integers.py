@@ -355,7 +355,7 @@ def _block(place: int, text: str, sets: list[int]) -> str:
         given = text
         for bit, letter in enumerate("abce"):
             given = re.sub(rf"\b{letter}\b", ("same_", "each_")[varies >> bit & 1] + letter, given)
-        # sad computes |d - 0| + 0, which is d. Its row must be able to take a result that is uniform across lanes.
+        # sad computes |d - 0| + 0, which is d. It reads a uniform d, too, of which there is only one lane's value.
         lines.append(f"{given}; sad.u{result[1:]} d, d, 0, 0;")
         lines.append(f"st.global.{result} [at+{size * LANES * row}], d;")
     return f"{{ {' '.join(lines)} }}\n"
