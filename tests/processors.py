@@ -43,7 +43,7 @@ ONE_BY_DEFAULT = [
 
 def compiled_for(level: Level) -> Any:
     """Return a context in which the native engine generates code for a level, even if this processor cannot run it."""
-    from cudart_py.simulator.ptx.native import machine  # which needs llvmlite
+    from cudart_py.simulator.ptx.native import machine  # here, because it needs llvmlite
 
     if level.features == "host":
         return machine.compile_for(machine.host()._replace(optimisation=level.optimisation))

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check."""
+"""The project's conventions that a test can check."""
 
 import ast
 import functools

@@ -74,7 +74,7 @@ def files_of_runs_closed(request):
     yield
     if "run" in request.fixturenames:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
+            warnings.simplefilter("ignore", ResourceWarning)  # from pytest-benchmark's unclosed files
             gc.collect()
 
 

@@ -98,7 +98,7 @@ def sha256(full: bool) -> Case:
 
 
 def language_layer(full: bool) -> Case:
-    """layer of a language model: run one layer of a language model."""
+    """layer of a language model: run one transformer layer."""
     tokens, heads, size = (64, 4, 32) if full else (20, 2, 16)
     width = heads * size
     random = _random()

@@ -1,1 +1,1 @@
-"""Shared parts of the conformance tests: cases, their inputs, recording and comparing."""
+"""Shared parts of the conformance tests: cases, inputs, and functions to run and compare them."""

@@ -33,7 +33,7 @@ def convolution_1d(build: Build) -> None:
 
 @program("intrinsics-simd", "main.cu")
 def intrinsics_simd(build: Build) -> None:
-    """118 intrinsics, `__vimax_s32_relu` and others: combine all SIMD-in-a-word intrinsics in one word."""
+    """118 intrinsics, `__vimax_s32_relu` and others: combine the results of all SIMD intrinsics in one word."""
     count = 3000
     values = build.random.integers(0, 1 << 32, count, dtype=np.uint32)
     values[:8] = 0, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0x80008000, 0x7FFF7FFF, 0x80808080, 0x7F7F7F7F
@@ -57,11 +57,11 @@ def thread_fence(build: Build) -> None:
 
 @program("f16atomic", "main.cu")
 def half_atomics(build: Build) -> None:
-    """Atomics of pairs of 16 bits: add to pairs of half and bfloat16 numbers."""
+    """Atomics of pairs of 16 bits: add to pairs of half-precision and bfloat16 numbers."""
     module = build()
     count = 3000
     for kind in ("6__half", "13__nv_bfloat16"):
-        name = f"_Z20f16AtomicOnGlobalMemP{kind}i"  # two kernels have one name in C++
+        name = f"_Z20f16AtomicOnGlobalMemP{kind}i"  # two kernels have the same name in C++
         bfloat = "bfloat" in kind
         out = cuda.zeros(512, np.uint16 if bfloat else np.float16)
         module[name][ceil_div(count, 256), 256](out, count)

@@ -56,7 +56,7 @@ def softmax_forward(build: Build) -> None:
 
 @program("layernorm_forward", "common.h layernorm_forward.cu")
 def layernorm_forward(build: Build) -> None:
-    """Five kernels, tiles that leave early: normalise rows by five kernels."""
+    """Five kernels, tiles that leave early: normalise rows with each of five kernels."""
     module = build(before=COOPERATIVE)
     rows, columns, block = 35, 769, 128
     values, weight, bias = build.floats(rows, columns), build.floats(columns), build.floats(columns)

@@ -69,7 +69,7 @@ def run(name: str, blocks: int) -> Status:
 @pytest.mark.parametrize("kernel", ["tiles", "unwritten", "ordered", "astray"])
 @pytest.mark.filterwarnings(
     "ignore::cudart_py.errors.SimulatorWarning"
-)  # because one kernel's reads are wrong on purpose
+)  # because one kernel reads uninitialised values on purpose
 def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel, mode, engine):
     if engine == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")

@@ -19,7 +19,7 @@ def in_reach(address: int) -> bool:
 
 
 def allocate(size: int, at: int | None = None) -> int:
-    """Allocate memory; `at` is a freed address to reuse, as if all higher addresses had been used already."""
+    """Allocate memory; `at` is a freed address to reuse, as happens once all addresses have been used."""
     if at is not None:
         memory.space.region._cursor = at
     address = int(ok(driver.cuMemAlloc(size)))

@@ -121,7 +121,7 @@ def test_a_variable_of_an_earlier_version_is_refused_with_its_new_name(python, o
 
 def test_blocks_that_overlap_leave_no_mode_behind():
     outside = mode()
-    first, second = cuda.sanitizer("off"), cuda.sanitizer("error")  # as two threads may enter and leave them
+    first, second = cuda.sanitizer("off"), cuda.sanitizer("error")  # overlapping, as two threads may use them
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

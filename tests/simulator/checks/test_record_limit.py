@@ -82,7 +82,7 @@ def test_only_what_nothing_has_written_is_found(module: Any, engine: None) -> No
     quarter = MEBIBYTE // 4
     x, out = cuda.empty(MEBIBYTE, np.uint8), cuda.zeros(256, np.uint8)
     assert found(module["fill"][quarter // 256, 256], x, quarter, 1) == []
-    # A copy and a fill.
+    # A copy and a fill also initialise their elements.
     x[quarter : 2 * quarter].copy_from(np.ones(quarter, np.uint8))
     cuda.memset(x[2 * quarter : 3 * quarter], 1)
     for end in (1, 2, 3):

@@ -272,7 +272,7 @@ def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds
 
 @pytest.mark.parametrize("second", ["read", "atomic add", "copy to the host"])
 def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module, engine, second):
-    """The last write waits only for the second reader's stream. The stream that was used last runs first."""
+    """The last operation waits only for the second stream. The stream that was used last runs first."""
     last = "read" if OPERATIONS[second].atomic else "fill"
     read, ordered = [Step(1, second), Step(2, wait=1, how="event")], Step(2, last)
     steps = [*read, ordered, Step(0, second)]

@@ -203,7 +203,7 @@ def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, mod
         finally:
             sys.setprofile(None)
     assert any(file.startswith("<ptx") for file in files)
-    # Only `findings` knows whether checks are on.
+    # Of these modules, only `findings` may run, because it knows whether checks are on.
     theirs = r"cudart_py/simulator/(checks|counters)/(?!findings)|/observer\.py"
     assert not [file for file in files if re.search(theirs, file)]
 

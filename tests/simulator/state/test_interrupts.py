@@ -66,7 +66,7 @@ def interrupted(handled: Callable[[int, Callable[[], object]], None]) -> Interru
     return interrupt
 
 
-@pytest.mark.needs("in_process")  # a kernel on a GPU cannot be broken off: these never end there
+@pytest.mark.needs("in_process")  # a GPU's kernel cannot be interrupted, and these never end
 def test_what_the_handler_raises_is_the_callers_and_the_next_call_says_what_was_broken_off(module, interrupted):
     for kind in (Late, KeyboardInterrupt, TimeoutError, KeyError, SystemExit):
         flags = cuda.zeros(2, np.int32)
@@ -78,7 +78,7 @@ def test_what_the_handler_raises_is_the_callers_and_the_next_call_says_what_was_
         assert caught.value.status.name == "CUDA_ERROR_ILLEGAL_STATE"
 
 
-@pytest.mark.needs("in_process")  # a kernel on a GPU cannot be broken off: these never end there
+@pytest.mark.needs("in_process")  # a GPU's kernel cannot be interrupted, and these never end
 def test_nothing_behind_it_happens_and_the_context_can_be_used_again(module, interrupted):
     stream, behind, other = cuda.Stream(), cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
     flags, large = cuda.zeros(2, np.int32), cuda.empty(1 << 20, np.int32, stream=stream)

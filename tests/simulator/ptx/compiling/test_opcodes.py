@@ -77,7 +77,7 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
         bits = register_type(form, place)[1:]
         return "{" + ", ".join(f"{kind}{bits}_{item % 8}" for item in range(fragment_length(form, place))) + "}"
     if row.name == "wgmma" and pattern == "b64":
-        return "64"  # the descriptor of the first bytes of shared memory
+        return "64"  # a matrix descriptor: 64 * 16 bytes is the first address after the reserved shared memory
     if pattern[0] == "#":
         return str(min(int(pattern[1:]), 1))
     if pattern[0] == "@":

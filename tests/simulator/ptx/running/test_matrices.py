@@ -74,7 +74,7 @@ def test_an_address_may_be_generic_or_a_variables_name(kernels):
     assert kernels.get(out, 32)[::4].tolist() == list(range(8))
     with pytest.raises(Fault, match=r"needs addresses in shared memory, not global memory.*thread \(3, 0, 0\)"):
         kernels.launch("load_generic", 1, 32, out, data, 3)
-    # All lanes name the same row, which is repeated eight times.
+    # All lanes give the address of the same row, so all eight rows are equal.
     kernels.launch("named", 1, 32, out)
     assert kernels.get(out, 32).tolist() == [4 + lane % 4 for lane in range(32)]
 
