@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Windows of generic addresses lie above everything that a process can map.
+# The windows of generic addresses lie above every address that a process can map.
 SHARED_WINDOW = 1 << 50
 LOCAL_WINDOW = 1 << 51
 PARAM_WINDOW = 1 << 52
@@ -10,9 +10,9 @@ FUNCTION_WINDOW = 1 << 53
 WORKSPACE_WINDOW = 1 << 54
 WINDOW_BYTES = 1 << 49
 
-# The hardware keeps the first KiB of a block's shared memory (compute capability 9.0), so that variables begin behind
-# it. Its first bytes are for CUDA's own headers, where %reserved_smem_offset_1 says; the rest is unused.
+# The hardware reserves the first KiB of a block's shared memory (compute capability 9.0), so variables begin after it.
+# CUDA's own headers use the first RUNTIME_SHARED bytes, which start at %reserved_smem_offset_1. The rest is unused.
 RESERVED_SHARED = 1024
 RUNTIME_SHARED = 288
-# A block's shared memory ends at a multiple of this many bytes: some bytes beyond the variables can be accessed.
+# The size of a block's shared memory is rounded up to this many bytes, so some bytes past the variables are accessible.
 SHARED_UNIT = 128

@@ -1,6 +1,6 @@
-"""The clock of a device, which advances with the instructions that are executed, and faster where lanes wait for it.
+"""The clock of a device, which advances with every executed instruction, and faster while lanes wait for it.
 
-A launch's time goes on where that of the launch before it ended, and depends on nothing but what kernels execute.
+Each launch starts at the time at which the previous one ended. The time depends only on what kernels execute.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .groups import Group
 
-# The cycles of an instruction that waits for the one before it.
+# The latency in cycles of an instruction that depends on the one before it.
 _CYCLES = 4
-# The hardware's global timer counts in steps of so many nanoseconds.
+# The resolution of the hardware's global timer in nanoseconds.
 _TICK = 32
 _LONGEST_NAP = 1_000_000
-# A read in a wait advances the clock by this part of the wait so far, so that 10**9 cycles take a few hundred reads.
+# Each read in a wait advances the clock by a 16th of the wait so far, so a wait of 10**9 cycles takes a few hundred
+# reads.
 _LEAP = 16
-# Waits that never end don't make the clock overflow.
+# The most cycles that one read may add, so that a wait that never ends doesn't overflow the clock.
 _LONGEST_LEAP = 1 << 36
-# A read so many cycles after the last one of a loop belongs to another wait.
+# A read that comes at least this many cycles after the loop's previous read begins a new wait.
 _NEAR = 10_000
 _KILOHERTZ = 1_980_000
 
 
 class Clock:
-    """Count the cycles of a device whose clock has a frequency in kilohertz."""
+    """The cycle counter of a device, whose clock frequency is given in kilohertz."""
 
     def __init__(self, kilohertz: int = _KILOHERTZ) -> None:
         self._kilohertz = kilohertz
         self._passed = 0
 
     def cycles(self, steps: int) -> int:
-        """Return the time in cycles when a launch has executed so many instructions."""
+        """Return the time in cycles at which a launch has executed `steps` instructions."""
         return self._passed + _CYCLES * steps
 
     def look(self, group: Group, name: str, steps: int, loop: int) -> int:
-        """Return the value of a clock's register; `loop` is where the loop begins that waits for it, or -1."""
+        """Read a clock register; `loop` is the first block of the loop that waits for the clock, or -1 for none."""
         now = self.cycles(steps)
         if loop >= 0:
             wait = group.wait
@@ -53,9 +54,9 @@ class Clock:
         return value >> 32 & 0xFFFFFFFF if name.endswith("_hi") else value & 0xFFFFFFFF
 
     def nap(self, nanoseconds: int) -> None:
-        """Advance by the nanoseconds that a thread sleeps, a millisecond at most."""
+        """Advance by the nanoseconds that a thread sleeps, at most a millisecond."""
         self._passed += min(nanoseconds, _LONGEST_NAP) * self._kilohertz // 1_000_000
 
     def end(self, steps: int) -> None:
-        """End a launch that has executed `steps` instructions; the next one goes on from its time."""
+        """End a launch that has executed `steps` instructions; the next launch continues from this time."""
         self._passed = self.cycles(steps)

@@ -1,8 +1,8 @@
-"""Carry lanes that stand at the same place, with their registers, through splits and merges.
+"""Groups of lanes that are at the same place in the program, with their registers, and how they split and merge.
 
 A register of a group is a NumPy scalar when all lanes hold the same value, an array over the group's lanes, or
-Lazy: a selection, not made yet, from an array over an earlier, larger group. Lazy values make short divergent
-regions cheap: a register that the sides of a branch don't touch is never copied, and is whole again where they meet.
+Lazy: a deferred selection from an array over an earlier, larger group. Lazy values make short divergent regions
+cheap: a register that no side of a branch touches is never copied, and is whole again where the sides reconverge.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Domain:
 
 
 class Lazy:
-    """A selection from `array`, whose lanes are those of `domain`, that is made when it is needed."""
+    """A deferred selection from `array`, which has one element for each lane of `domain`."""
 
     __slots__ = ("array", "domain")
 
@@ -40,7 +40,7 @@ class Lazy:
 
 
 class Frame:
-    """The state of a caller while a callee runs: the block to resume at, and the registers live there."""
+    """The state of a caller while a callee runs: the block to resume at, and the registers that are live there."""
 
     __slots__ = ("code", "live", "registers", "results", "resume")
 
@@ -60,7 +60,7 @@ class Frame:
 
 
 class Group:
-    """`n` lanes of a chunk, in rising order, that are about to execute block `pc` of `code`.
+    """`n` lanes of a chunk, in ascending order, that are about to execute block `pc` of `code`.
 
     `lanes` is None when the group has all lanes of its chunk. `prefix` is the path of return addresses.
     """
@@ -84,14 +84,14 @@ class Group:
         self.epoch = 0
         self.spins = 0
         self.stack = 0
-        # Where the loop begins that waits for the clock, when the wait began, and when the clock was last looked at.
+        # The first block of the loop that waits for the clock, when the wait began, and when the clock was last read.
         self.wait: tuple[int, int, int] | None = None
         self.forced = False
-        # Lanes that execute the next instruction together with these, at another place; see `warps.Meeting`.
+        # Lanes elsewhere in the program that execute their next instruction together with these; see `warps.Meeting`.
         self.meeting: Any = None
-        # The rows of warps that these lanes make, found when they are first needed.
+        # How these lanes are laid out in rows of one warp each; computed at the first use.
         self.rows: Any = None
-        # The records of an observer about these lanes.
+        # An observer's records about these lanes.
         self.notes: Any = None
         self._own: Domain | None = None
         self._specials: dict[str, Any] = {}
@@ -100,12 +100,12 @@ class Group:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """Return the place as return addresses and program counter, comparable between groups."""
+        """Return the return addresses and the program counter, comparable between groups."""
         return (*self.prefix, self.code.base + self.pc)
 
     @property
     def calls(self) -> list[Instruction]:
-        """Return the calls that the lanes are inside of, the innermost first."""
+        """Return the call instructions of the lanes' call stack, the innermost first."""
         found = []
         for frame, place in zip(self.frames, self.prefix, strict=True):
             call = frame.code.blocks[place - frame.code.base].terminator.instruction
@@ -122,7 +122,7 @@ class Group:
 
     @property
     def lane_numbers(self) -> Indices:
-        """Return the lanes' numbers within the chunk."""
+        """Return the lanes' indices within the chunk."""
         return self.chunk.lane_numbers if self.lanes is None else self.lanes
 
     def per_lane(self, array: Array) -> Array:
@@ -130,7 +130,7 @@ class Group:
         return array if self.lanes is None else array.take(self.lanes)
 
     def special(self, name: str) -> Any:
-        """Return a special register: a scalar when all lanes of the chunk agree."""
+        """Return a special register: a scalar when all lanes of the chunk share its value."""
         value = self._specials.get(name)
         if value is None:
             value = self.chunk.special(name)
@@ -140,20 +140,20 @@ class Group:
         return value
 
     def clock(self, name: str, behind: int, loop: int) -> int:
-        """Return a clock's register at an instruction with so many more `behind` it in its block; see `Clock.look`."""
+        """Read a clock register at an instruction with `behind` more after it in its block; see `Clock.look`."""
         state = self.chunk.state
         if loop < 0 and state.only_waits and self.code.blocks[self.pc].waits:
-            # No block has this number. One for all such loops will do, since the lanes do nothing between them.
+            # No block has this index. One index serves all such loops, since the lanes do nothing else between them.
             loop = len(self.code.blocks)
         return state.clock.look(self, name, state.steps_done - behind, loop)
 
     def nap(self, nanoseconds: Any) -> None:
-        """Let the lanes sleep together, as long as the one that sleeps longest."""
+        """Let the lanes sleep together, for as long as the one that sleeps longest."""
         self.chunk.state.clock.nap(int(np.max(nanoseconds)))
 
     @property
     def shared_base(self) -> Any:
-        """Return where each lane's block starts in the arena of shared memory: an array, or 0 for one block."""
+        """Return the offset of each lane's block in the chunk's arena of shared memory."""
         if self._shared_base is None:
             base = self.chunk.shared_base
             self._shared_base = base if base.__class__ is not ndarray else self.per_lane(base)
@@ -161,13 +161,13 @@ class Group:
 
     @property
     def local_base(self) -> Array:
-        """Return where each lane starts in the arena of local memory."""
+        """Return the offset of each lane's local memory in the chunk's arena."""
         if self._local_base is None:
             self._local_base = self.per_lane(self.chunk.local_base)
         return self._local_base  # type: ignore[no-any-return]  # because the slot also holds None
 
     def resolve(self, slot: int) -> Any:
-        """Return the value of a register, whose selection is made now if it is lazy."""
+        """Return the value of a register; if it is lazy, make the selection now."""
         value = self.registers[slot]
         if value.__class__ is Lazy:
             array = value.array.take(self.selections[value.domain])
@@ -177,7 +177,7 @@ class Group:
 
 
 def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Lazy]) -> Any:
-    """Return a register's value in the form that children share."""
+    """Return a register's value in the form that the child groups share: arrays become lazy."""
     if value.__class__ is not ndarray:
         return value
     if cached:
@@ -191,7 +191,7 @@ def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Laz
 
 
 def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> list[Group]:
-    """Part a group by positions; child i stands at block `targets[i]` and keeps the registers that are live there."""
+    """Split a group by positions; child i goes to block `targets[i]` and keeps the registers that are live there."""
     seen: dict[int, Lazy] = {}
     children = []
     for pick, target in zip(picks, targets, strict=True):
@@ -230,7 +230,7 @@ def _share(
 
 
 def merge(groups: Sequence[Group]) -> Group:
-    """Join groups that stand at the same path into one, lanes in rising order."""
+    """Merge groups with the same path into one, with lanes in ascending order."""
     first = groups[0]
     chunk = first.chunk
     total = sum(group.n for group in groups)
@@ -303,7 +303,7 @@ def _join_one(groups: Sequence[Group], values: list[Any], places: Sequence[Indic
     if first.__class__ is Lazy:
         array = first.array
         if len(known) == len(values) and all(v.__class__ is Lazy and v.array is array for v in known):
-            # Disjoint selections that together are as large as what they select from are the whole.
+            # Disjoint selections that together have as many elements as the array are the whole array.
             return array if len(array) == total else first
         dtype = array.dtype
     else:

@@ -1,7 +1,7 @@
 """The events of a launch, for counters and checks.
 
-An observer's methods are called for every block of instructions, memory access, branch and barrier. Blocks are
-compiled in a second form for it, so a launch without one pays nothing.
+An observer's methods are called for every basic block, memory access, branch and barrier. Basic blocks are compiled in
+a second form that makes these calls, so a launch without an observer pays nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BlockCount(NamedTuple):
-    """How many warps have executed a block of instructions, and how many lanes of them."""
+    """The number of times that warps have executed a basic block, and the number of lanes that took part."""
 
     block: Block
     warps: int
@@ -29,11 +29,12 @@ class BlockCount(NamedTuple):
 
 
 class AccessCount(NamedTuple):
-    """What machine code has counted of an instruction's accesses to one space, summed over the warps.
+    """The counters that machine code keeps of an instruction's accesses to one space, summed over the warps.
 
-    `kind` is that of `Observer.access`, and `times` are the warps. Of global memory `first` counts the sectors and
-    `second` the different addresses of each warp, of constant memory `second` the different addresses, of local memory
-    `first` the sectors, of shared memory `first` the wavefronts and `second` the conflicts among them.
+    `kind` is as in `Observer.access`, and `times` counts the warps that made the access. `first` and `second` depend on
+    the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the
+    wavefronts and the bank conflicts among them. For local memory, `first` counts the sectors. For constant memory,
+    `second` counts the distinct addresses.
     """
 
     code: Code
@@ -49,8 +50,8 @@ class AccessCount(NamedTuple):
 class PieceRecords(NamedTuple):
     """The records of the writes and reads of each piece of an allocation, 64 bits each.
 
-    Of each line of 32 pieces there is one record more, which holds in place of theirs unless it is 0. `unwritten` says
-    that there may be pieces that nothing has written, whose records are 0.
+    Each line of 32 pieces has one more record, which replaces those of its pieces unless it is 0. `unwritten` says
+    that some pieces may never have been written; their records are 0.
     """
 
     writes: NDArray[np.uint64]
@@ -61,10 +62,10 @@ class PieceRecords(NamedTuple):
 
 
 class MatrixPiece(NamedTuple):
-    """What each lane reads or writes of a matrix in memory: `size` bytes at its address.
+    """The part of a matrix in memory that each lane reads or writes: `size` bytes at its address.
 
-    They are the bytes from `first` on of the register with some `number` among those of the instruction. `values` has
-    what a store is about to store there, and is empty for a load. The address is an `Address`, or `Mixed`.
+    They belong to the instruction's register `number`, starting at its byte `first`. `values` holds what a store is
+    about to write there, and is empty for a load. The address is an `Address` or a `Mixed`.
     """
 
     address: Any
@@ -75,7 +76,7 @@ class MatrixPiece(NamedTuple):
 
 
 class MatrixRows(NamedTuple):
-    """The addresses of rows of 16 bytes, and the positions of the lanes that name them; None stands for all lanes."""
+    """The addresses of 16-byte rows, and the positions of the lanes that supply them; None stands for all lanes."""
 
     address: Address
     positions: NDArray[np.intp] | None
@@ -89,50 +90,50 @@ class AccessRecords(Protocol):
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
-        None says that they cost too much, so that the NumPy engine runs the launch.
+        None means that they would cost too much; the NumPy engine then runs the launch.
         """
 
     def end(self, now: int) -> None:
-        """Advance the time, whether the launch has ended or runs again."""
+        """Advance the time to `now`, whether the launch has ended or will run again."""
 
     def keep(self) -> None:
-        """Note what the launch has written, which has ended."""
+        """Save what the launch has written, once it has ended."""
 
 
 class Observer:
-    """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
+    """The receiver of a launch's events; `group.lane_numbers` are the lanes of the chunk that take part in an event.
 
-    A class that inherits from this one need only have the methods for what it wants to see. `watch` names what machine
-    code may record in place of calls of these methods; None if it has to see the events themselves.
+    A subclass only needs the methods for the events that it observes. `watch` names what machine code may record
+    instead of calling these methods. None means that the observer must see the events themselves.
     """
 
     watch: frozenset[str] | None = None
 
     def start(self, state: Any) -> None:
-        """Begin: the launch's shape, module and program are at hand."""
+        """Begin a launch; `state` has its shape, module and program."""
 
     def records(self) -> AccessRecords:
         """Return new records for a launch that machine code runs while checks watch it."""
         raise NotImplementedError
 
     def block(self, group: Group, block: Block) -> None:
-        """Observe a group that is about to execute the instructions of a block."""
+        """Observe a group that is about to execute a basic block."""
 
     def executed(self, group: Group, block: Block) -> None:
-        """Observe a group that has executed the instructions of a block, but not the one that ends it."""
+        """Observe a group that has executed the instructions of a basic block, but not yet its terminator."""
 
     def unwritten(self, group: Group, slot: int) -> None:
         """Observe a group that is about to read a register that none of its lanes has written."""
 
     def deserted(self, group: Group, block: Block, position: int) -> None:
-        """Observe a group that goes on without lanes which the member mask of the lane at `position` names."""
+        """Observe a group that continues without some lanes in the member mask of the lane at `position`."""
 
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
-        """Observe an access (`kind` is ld, st, atom, red or mbarrier) of `size` bytes, `offset` behind an address.
+        """Observe an access (`kind` is ld, st, atom, red or mbarrier) to `size` bytes at ``address + offset``.
 
-        `values` are what a store is about to store, element by element, and empty for everything else.
+        `values` has the values that a store is about to write, element by element, and is empty for all other kinds.
         """
 
     def matrix(
@@ -140,13 +141,14 @@ class Observer:
     ) -> None:
         """Observe whole warps that are about to load or store matrices (`kind` is ld or st).
 
-        `pieces` are what lanes read or write, and `rows` what they name for that; ``wmma`` names no rows.
+        `pieces` are the parts that lanes read or write. `rows` are the row addresses that they supply; ``wmma`` has
+        none.
         """
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
         """Observe lanes at some positions of a group that are about to fetch texels.
 
-        `places` has a row for each lane: the places in global memory of the texels' bytes, -1 for none.
+        `places` has one row per lane: the offsets of its texels in global memory, or -1 where the border is read.
         """
 
     def fence(self, group: Group, site: Instruction) -> None:
@@ -155,14 +157,14 @@ class Observer:
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
         """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
 
-        `units` has a place for each 16 bytes, in one part whose positions repeat. `barriers` has the place of the
-        barrier that counts each unit's bytes, None where none does.
+        `units` has the address of each unit of 16 bytes, in one part in which lane positions repeat. `barriers` has,
+        for each unit, the offset of the barrier that counts its bytes; it is None if no barrier counts them.
         """
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
-        """Observe the end of a group of asynchronous copies or a wait for one (`event` is commit, wait or wait_all).
+        """Observe the commit of a group of asynchronous copies or a wait (`event` is commit, wait or wait_all).
 
-        A wait is for all groups of copies but the last `allowed` ones.
+        A wait is for all groups of copies except the latest `allowed`.
         """
 
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
@@ -175,13 +177,13 @@ class Observer:
         """Observe a group that arrives at a barrier or leaves one (`event` is arrive or release)."""
 
     def exit(self, group: Group) -> None:
-        """Observe lanes that end."""
+        """Observe lanes that exit."""
 
     def ended(self, chunk: Chunk) -> None:
-        """Observe that all lanes of a chunk have ended."""
+        """Observe a chunk whose lanes have all exited."""
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
-        """Take what machine code has counted of a launch, or of some of its blocks."""
+        """Receive the counts of machine code for a launch, or for some of its blocks."""
 
     def finish(self, state: Any) -> None:
-        """End: all blocks have run."""
+        """End a launch, all of whose blocks have run."""

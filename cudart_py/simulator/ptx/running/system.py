@@ -1,4 +1,4 @@
-"""Answer the calls that a kernel makes to the system: printf, the heap, failed assertions, textures, conditions."""
+"""The calls that a kernel makes to the device's runtime: printf, the heap, assert, textures, surfaces, conditions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .groups import Group
     from .launch import LaunchState
 
-# The bytes of an output in the device's buffer beside its arguments: a head and the place of the format.
+# The bytes that an output takes in the device's buffer besides its arguments: a header and the address of the format.
 _RECORD = 16
 
 Array = NDArray[Any]
@@ -33,7 +33,7 @@ class System:
         self._state = state
 
     def _text(self, group: Group, address: int, site: Instruction) -> str:
-        """Read the text at a generic address up to its zero byte."""
+        """Read the zero-terminated text at a generic address."""
         memory = self._state.memory_access
         data = bytearray()
         while True:
@@ -65,7 +65,7 @@ class System:
         raise Fault("CUDA_ERROR_ASSERT", state.located(f"assertion `{text}` failed ({where})", site, group, 0))
 
     def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
-        """Print for each lane in order; gives the number of arguments, as the device does."""
+        """Print for each lane in order; return the number of arguments, as the device does."""
         out = np.empty(group.n, np.uint32)
         formats = np.broadcast_to(format_, group.n)
         buffers = np.broadcast_to(arguments, group.n)
@@ -81,12 +81,12 @@ class System:
         return out
 
     def _bytes(self, group: Group, addresses: Array, places: Array, size: int, site: Instruction) -> Array:
-        """Read `size` bytes from each of some lanes' buffers, as rows."""
+        """Return a row of `size` bytes for each lane in `places`, read from its buffer."""
         words = -(-size // 4)
         if not words:
             return np.zeros((len(places), 0), np.uint8)
         memory = self._state.memory_access
-        # The buffers of other lanes are not looked at: theirs may hold anything.
+        # The other lanes read the buffer of the first chosen lane, because their own may hold anything.
         chosen = addresses.copy()
         chosen[:] = addresses[places[0]]
         chosen[places] = addresses[places]
@@ -95,7 +95,7 @@ class System:
         return np.stack([column[places] for column in columns], axis=1).view(np.uint8)
 
     def malloc(self, group: Group, size: Any, *, site: Instruction) -> Array:
-        """Allocate on the device's heap, lane by lane; gives 0 where it is exhausted."""
+        """Allocate on the device's heap, lane by lane; return 0 for a size of 0 and where the heap is exhausted."""
         memory = self._state.memory
         sizes = np.broadcast_to(size, group.n)
         out = np.zeros(group.n, np.uint64)
@@ -105,7 +105,7 @@ class System:
         return out
 
     def free(self, group: Group, pointer: Any, *, site: Instruction) -> None:
-        """Return memory back to the device's heap, lane by lane; null pointers are ignored."""
+        """Return memory to the device's heap, lane by lane; null pointers are ignored."""
         state = self._state
         for lane, address in enumerate(np.broadcast_to(pointer, group.n)):
             if address and not state.memory.release(int(address)):
@@ -114,7 +114,7 @@ class System:
         state.memory_access.forget()
 
     def set_condition(self, group: Group, handle: Any, value: Any, *, site: Instruction) -> None:
-        """Set the conditions of a graph, lane by lane."""
+        """Set the values of a graph's conditions, lane by lane."""
         state = self._state
         handles, values = np.broadcast_to(handle, group.n), np.broadcast_to(value, group.n)
         for lane, (one, wanted) in enumerate(zip(handles, values, strict=True)):
@@ -129,7 +129,8 @@ class System:
     ) -> list[Array]:
         """Sample a texture object for each lane; lanes may hold different ones.
 
-        `geometry` is the dimensions that the instruction names; the number of a layer comes before its coordinates.
+        `geometry` is the instruction's (see `GEOMETRIES`). In a layered texture, the index of the layer comes before
+        the coordinates.
         """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
@@ -150,7 +151,7 @@ class System:
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> list[Array]:
-        """Read `count` neighbouring numbers from a surface object for each lane; lanes may hold different ones."""
+        """Read `count` consecutive elements from a surface object for each lane; lanes may hold different ones."""
         out = [np.zeros(group.n, dtype) for _ in range(count)]
         for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, count, site):
             for element, column in enumerate(out):
@@ -168,7 +169,7 @@ class System:
         values: tuple[Any, ...],
         site: Instruction,
     ) -> None:
-        """Write neighbouring numbers to a surface object for each lane; of lanes at one place the last one's stay."""
+        """Write consecutive elements to a surface object for each lane; of lanes at one place, the last one wins."""
         columns = [np.broadcast_to(value, group.n) for value in values]
         for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, len(values), site):
             written = ~outside if form_of(site).boundary == "zero" else slice(None)
@@ -178,9 +179,9 @@ class System:
     def _surfaces(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield the memory of each surface object that lanes hold, as numbers, with the lanes' positions.
+        """Yield the memory of each surface object that lanes hold, as elements, and the positions of these lanes.
 
-        Behind them stand the number of each lane's first element there, and whether its place lies outside.
+        After them come the index of each lane's first element, and whether its access lies outside the surface.
         """
         memory, width = self._state.memory, np.dtype(dtype).itemsize
         form = form_of(site)
@@ -210,7 +211,7 @@ class System:
     def _find(
         self, kind: str, find: Callable[[int], Any], handle: int, geometry: str, at: tuple[Group, Instruction, Array]
     ) -> Any:
-        """Return a texture or surface object, whose memory is there and which has the dimensions of an instruction."""
+        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry."""
         state, (group, site, places) = self._state, at
         position = int(places[0])
         try:
@@ -234,7 +235,7 @@ class System:
 
 
 def _named(place: list[Array], lane: int, geometry: str) -> str:
-    """Return a lane's coordinates with their names."""
+    """Return a lane's named coordinates, as a message shows them."""
     names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
     return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))
 
