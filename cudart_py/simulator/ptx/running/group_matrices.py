@@ -1,6 +1,7 @@
-"""Multiply the matrices of groups of four warps, which lie in shared memory or in registers (``wgmma``).
+"""Multiply the matrices of warpgroups (four warps), which lie in shared memory or in registers (``wgmma``).
 
-Each warp computes its quarter of the rows. The product is there at once, and what waits for it does nothing.
+Each warp computes its quarter of the rows. The product is available at once, so the instructions that wait for it do
+nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _WARPS = 4
 
 
 class GroupMatrices:
-    """Multiply matrices for the groups of a chunk."""
+    """The products of ``wgmma`` for the groups of a chunk."""
 
     def multiply(
         self,
@@ -47,9 +48,9 @@ class GroupMatrices:
     ) -> list[Array]:
         """Return the registers of ``left * right``, plus `total` where `adds` is set.
 
-        A matrix is a list of registers, or an array of descriptors. `turned` says of each whether its columns lie
-        together in shared memory, where rows of the left one and columns of the right one are the usual way; `negated`
-        changes the sign of the product.
+        A matrix is a list of registers or an array of descriptors. In shared memory, the rows of the left matrix and
+        the columns of the right one are contiguous (K-major). `turned` says for each matrix whether it is the other
+        way round. `negated` changes the sign of the product.
         """
         check_warps(group, site)
         sums, rows, columns = fragments
@@ -57,13 +58,13 @@ class GroupMatrices:
         if isinstance(left, list):
             a = matrices(left, rows)
         else:
-            # All four warps have one descriptor; each takes its rows.
+            # All four warps have the same descriptor; each takes its own rows.
             warps = group.lane_numbers[first] % group.chunk.threads // _LANES % _WARPS
             whole = Fragment(rows.kind, rows.rows * _WARPS, rows.columns, 0)
             a = _read(group, first, left[first], whole, turned[0], site, observer)
             lines = (warps[:, None] * rows.rows + np.arange(rows.rows))[:, :, None]
             a = np.take_along_axis(a, lines, axis=1)
-        # The right matrix lies with its columns together.
+        # The columns of the right matrix are contiguous.
         upright = Fragment(columns.kind, columns.columns, columns.rows, 0)
         b = _read(group, first, right[first], upright, turned[1], site, observer).swapaxes(1, 2)
         before = matrices(total, sums)
@@ -80,7 +81,7 @@ def _read(
     site: Instruction,
     observer: Observer | None,
 ) -> Array:
-    """Return the matrices of warps as numbers, read from shared memory by the lanes at some positions."""
+    """Return the matrix of each warp as numbers, read from shared memory by the lanes at positions `first`."""
     name = np.dtype(ELEMENTS[matrix.kind])
     each = UNIT // name.itemsize
     length, lines = (matrix.rows, matrix.columns) if turned else (matrix.columns, matrix.rows)

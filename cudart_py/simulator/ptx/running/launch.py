@@ -28,28 +28,28 @@ from .scheduler import Chunk
 if TYPE_CHECKING:
     from .groups import Group
 
-# Enough lanes to hide the cost of a call, few enough to stay in the processor's cache.
+# Enough lanes to amortise the cost of a NumPy call, few enough to stay in the processor's cache.
 CHUNK_LANES = 32768
 _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
-# A few milliseconds of most kernels.
+# The steps between two checks of the limits: a few milliseconds of most kernels.
 _STEPS_BETWEEN_LOOKS = 1000
-# Threads that did nothing else for so many steps wait for each other, which takes seconds. A loop that asks a barrier a
-# given number of times may end before.
+# Threads that have only waited for this many steps are in a deadlock. It takes seconds to reach, so that a loop that
+# polls a barrier a limited number of times can end before.
 _STEPS_OF_WAITING = 1 << 19
-# After this part of those steps the clocks that threads read in such waits run faster, so that a wait with a time limit
-# reaches it long before it is called a deadlock.
+# After an eighth of those steps, the clocks that threads read in such waits run faster, so that a wait with a timeout
+# reaches it long before it is reported as a deadlock.
 _PATIENT_PART = 8
 
 
 class MemoryLike(Protocol):
-    """Return a machine its global memory.
+    """The global memory of the device that runs a launch.
 
-    `bytes` views the whole reserved region from address `base` on, of which only what `extents` names may be touched.
-    `allocate` serves a kernel's malloc and gives 0 when the device's heap is exhausted; `release` serves its free and
-    tells whether the address was one of those.
+    `bytes` views the whole reserved region, which starts at address `base`; only the ranges of `extents` may be
+    accessed. `allocate` serves a kernel's malloc and returns 0 when the device's heap is exhausted. `release` serves
+    its free and returns whether the address came from `allocate`.
     """
 
     base: int
@@ -60,13 +60,13 @@ class MemoryLike(Protocol):
         """Return a number that changes at every allocation and free."""
 
     def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sorted starts and ends of all that kernels may touch."""
+        """Return the sorted starts and ends of the ranges that kernels may access."""
 
     def describe(self, address: int) -> str:
-        """Return a description of the place of an address."""
+        """Return a description of where an address lies, for a message."""
 
     def shadow(self, start: int) -> Any:
-        """Return what an observer keeps about the allocation that starts at an address."""
+        """Return the shadow memory that an observer keeps of the allocation that starts at an address."""
 
     def texture(self, handle: int) -> Any:
         """Return the Texture of a handle, or raise KeyError."""
@@ -75,7 +75,7 @@ class MemoryLike(Protocol):
         """Return the Surface of a handle, or raise KeyError."""
 
     def set_condition(self, handle: int, value: int) -> None:
-        """Set the condition of a graph, or raise KeyError."""
+        """Set the value of a graph's condition, or raise KeyError."""
 
     def allocate(self, size: int) -> int:
         """Serve a kernel's malloc."""
@@ -98,12 +98,12 @@ class Launch:
 
     @property
     def clusters_are_rows(self) -> bool:
-        """Return whether the blocks of each cluster have consecutive numbers, so that one chunk can hold them."""
+        """Return whether the blocks of each cluster have consecutive indices, so that one chunk can hold them."""
         (x, y, z), (width, height, _) = self.cluster, self.grid
         return y * z == 1 or (x == width and (z == 1 or y == height))
 
     def thread(self, number: int) -> str:
-        """Return the name of a thread, counted through the launch, by its block and its place there."""
+        """Return the coordinates of a thread and its block as text; `number` counts all threads of the launch."""
         block, thread = divmod(number, prod(self.block))
         return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
 
@@ -119,25 +119,25 @@ class Launch:
         )
 
     def trapped(self, site: Instruction, group: Group) -> Fault:
-        """Return the fault of a trap, with the remedy for that of cooperative groups."""
+        """Return the fault of a trap, with the remedy if cooperative groups caused it."""
         report = self.located("trap executed", site, group, 0)
         if not self.cooperative and "cooperative_groups.h:" in report.partition(": trap executed")[0]:
             report += "\n    grid.sync() needs a cooperative launch: kernel.launch(grid, block, ..., cooperative=True)"
         return Fault("CUDA_ERROR_LAUNCH_FAILED", report)
 
     def shared_place(self, address: int) -> str:
-        """Return the place of an address in shared memory, with the variable that lies there."""
+        """Return an address in shared memory as text, with its offset in the variable that lies there."""
         place = address - RESERVED_SHARED
         before = [(offset, name) for name, offset in self.entry.shared_offsets.items() if offset <= place]
         if not before:
             return f"{address:#x}"
         offset, name = max(before)
-        # Behind an @ stands what makes the names of two functions' variables differ.
+        # A suffix after @ keeps the variables of different functions apart.
         return f"{address:#x} ({place - offset} bytes into {name.partition('@')[0]})"
 
 
 class _Parameters(dict[tuple[int, str], Any]):
-    """Decode parameters once each, by offset and NumPy type."""
+    """The decoded parameters by offset and NumPy type, each decoded once."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         super().__init__()
@@ -171,9 +171,9 @@ class LaunchState:
         self.properties = properties
         self.observer = observer
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
-        # At how many steps left the time is looked at, and when the launch has taken too long.
+        # `look` is due when fewer steps than this are left.
         self.next_look = self.steps_left
-        # How many steps were left when a thread last did something else than wait at a barrier in memory.
+        # The steps that were left when a thread last did something other than wait at an mbarrier.
         self.progress = self.steps_left
         self.waits = BarrierWaits()
         self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
@@ -191,7 +191,7 @@ class LaunchState:
         dynamic = [v.name for v in entry.module.shared.values() if v.external]
         if dynamic and launch.shared_bytes:
             self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
-        # Where the variables of a block end in shared memory, and where the hardware ends it.
+        # The end of a block's variables in shared memory, and the end of what the hardware lets the block access.
         self.shared_end = RESERVED_SHARED + self.shared_size
         self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
         self.program = program_of(entry)
@@ -206,16 +206,16 @@ class LaunchState:
 
     @property
     def steps_done(self) -> int:
-        """Return the instructions that groups of lanes have executed together, to the end of the block at hand."""
+        """Return the number of instructions that groups have executed, including the rest of the current block."""
         return self.steps_at_start - self.steps_left
 
     @property
     def only_waits(self) -> bool:
-        """Return whether all threads have done nothing but wait at barriers in memory for many steps."""
+        """Return whether all threads have done nothing but wait at mbarriers for many steps."""
         return self.progress - self.steps_left > _STEPS_OF_WAITING // _PATIENT_PART
 
     def look(self) -> str | None:
-        """Return which limit the launch has reached, None where it may go on until `next_look`; Fault at a deadlock."""
+        """Return the limit that the launch has reached, or None; raise Fault at a deadlock, and set `next_look`."""
         self.poll()
         if self.steps_left < 0:
             return TOO_MANY_STEPS
@@ -246,7 +246,7 @@ class LaunchState:
 
 @cache
 def _uniform_specials(*single: bool) -> frozenset[str]:
-    """Return the special registers that all lanes share, by which extents of the block and the grid are 1."""
+    """Return the special registers that all lanes share; `single` says which extents of block and grid are 1."""
     names = {
         "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
         "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
@@ -273,13 +273,13 @@ def _triple(index: int, shape: tuple[int, int, int]) -> str:
 
 
 class MachineCode(Protocol):
-    """What runs launches in machine code."""
+    """The engine that runs launches in machine code."""
 
     def run(self, state: LaunchState) -> bool:
-        """Run a launch, or return that the NumPy engine must."""
+        """Run a launch and return True, or return False if the NumPy engine must run it."""
 
     def after(self, state: LaunchState) -> None:
-        """Take note of a launch that the NumPy engine has run."""
+        """Record the cost of a launch that the NumPy engine has run."""
 
 
 def run(
@@ -299,10 +299,10 @@ def run(
 ) -> None:
     """Execute a launch to its end.
 
-    `native` may run it in machine code. `clock` is the device's, which goes on; without it the
-    launch's time begins at 0. `steps` limits the instructions that groups of lanes execute together, and `seconds` the
-    time that the launch takes here. `poll` is called every now and then, and what it raises ends the launch.
-    Raises Fault for an error that the kernel made and UnsupportedError for an instruction outside the subset.
+    `native` may run it in machine code. `clock` is the device's, and continues from launch to launch; without it, the
+    launch's time begins at 0. `steps` limits the instructions that groups of lanes execute, and `seconds` the time that
+    the simulator takes. `poll` is called from time to time, and an exception that it raises ends the launch.
+    Raises Fault for an error of the kernel and UnsupportedError for an instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
@@ -325,7 +325,7 @@ def run(
 
 
 def _blocks_per_chunk(state: LaunchState) -> int:
-    """Return how many blocks run together: all of a cooperative launch, and whole clusters."""
+    """Return how many blocks run together: all those of a cooperative launch, otherwise whole clusters."""
     if state.launch.cooperative:
         return state.blocks
     cluster = prod(state.launch.cluster)
@@ -337,7 +337,7 @@ def _blocks_per_chunk(state: LaunchState) -> int:
 
 
 def _run_chunks(state: LaunchState) -> None:
-    """Run chunks in order; one whose blocks spin for others that haven't started gets them started beside it."""
+    """Run chunks in order; while one spins for blocks that haven't started, start the next chunk beside it."""
     each = _blocks_per_chunk(state)
     following = 0
     active: list[Chunk] = []
@@ -356,7 +356,7 @@ def _run_chunks(state: LaunchState) -> None:
                         state.observer.ended(chunk)
                     chunk.let_go()
     finally:
-        # Of a launch that was broken off.
+        # Chunks are left only if an exception has ended the launch.
         for chunk in active:
             chunk.print_out()
             chunk.let_go()

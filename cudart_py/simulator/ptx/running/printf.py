@@ -1,6 +1,6 @@
-"""Format what a kernel prints: C's format language over the argument buffer that ``vprintf`` is given.
+"""Format the output of a kernel: C's format strings, applied to the argument buffer that ``vprintf`` receives.
 
-The buffer holds the promoted arguments one after the other, each at a multiple of its own size, as in a C structure:
+The buffer holds the promoted arguments one after another, each aligned to its own size, as in a C structure:
 4 bytes for ``int`` and shorter types, 8 for ``long``, ``long long``, ``double`` and pointers.
 """
 
@@ -34,7 +34,7 @@ class _Argument:
 
 @dataclass(frozen=True)
 class _Directive:
-    """One conversion: its flags and which arguments it takes."""
+    """One conversion specification: its flags and the arguments that it takes."""
 
     flags: str
     width: int | _Argument
@@ -47,7 +47,7 @@ class _Directive:
 class Buffer:
     """The buffer of a launch's output: when it is full, the oldest output is overwritten, as on a device.
 
-    `size` of an output is what its format and arguments take on the device, not its text.
+    The `size` of an output is the space that its format and arguments take on the device, not the length of its text.
     """
 
     def __init__(self, limit: int) -> None:
@@ -55,14 +55,14 @@ class Buffer:
         self._outputs: deque[tuple[str, int]] = deque()
 
     def add(self, text: str, size: int) -> None:
-        """Put an output behind the others."""
+        """Append an output, dropping the oldest ones if the buffer is full."""
         self._outputs.append((text, size))
         self._left -= size
         while self._left < 0:
             self._left += self._outputs.popleft()[1]
 
     def empty(self, print_: Callable[[str], None]) -> None:
-        """Print the outputs in the buffer."""
+        """Print the outputs in the buffer, and empty it."""
         while self._outputs:
             text, size = self._outputs.popleft()
             self._left += size
@@ -70,9 +70,9 @@ class Buffer:
 
 
 class Format:
-    """A parsed format text.
+    """A parsed format string.
 
-    `size` is how many bytes of the buffer it takes, `count` how many arguments.
+    `size` is the number of bytes of its arguments in the buffer, and `count` their number.
     """
 
     def __init__(self, text: str) -> None:
@@ -101,7 +101,7 @@ class Format:
                 conversion,
                 self._take(_code(conversion, length or "")),
             )
-        # Text that is no directive is printed as it stands.
+        # Text that is not a directive is printed unchanged.
         yield text[end:]
 
     def _take(self, code: str) -> _Argument:
@@ -113,7 +113,7 @@ class Format:
 
 
 def _code(conversion: str, length: str) -> str:
-    """Return the struct code of a conversion's argument as it lies in the buffer."""
+    """Return the format character of the struct module for a conversion's argument in the buffer."""
     if conversion in "eEfFgGaA":
         return "d"
     if conversion in "spn":
@@ -137,7 +137,7 @@ def _convert(directive: _Directive, buffer: bytes, string: Callable[[int], str])
         zeros = zeros and finite
     elif conversion in "diouxX":
         sign, body = _integer(value, directive.bits, flags, precision, conversion)
-        # A precision says itself how many zeros there are.
+        # The flag 0 has no effect together with a precision, as in C.
         zeros = zeros and precision is None
     else:
         zeros = False
@@ -157,7 +157,7 @@ def _plus(negative: bool, flags: str) -> str:
 
 
 def _integer(value: int, bits: int, flags: str, precision: int | None, conversion: str) -> tuple[str, str]:
-    """Return sign or prefix, and digits."""
+    """Return the sign or prefix, and the digits."""
     value &= (1 << bits) - 1
     if conversion in "di":
         if value >> (bits - 1):
@@ -176,7 +176,7 @@ def _integer(value: int, bits: int, flags: str, precision: int | None, conversio
 
 
 def _real(value: float, flags: str, precision: int | None, conversion: str) -> tuple[str, str, bool]:
-    """Return sign or prefix, digits, and whether the number is finite."""
+    """Return the sign or prefix, the digits, and whether the number is finite."""
     sign = _plus(math.copysign(1.0, value) < 0, flags)
     size = abs(value)
     if not math.isfinite(size):
@@ -194,7 +194,7 @@ def _real(value: float, flags: str, precision: int | None, conversion: str) -> t
 def _hexadecimal(size: float, precision: int | None, point: bool) -> tuple[str, str]:
     """Return ``0x`` and the digits of C's ``%a``."""
     exponent = math.frexp(size)[1]
-    # One bit before the point; numbers below the normal range keep the least exponent and a zero there.
+    # One bit precedes the point; for subnormal numbers it is 0, and the exponent is the least one.
     exponent = max(exponent - 1, -1022) if size else 0
     whole = int(math.ldexp(size, 52 - exponent)) if exponent > -1022 else int(size * 2.0**1000 * 2.0**74)
     places = 13
@@ -216,7 +216,7 @@ def _text(value: int, precision: int | None, conversion: str, string: Callable[[
     if conversion == "p":
         return hex(value) if value else "(nil)"
     if conversion == "n":
-        # The device doesn't store a count; the argument is passed over.
+        # The device doesn't store a count; the argument is skipped.
         return ""
     found = string(value) if value else "(null)"
     return found if precision is None else found[:precision]

@@ -1,4 +1,4 @@
-"""Return the special registers of a chunk's lanes."""
+"""The values of special registers for the lanes of a chunk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 class Geometry:
-    """Coordinates that all chunks of one block shape and number of blocks share; they are never written to."""
+    """The coordinates shared by all chunks with the same block shape and number of blocks; they are never modified."""
 
     def __init__(self, count: int, block: tuple[int, int, int]) -> None:
         self._block = block
@@ -35,15 +35,15 @@ class Geometry:
         return self._kept[key]
 
     def block_base(self, stride: int) -> Any:
-        """Return where each lane's block starts in an arena."""
+        """Return the offset of each lane's block in an arena with `stride` bytes per block."""
         return self._keep(("block", stride), lambda: self.block_of_lane * stride)
 
     def lane_base(self, stride: int) -> Any:
-        """Return where each lane starts in an arena."""
+        """Return the offset of each lane in an arena with `stride` bytes per lane."""
         return self._keep(("lane", stride), lambda: self.lane_numbers * stride)
 
     def thread(self) -> Any:
-        """Return each lane's number in its block."""
+        """Return each lane's linear thread index in its block."""
         return self._keep(("thread", 0), lambda: self.lane_numbers % self._threads)
 
     def tid(self, axis: int) -> Any:
@@ -51,11 +51,11 @@ class Geometry:
         return self._keep(("tid", axis), lambda: _coordinate(self.thread(), self._block, axis))
 
     def lane(self) -> Any:
-        """Return each lane's place in its warp."""
+        """Return each lane's index in its warp."""
         return self._keep(("lane of warp", 0), lambda: (self.thread() % 32).astype(np.uint32))
 
     def warp(self) -> Any:
-        """Return each lane's warp in its block."""
+        """Return the index of each lane's warp in its block."""
         return self._keep(("warp", 0), lambda: (self.thread() // 32).astype(np.uint32))
 
 
@@ -66,7 +66,7 @@ def geometry(count: int, block: tuple[int, int, int]) -> Geometry:
 
 
 def special_value(chunk: Chunk, name: str) -> Any:
-    """Return a special register: an array over the chunk's lanes, or a scalar where all lanes of any chunk agree."""
+    """Return a special register: an array over the chunk's lanes, or a scalar if the lanes of every chunk share it."""
     state = chunk.state
     launch = state.launch
     base, _, axis = name[1:].partition(".")
@@ -89,7 +89,7 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "gridid":
         return np.uint64(1)
     if base.startswith("envreg"):
-        # A cooperative launch hands the address of its barrier's workspace over in these two.
+        # A cooperative launch passes the address of its grid barrier's workspace in these two registers.
         address = WORKSPACE_WINDOW if launch.cooperative else 0
         return np.uint32({"envreg1": address >> 32, "envreg2": address & 0xFFFFFFFF}.get(base, 0))
     if base == "dynamic_smem_size":
@@ -108,7 +108,8 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "cluster_ctarank":
         x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
         return x + np.uint32(launch.cluster[0]) * (y + np.uint32(launch.cluster[1]) * z)
-    # Registers of the driver and of performance monitors, and of graphs that kernels launch, none of which there are.
+    # The other registers belong to the driver, to performance monitors and to graphs that kernels launch. None of these
+    # exist here.
     return np.uint64(0) if dtype(name) == "u8" else np.uint32(0)
 
 

@@ -1,7 +1,8 @@
 """Bring the lanes of warps together: wait for the lanes that an instruction names, and pass rows of 32 to `warp`.
 
-Compilers copy an instruction with a member mask into both sides of a branch. Lanes of a warp that wait at several such
-instructions with the same qualifiers and the same mask meet there, as the PTX manual says of each of them.
+Compilers duplicate an instruction with a member mask on both sides of a branch. Lanes of a warp that wait at different
+instructions with the same qualifiers and the same mask execute them together ("meet"), as the PTX manual says of each
+such instruction.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Array = NDArray[Any]
 
 
 def warp_table(group: Group) -> tuple[Array, Array, int]:
-    """Return each lane's warp, numbered through the chunk, its place in the warp, and the number of warps."""
+    """Return the index of each lane's warp in the chunk, the lane's index in the warp, and the number of warps."""
     chunk = group.chunk
     per_block = -(-chunk.threads // 32)
     lanes = group.lane_numbers
@@ -36,11 +37,11 @@ def warp_table(group: Group) -> tuple[Array, Array, int]:
 
 
 def incomplete(group: Group, block: Block) -> list[Array] | None:
-    """Part positions into lanes whose warp is complete and lanes that must wait, or give None when all are."""
+    """Return the positions of lanes whose warp is complete and of those that must wait; None if none must."""
     missing = _missing(group, _mask(group, block))
     if not missing.any():
         return None
-    # All lanes of a warp wait with the one that misses a partner.
+    # If one lane lacks a partner, all lanes of its warp wait.
     warps, _, count = warp_table(group)
     waits = np.zeros(count, np.bool_)
     waits[warps[missing != 0]] = True
@@ -49,7 +50,7 @@ def incomplete(group: Group, block: Block) -> list[Array] | None:
 
 
 def _missing(group: Group, masks: Any) -> Array:
-    """Return the lanes, as bits, that each lane's member mask names and that are neither in the group nor gone."""
+    """Return the lanes, as bits, of each lane's member mask that are not in the group and have not exited."""
     warps, places, count = warp_table(group)
     present = np.zeros((count, 32), np.bool_)
     present[warps, places] = True
@@ -67,9 +68,9 @@ def _missing(group: Group, masks: Any) -> Array:
 
 
 class Meeting(NamedTuple):
-    """Lanes of warps that meet at several instructions, in rising order, with the value and the mask of each.
+    """The lanes that meet at different instructions, in ascending order, with the value and the mask of each.
 
-    `values` is None where an instruction takes none.
+    `values` is None where the instruction takes none.
     """
 
     everyone: Group
@@ -78,7 +79,7 @@ class Meeting(NamedTuple):
 
 
 def meet(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
-    """Return parts of waiting groups whose lanes meet, each with its `Group.meeting`, and what still waits."""
+    """Return the parts of waiting groups whose lanes meet, with their `Group.meeting`, and those that still wait."""
     by_qualifiers: dict[str, list[Group]] = {}
     waiting: list[Group] = []
     for group in groups:
@@ -96,7 +97,7 @@ def meet(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
 
 
 def _meet_alike(groups: list[Group]) -> tuple[list[Group], list[Group]]:
-    """Do as `meet` for groups that wait at instructions with the same qualifiers."""
+    """Do what `meet` does, for groups that wait at instructions with the same qualifiers."""
     lanes = np.concatenate([group.lane_numbers for group in groups])
     order = np.argsort(lanes)
     masks = np.concatenate([np.broadcast_to(_mask(group, _block_of(group)), group.n) for group in groups])[order]
@@ -106,7 +107,7 @@ def _meet_alike(groups: list[Group]) -> tuple[list[Group], list[Group]]:
         values = np.concatenate([np.broadcast_to(value, group.n) for value, group in zip(brought, groups, strict=True)])
         values = values[order]
     together = lanes[order]
-    # Lanes whose masks differ don't meet, even if they are all there.
+    # Lanes with different masks don't meet, even if all of them are there.
     complete = np.zeros(len(together), np.bool_)
     for mask in np.unique(masks):
         same = np.flatnonzero(masks == mask)
@@ -127,7 +128,7 @@ def _meet_alike(groups: list[Group]) -> tuple[list[Group], list[Group]]:
 
 
 def _part(group: Group, chosen: Array, meeting: Meeting | None) -> list[Group]:
-    """Return the chosen lanes of a group as a group, if there are any."""
+    """Return a list with the group of the chosen lanes, or an empty one if there are none."""
     if not chosen.any():
         return []
     part = split(group, [np.flatnonzero(chosen)], [group.pc])[0]
@@ -140,7 +141,7 @@ def _block_of(group: Group) -> Block:
 
 
 def _brought(group: Group) -> Any:
-    """Return the value of each lane that the others may read, or one for all; None where the instruction takes none."""
+    """Return the value that each lane offers to the others, or one for all; None if the instruction takes none."""
     instruction = _block_of(group).instructions[0]
     if len(instruction.operands) < 3:
         return None
@@ -173,10 +174,10 @@ def _mask(group: Group, block: Block) -> Any:
 
 
 class _Rows:
-    """Converts arrays over a group into rows of 32 lanes and back.
+    """The conversion of arrays over a group into rows of 32 lanes and back.
 
-    `active` is None when the group fills the rows; then a reshape does. At a meeting, the rows also have the lanes that
-    wait elsewhere.
+    `active` is None when the group fills the rows; a reshape is then enough. At a meeting, the rows also include the
+    lanes that wait elsewhere.
     """
 
     def __init__(self, group: Group) -> None:
@@ -198,7 +199,7 @@ class _Rows:
             self._own = rows[mine], columns[mine]
 
     def out(self, values: Array) -> Array:
-        """Return rows of an array over the group."""
+        """Return an array over the group as rows."""
         if self.active is None:
             return values.reshape(-1, 32)
         rows = np.zeros((self._count, 32), values.dtype)
@@ -206,7 +207,7 @@ class _Rows:
         return rows
 
     def brought(self, values: Array) -> Array:
-        """Return rows of what the lanes bring, also those that wait elsewhere."""
+        """Return the values that lanes offer as rows, including those of lanes that wait elsewhere."""
         if self._meeting is None:
             return self.out(values)
         assert self._meeting.values is not None
@@ -215,7 +216,7 @@ class _Rows:
         return rows
 
     def members(self, masks: Any) -> Any:
-        """Return the member masks: rows, or one for all lanes."""
+        """Return the member masks as rows, or one for all lanes."""
         if not isinstance(masks, np.ndarray):
             return masks
         if self._meeting is None:
@@ -225,7 +226,7 @@ class _Rows:
         return rows
 
     def back(self, rows: Array) -> Array:
-        """Return an array over the group from rows."""
+        """Return rows as an array over the group."""
         if self.active is None:
             return np.ascontiguousarray(rows).reshape(-1)
         own: Array = rows[self._own]
@@ -233,7 +234,7 @@ class _Rows:
 
 
 class Warps:
-    """The operations of warps for groups of lanes."""
+    """The warp-level operations of groups of lanes."""
 
     def _rows(self, group: Group) -> _Rows:
         rows: _Rows | None = group.rows
@@ -242,7 +243,7 @@ class Warps:
         return rows
 
     def partial(self, group: Group) -> int:
-        """Return the position of the first lane of a warp of which not all lanes take part, -1 where all do."""
+        """Return the position of the first lane whose warp is not complete, or -1 if all warps are."""
         rows = self._rows(group)
         if rows.active is None:
             return -1
@@ -250,14 +251,14 @@ class Warps:
         return int(np.argmax(rows.back(np.broadcast_to(lacking, rows.active.shape))))
 
     def shuffle(self, group: Group, mode: str, value: Array, lane: Any, control: Any) -> tuple[Array, Array]:
-        """Exchange values within warps; give them and whether each source was in range."""
+        """Exchange values within warps; return them and whether each source lane was in range."""
         rows = self._rows(group)
         operands = [rows.out(x) if isinstance(x, np.ndarray) else x for x in (lane, control)]
         result, within = warp.shuffle(mode, rows.brought(value), operands[0], operands[1], rows.active)
         return rows.back(result), rows.back(within)
 
     def absent(self, group: Group, mode: str, lane: Any, control: Any) -> tuple[Array, Array] | None:
-        """Return the positions that read from lanes which take no part, and those lanes; None where all take part."""
+        """Return the positions that would read from inactive lanes, and those lanes; None if there are none."""
         rows = self._rows(group)
         if rows.active is None:
             return None
@@ -273,7 +274,7 @@ class Warps:
         return rows.back(warp.vote(mode, rows.brought(truth), rows.members(members), rows.active))
 
     def match(self, group: Group, mode: str, value: Array, members: Any) -> tuple[Array, Array]:
-        """Find the members with the same value; the truths are meant for `all` alone."""
+        """Return the members with the same value, and a predicate that is meaningful only for `all`."""
         rows = self._rows(group)
         if mode == "any":
             found = rows.back(warp.match_any(rows.brought(value), rows.members(members), rows.active))
@@ -287,7 +288,7 @@ class Warps:
         return rows.back(warp.redux(operation, rows.brought(value), rows.members(members), rows.active))
 
     def active(self, group: Group) -> Array:
-        """Return the lanes that run together now."""
+        """Return the active mask of each lane's warp."""
         rows = self._rows(group)
         active = np.ones((group.n // 32, 32), np.bool_) if rows.active is None else rows.active
         return rows.back(warp.activemask(active))
