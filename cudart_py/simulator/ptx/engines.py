@@ -26,9 +26,9 @@ def run(
 ) -> None:
     """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy``, ``native`` or ``auto``.
 
-    The native engine leaves to NumPy's what it lacks, and ``auto`` leaves it all that isn't worth compiling.
-    `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch,
-    each but the caller's within a context that `in_thread` returns.
+    The native engine leaves launches that it doesn't support to the NumPy engine. With ``auto``, NumPy also runs the
+    launches that aren't worth compiling. `code_cache` keeps machine code between processes. Up to `threads` threads run
+    the blocks of a launch, each except the caller's within a context that `in_thread` returns.
     """
     native = None
     if engine != "numpy" and has_llvmlite():
@@ -38,13 +38,13 @@ def run(
 
 @cache
 def has_llvmlite() -> bool:
-    """Return whether there is what makes machine code; without it, all engines are ``numpy``."""
+    """Return whether llvmlite is installed; without it, every engine is ``numpy``."""
     return find_spec("llvmlite") is not None
 
 
 @cache
 def _machine_code() -> tuple[Any, str]:
-    """Return what runs launches in machine code, or None and the reason, which holds for the rest of the process."""
+    """Return the function that runs launches in machine code, or None and the reason; the process keeps the answer."""
     try:
         # llvmlite is an extra, and takes a tenth of a second to import.
         from .native.engine import run_native
@@ -55,7 +55,7 @@ def _machine_code() -> tuple[Any, str]:
 
 
 class _Native:
-    """Machine code for launches; with `choose`, only for those that are worth it."""
+    """Machine code for launches; with `choose`, only for those that are worth compiling."""
 
     def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int, in_thread: ThreadContext) -> None:
         self._choose = choose
@@ -64,7 +64,7 @@ class _Native:
         self._in_thread = in_thread
 
     def run(self, state: LaunchState) -> bool:
-        """Run a launch in machine code, or return that the NumPy engine must."""
+        """Run a launch in machine code and return True, or return False if the NumPy engine must run it."""
         value = compile_policy(state, self._code_cache) if self._choose else CompilePolicy.COMPILING
         if value == CompilePolicy.NOTHING:
             return False
@@ -82,6 +82,6 @@ class _Native:
         return ran
 
     def after(self, state: LaunchState) -> None:
-        """Take note of what a launch has cost with NumPy."""
+        """Record what a launch has cost with NumPy."""
         if self._choose:
             note_seconds(state, self._code_cache)

@@ -1,4 +1,4 @@
-"""The numbered barriers of blocks, at which lanes wait for the others of their block."""
+"""The named barriers of blocks, at which lanes wait for the other lanes of their block, and those of clusters."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number that the barrier of a cluster has here; those of blocks are smaller.
+# The number of the cluster's barrier here; the numbers of a block's barriers are smaller.
 _CLUSTER = 1 << 16
 ndarray = np.ndarray
 
 
 class _Parked:
-    """A group that waits: the number of its barrier, how many threads make it full, and the input of a reduction."""
+    """A waiting group: its barrier's number, the threads that the barrier expects, and the input of a reduction."""
 
     __slots__ = ("expected", "group", "instruction", "number", "value")
 
@@ -40,9 +40,10 @@ class _Parked:
 class Barriers:
     """The groups that wait at the barriers of a chunk.
 
-    Lanes that have ended count as arrived, except at barriers that name their number of threads.
+    Lanes that have exited count as arrived, except at barriers with an explicit number of threads.
 
-    Its methods take the chunk, and it has no reference to it: a chunk's memory must go with its last reference.
+    The methods take the chunk as an argument. A reference from here would keep the chunk's memory alive after the last
+    reference to the chunk is gone.
     """
 
     def __init__(self) -> None:
@@ -50,7 +51,7 @@ class Barriers:
         self._arrived: dict[int, Array] = {}
 
     def arrive(self, group: Group, block: Block) -> Group | None:
-        """Bring a group to a barrier; return it if it needn't wait."""
+        """Let a group arrive at a barrier; return the group if it needn't wait."""
         chunk = group.chunk
         instruction = block.terminator.instruction
         assert instruction is not None
@@ -63,7 +64,7 @@ class Barriers:
             if not chunk.state.launch.clusters_are_rows:
                 what = "a barrier of a cluster whose blocks aren't neighbours"
                 raise UnsupportedError(chunk.state.located(what, instruction, group, 0))
-            # Threads wait for the others' waiting, not for their arriving: all that come do both.
+            # Arrivals aren't counted: a thread waits until the others wait too, and all that arrive do.
             if "arrive" in words:
                 return group
             operands: list[Operand] = [Immediate(_CLUSTER)]
@@ -100,7 +101,7 @@ class Barriers:
     def _arrive_apart(
         self, group: Group, instruction: Instruction, numbers: Any, counts: Any, value: tuple[Any, Any]
     ) -> None:
-        """Bring the lanes of a group to the barriers that each names."""
+        """Let the lanes of a group arrive at the barriers that each of them names."""
         numbers = np.broadcast_to(numbers, group.n)
         expected = np.broadcast_to(-1 if counts is None else counts, group.n)
         destination, predicate = value
@@ -115,7 +116,7 @@ class Barriers:
             self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
 
     def release(self, chunk: Chunk, epoch: int) -> bool:
-        """Let the lanes of full barriers go on at an age of `epoch`; return whether any did."""
+        """Release the lanes at complete barriers, aged to at least `epoch`; return whether there were any."""
         if not self.parked:
             return False
         released = False
@@ -135,7 +136,7 @@ class Barriers:
                 expected = np.where(counts > 0, parked.expected, expected)
         full = (waiting > 0) & (arrived + waiting >= expected)
         if number == _CLUSTER:
-            # A block whose threads have all ended is no hindrance.
+            # A block whose threads have all exited doesn't hold up the others.
             together = (full | (expected == 0)).reshape(-1, math.prod(chunk.state.launch.cluster))
             full = np.repeat(together.all(axis=1), together.shape[1]) & (waiting > 0)
         if not full.any():
@@ -173,7 +174,7 @@ class Barriers:
         return True
 
     def deadlock(self) -> Fault:
-        """Return the fault for lanes that wait at barriers which can't fill."""
+        """Return the fault for lanes that wait at barriers that can never complete."""
         parked = self.parked[0]
         state = parked.group.chunk.state
         lanes = sum(other.group.n for other in self.parked)
@@ -200,7 +201,7 @@ def _register(group: Group, operand: Register) -> Any:
 
 
 def _operand_value(group: Group, operand: Operand) -> Any:
-    """Return a barrier's number or count: an int, or what a register holds."""
+    """Return a barrier's number or thread count: an int, or the value of a register."""
     if isinstance(operand, Immediate):
         return operand.value
     assert isinstance(operand, Register)

@@ -1,6 +1,7 @@
 """Load, store and multiply the matrices of whole warps (``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``).
 
-Each method is an error where not all lanes of a warp come to the instruction: CUDA leaves open what happens then.
+Each method raises Fault unless all lanes of a warp execute the instruction together, because CUDA leaves the behaviour
+undefined otherwise.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _WORDS = 4
 
 
 class Matrices:
-    """Load, multiply and store matrices for the groups of a chunk."""
+    """The matrix operations of whole warps, for the groups of a chunk."""
 
     def load(
         self, group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any], site: Instruction
     ) -> list[Array]:
         """Return the registers of a fragment of ``wmma``.
 
-        `distance` says whether columns lie together in memory, else rows do, and how many elements they are apart.
+        `distance` has whether the matrix is stored by columns instead of rows, and their stride in elements.
         """
         check_warps(group, site)
         memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
@@ -56,7 +57,7 @@ class Matrices:
         registers: list[Array],
         site: Instruction,
     ) -> None:
-        """Store the elements of a fragment of ``wmma``; `distance` is that of `load`."""
+        """Store the elements of a fragment of ``wmma``; `distance` is as in `load`."""
         check_warps(group, site)
         memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
         found = _elements(group, space, base, fragment, distance)
@@ -69,7 +70,7 @@ class Matrices:
     def load_rows(
         self, group: Group, space: str, base: Array, count: int, transposed: bool, site: Instruction
     ) -> list[Array]:
-        """Return the registers of `count` matrices of 8 x 8 halves (``ldmatrix``); each lane names a row by `base`."""
+        """Return the registers of `count` matrices of 8 x 8 halves (``ldmatrix``); `base` has the rows' addresses."""
         rows = _rows(group, space, base, count, site)
         if group.chunk.state.observer is not None:
             _observe(group, "ld", _pieces_of_rows(rows, count, transposed, None), _counted(rows, count), site)
@@ -81,14 +82,14 @@ class Matrices:
     def store_rows(
         self, group: Group, space: str, base: Array, registers: list[Array], transposed: bool, site: Instruction
     ) -> None:
-        """Store matrices of 8 x 8 halves, one in each register (``stmatrix``); each lane names a row by `base`."""
+        """Store matrices of 8 x 8 halves, one per register (``stmatrix``); `base` has the rows' addresses."""
         count = len(registers)
         rows = _rows(group, space, base, count, site)
         if group.chunk.state.observer is not None:
             _observe(group, "st", _pieces_of_rows(rows, count, transposed, registers), _counted(rows, count), site)
         upright = turned(registers) if transposed else registers
         table = np.concatenate([register.reshape(-1, _ROWS, _WORDS) for register in upright], axis=1)
-        # The lanes whose addresses don't count store rows of others once more.
+        # The lanes whose addresses are ignored store the rows of other lanes once more.
         words = np.tile(table, (1, _LANES // (_ROWS * count), 1)).reshape(-1, _WORDS)
         values = tuple(np.ascontiguousarray(words.T))
         group.chunk.memory.store_vector(rows, 0, "u4", 2, values, site)
@@ -164,9 +165,9 @@ def _pieces_of_elements(
 
 
 def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) -> Address:
-    """Return the addresses of rows: the lanes behind the last row repeat those before them.
+    """Return the address of a row for each lane: the lanes after the last row repeat those before them.
 
-    The addresses that such lanes have don't count, and may be anything.
+    The addresses that those lanes supply are ignored, and may be anything.
     """
     check_warps(group, site)
     lane = np.arange(group.n) % _LANES
@@ -182,7 +183,7 @@ def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) 
 
 
 def _counted(rows: Address, count: int) -> MatrixRows:
-    """Return the rows that there are, and the positions of the lanes whose addresses they are."""
+    """Return the rows without repetitions, and the positions of the lanes that supply their addresses."""
     if count * _ROWS == _LANES:
         return MatrixRows(rows, None)
     positions = np.flatnonzero(np.arange(rows.group.n) % _LANES < count * _ROWS)
@@ -192,7 +193,7 @@ def _counted(rows: Address, count: int) -> MatrixRows:
 def _pieces_of_rows(
     rows: Address, count: int, transposed: bool, registers: Sequence[Array] | None
 ) -> list[MatrixPiece]:
-    """Return what lanes read or write of rows: a word for each register, or two halves of a column."""
+    """Return the parts of rows that lanes read or write: one word per register, or two halves of a column."""
     every = np.arange(rows.group.n)
     lane = every % _LANES
     first, group, place = every - lane, lane // _WORDS, lane % _WORDS

@@ -1,7 +1,8 @@
-"""Run a chunk of thread blocks: always the lanes at the lowest place, all of them at once.
+"""Run a chunk of thread blocks: always the lanes with the lowest program counter, all of them at once.
 
-Lanes at one place form a group. A group runs on until lanes elsewhere stand lower, it parts, or it must wait.
-Going back costs age, so that lanes which spin let the others pass however high they stand.
+Lanes with the same path (return addresses and program counter) form a group. A group runs until other lanes have a
+lower path, it splits, or it must wait. Branching backwards ages a group, and younger groups run first, so lanes that
+spin let the others pass whatever their program counters are.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ Array = NDArray[Any]
 ndarray = np.ndarray
 Path = tuple[int, ...]
 
-# How often a group may go back before others get their turn: few in loops that watch memory, many in others that read
-# it. In loops that read none, nothing that others do can matter.
+# The backward branches that a group may take before others get their turn: few in loops that poll memory, many in other
+# loops that read it. A loop that reads no memory can't depend on what other lanes do.
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 _STALLED_EPOCHS = 4
 
 
 class Chunk:
-    """The lanes of consecutive blocks, their shared and local memory, and the groups that are ready or wait."""
+    """The lanes of consecutive blocks, their shared and local memory, and the groups that are ready or waiting."""
 
     def __init__(self, state: LaunchState, first: int, count: int) -> None:
         self.state = state
@@ -67,9 +68,9 @@ class Chunk:
         self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), state.local_size)
         self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers()
-        # Each output: its block, its text, and its bytes in the device's buffer.
+        # Each output: the index of its block, its text, and its size in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
-        # The records of an observer about the chunk.
+        # An observer's records about the chunk.
         self.notes: Any = None
         self._specials: dict[str, Any] = {}
         self._ready: dict[Path, list[Group]] = {}
@@ -87,9 +88,9 @@ class Chunk:
         return value
 
     def let_go(self) -> None:
-        """Drop what refers back to the chunk, so that its memory goes with the last reference to it.
+        """Drop the references back to the chunk, so that its memory is freed with the last reference to it.
 
-        After a fault groups still wait here; what an observer keeps about the chunk may name its groups at any time.
+        After a fault, groups still wait here. An observer's records may refer to the chunk's groups at any time.
         """
         self._ready.clear()
         self._held.clear()
@@ -97,7 +98,7 @@ class Chunk:
         self.notes = None
 
     def print_out(self) -> None:
-        """Hand on what the chunk printed, block after block."""
+        """Pass on the chunk's output, block after block."""
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
             self.state.printed.add(text, size)
         self.printed = []
@@ -116,7 +117,7 @@ class Chunk:
             self._lowest = key
 
     def hold(self, group: Group) -> None:
-        """Keep a group until other lanes come to the same place; those that are kept there look again with it."""
+        """Hold a group until more lanes reach its path; if lanes are held there already, make all of them ready."""
         other = self._held.pop(group.path, None)
         if other is None:
             self._held[group.path] = group
@@ -163,7 +164,7 @@ class Chunk:
             self._advance(self._pop(), alone)
 
     def _revive(self, alone: bool) -> bool:
-        """Return whether a group can go on, perhaps without the lanes that it waited for; raise Fault at a deadlock."""
+        """Return whether a group can continue, perhaps without lanes that it waited for; raise Fault at a deadlock."""
         if self.barriers.release(self, 0) or self._ready:
             return True
         if self._held:
@@ -173,7 +174,7 @@ class Chunk:
                 for group in met:
                     self._advance(group, alone)
                 return True
-            # Their partners have gone elsewhere for good: the lanes at hand are all that will come.
+            # Their partners will never come, so the lanes that are there go on without them.
             for group in self._held.values():
                 group.forced = True
                 self.push(group)
@@ -186,7 +187,7 @@ class Chunk:
     # --- running
 
     def _advance(self, group: Group, alone: bool) -> None:
-        """Run a group until it parts, waits or ends, or lanes stand lower."""
+        """Run a group until it splits, waits or exits, or until other lanes have a lower path."""
         state = self.state
         environment = state.environment
         observer = state.observer
@@ -240,7 +241,7 @@ class Chunk:
                 return
             group = next_group
             if group.epoch != epoch:
-                # Older now: others get their turn, and perhaps another chunk.
+                # The group has aged: other groups get their turn, and perhaps another chunk.
                 self.push(group)
                 return
             if self._ready:
@@ -250,7 +251,7 @@ class Chunk:
                     return
 
     def _leave(self, group: Group, block: Block, result: Any, alone: bool) -> Group | None:
-        """Execute the terminator of a block; return the group if it goes on undivided."""
+        """Execute the terminator of a block; return the group if it continues undivided."""
         terminator = block.terminator
         kind = terminator.kind
         if kind == "next":
@@ -305,7 +306,7 @@ class Chunk:
         return None
 
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
-        """Move a group to a block, ageing it when it goes back."""
+        """Move a group to a block; branching backwards in a loop that may wait for other lanes ages it."""
         group.pc = target
         if target <= source and (not alone or self._others) and group.code.loop_waits(target, source):
             group.spins += 1

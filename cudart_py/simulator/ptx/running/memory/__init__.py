@@ -1,1 +1,1 @@
-"""Place the addresses of lanes in memory, check them, and move data."""
+"""Resolve the addresses of lanes to places in memory, check them, and move data."""

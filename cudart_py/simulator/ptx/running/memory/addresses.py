@@ -1,4 +1,4 @@
-"""The places in memory that a register's value names, summarised once for all accesses that start from it."""
+"""The places in memory that a register addresses, summarised once for all accesses that are relative to it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Array = NDArray[Any]
 
 
 class Address:
-    """Byte positions in one space for the lanes of a group.
+    """Byte offsets in one space for the lanes of a group.
 
-    `places` is an int64 array, or an int when all lanes agree; it counts from the start of the space's bytes.
-    `low` and `high` bound the addresses as the kernel sees them, `bits` is all of them or-ed together; `shift`
-    is what a place has more than an address: an array for spaces that each block or lane has its own of.
+    `places` is an int64 array, or an int when all lanes share it; it counts from the start of the space's bytes.
+    `low` and `high` bound the addresses as the kernel sees them, and `bits` is the bitwise or of all of them. A place
+    is larger than its address by the lane's base in the space, because each block has its own shared memory and each
+    lane its own local memory.
     """
 
     __slots__ = ("_indices", "_runs", "base", "bits", "group", "high", "low", "notes", "places", "space")
@@ -31,9 +32,9 @@ class Address:
         self.low = low
         self.high = high
         self.bits = bits
-        # The distance of places from addresses, where that isn't the group's own base of the space.
+        # The lanes' bases, where they aren't the group's own in this space.
         self.base: Any = None
-        # The records of an observer about these places.
+        # An observer's records about these places.
         self.notes: dict[Any, Any] = {}
         self._indices: dict[int, Any] = {}
         self._runs: dict[int, int] = {}
@@ -50,7 +51,7 @@ class Address:
         places = self.places
         if places.__class__ is not np.ndarray:
             return self
-        # The bounds of all lanes are too wide for a part: they follow from its own places.
+        # The bounds of all lanes may be too wide for a part, so they are computed from its own places.
         chosen = places.take(positions)
         shift = self.low - int(places.min())
         low, high = int(chosen.min()) + shift, int(chosen.max()) + shift
@@ -60,14 +61,14 @@ class Address:
         return part
 
     def where(self, wanted: Any) -> Address | Mixed:
-        """Return the addresses of the lanes for which `wanted`, one value or one for each lane, is not zero."""
+        """Return the addresses of the lanes for which `wanted` (one value, or one per lane) is not zero."""
         positions = np.flatnonzero(np.broadcast_to(wanted, self.group.n))
         if len(positions) == self.group.n:
             return self
         return Mixed(self.group, [(positions, self.select(positions))] if len(positions) else [])
 
     def moved(self, positions: Array, distance: Array) -> Address:
-        """Return an Address of as many lanes: `distance` bytes behind the place of the lane at each position."""
+        """Return the Address that lies `distance` bytes after the place of the lane at each of `positions`."""
         high = self.high + int(distance.max())
         part = Address(self.space, self.group, self.places.take(positions) + distance, self.low, high, self.bits)
         if self.base is not None:
@@ -75,7 +76,7 @@ class Address:
         return part
 
     def run_start(self, stride: int) -> int:
-        """Return the first place when the places rise by `stride` from lane to lane, else -1."""
+        """Return the first place if the places increase by `stride` from lane to lane, else -1."""
         start = self._runs.get(stride)
         if start is None:
             start = self._runs[stride] = self._find_run(stride)
@@ -94,7 +95,7 @@ class Address:
 
 
 class Mixed:
-    """Generic addresses that fall into several spaces: for each space, the positions of lanes and their Address."""
+    """Generic addresses in several spaces: for each space, the positions of the lanes and their Address."""
 
     __slots__ = ("group", "parts")
 

@@ -1,7 +1,7 @@
 """The waits at barriers in memory (``mbarrier``), and the report of those that can never end.
 
-Threads ask such a barrier again and again, so that a deadlock looks like work. It is found by what the others do: where
-all threads of a launch have done nothing but ask for a long time, none of them can complete a phase any more.
+Threads poll such a barrier, so a deadlock looks like work. It is detected by what the other threads do: if all threads
+of a launch have done nothing but poll for a long time, none of them can complete a phase any more.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ..groups import Group
 
 Array = NDArray[Any]
-# The barriers that a report names; more would not help to find the first mistake.
+# The most barriers that a report names; more would not help to find the first mistake.
 _NAMED = 4
 
 
 class _Wait(NamedTuple):
-    """A group's latest wait: the barriers' words by their numbers, one for each lane, and the phases waited for."""
+    """A group's latest wait: the index of each lane's barrier among 64-bit words, and the phase that it waits for."""
 
     group: Group
     site: Instruction
@@ -46,16 +46,16 @@ class BarrierWaits:
         self._waits: dict[tuple[int, int, int], _Wait] = {}
 
     def keep(self, group: Group, site: Instruction, numbers: Array, phases: Array, parity: bool) -> None:
-        """Keep a wait, in place of the one before at this instruction."""
+        """Keep a wait in place of the group's previous one at this instruction."""
         key = id(site), group.chunk.first, int(group.lane_numbers[0])
         self._waits[key] = _Wait(group, site, numbers, phases, parity)
 
     def clear(self) -> None:
-        """Forget the waits, since threads have done something else."""
+        """Forget the waits, because threads have done something else."""
         self._waits.clear()
 
     def deadlock(self) -> Fault | None:
-        """Return the fault of a launch whose threads do nothing but wait, None if a phase is complete."""
+        """Return the fault of a launch whose threads do nothing but wait, or None if a phase is complete."""
         threads: set[tuple[int, int]] = set()
         barriers: dict[str, None] = {}
         first: tuple[_Wait, int] | None = None
@@ -79,7 +79,7 @@ class BarrierWaits:
 
 
 def _described(wait: _Wait, numbers: Array) -> Iterator[str]:
-    """Yield a sentence on each barrier."""
+    """Yield a description of the state of each barrier."""
     chunk = wait.group.chunk
     for number in numbers:
         block, place = divmod(8 * int(number), chunk.shared_stride)

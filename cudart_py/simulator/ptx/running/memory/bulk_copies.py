@@ -1,7 +1,7 @@
-"""Copy many bytes by one instruction of one thread (``cp.async.bulk`` and ``cp.reduce.async.bulk``).
+"""Bulk copies by one instruction of one thread (``cp.async.bulk`` and ``cp.reduce.async.bulk``).
 
-The bytes move at once, in the order of lanes. A copy whose completion a barrier in memory counts takes its bytes off
-those that the barrier's phase still waits for.
+The bytes are copied at once, in lane order. A copy that completes at an mbarrier subtracts its bytes from those that
+the barrier's phase still waits for.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from .spaces import Space
 
 Array = NDArray[Any]
-# An address as an instruction names it: a register's, and the offset behind it.
+# An address as an instruction gives it: that of a register, and an offset from it.
 Named = tuple[Address, int]
 
 _MOST_RANKS = 16
 
 
 class _Places(NamedTuple):
-    """Where copies begin in one space.
+    """The places in one space at which copies begin.
 
-    `places` has a place for each copy, and `base` what it has more than the address that the kernel sees. `address` is
-    the one that the places came from.
+    `places` has the place of each copy, and `base` the difference between the place and the address that the kernel
+    sees. `address` is the Address that the places were computed from.
     """
 
     address: Address
@@ -48,14 +48,14 @@ class _Places(NamedTuple):
         return _Places(self.address, self.places[copies], self.base[copies])
 
     def pieces(self, sizes: Array) -> tuple[Array, Address]:
-        """Return, for each unit of the copies, the copy that it belongs to, and the units' Address."""
+        """Return the index of the copy that each unit belongs to, and the Address of all units."""
         counts = sizes // UNIT
         copies = np.repeat(np.arange(len(counts)), counts)
         before = np.repeat(np.cumsum(counts) - counts, counts)
         return copies, self._at(copies, UNIT * (np.arange(len(copies)) - before))
 
     def ends(self, sizes: Array) -> tuple[Array, Address]:
-        """Return the same of the first unit and the last unit of each copy alone."""
+        """Return what `pieces` does, but only for the first and the last unit of each copy."""
         copies = np.repeat(np.flatnonzero(sizes), 2)
         last = np.where(np.arange(len(copies)) % 2, sizes[copies] - UNIT, 0)
         return copies, self._at(copies, last)
@@ -71,7 +71,7 @@ class _Places(NamedTuple):
 
 
 class BulkCopies:
-    """Make the bulk copies of a chunk's groups."""
+    """The bulk copies of a chunk's groups."""
 
     def copy(
         self,
@@ -86,11 +86,11 @@ class BulkCopies:
         operation: tuple[str, str] | None = None,
         observer: Observer | None = None,
     ) -> None:
-        """Make one copy of `size` bytes for each lane, each checked before the first byte moves.
+        """Make one copy of `size` bytes per lane; all copies are checked before the first byte moves.
 
-        `barrier` counts the bytes. `ranks` has a bit for each block of the cluster that gets the bytes, and whose
-        barrier counts them, at the same places as the named ones. `operation` is one of `atomics` with its type, by
-        which the source's elements change the destination's, in place of replacing them.
+        `barrier` counts the bytes. `ranks` has one bit for each block of the cluster that receives the bytes; each
+        uses the destination and the barrier at the given offsets in its own shared memory. `operation` is an operation
+        of `atomics` and its type: with it, the source's elements update the destination's instead of replacing them.
         """
         sizes = np.broadcast_to(np.asarray(size, np.int64), group.n)
         wrong = np.flatnonzero(sizes % UNIT)
@@ -108,7 +108,7 @@ class BulkCopies:
             ends = [ends[0].choose(lanes).in_blocks(blocks), ends[1].choose(lanes)]
             counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
             sizes = sizes[lanes]
-        # What lies in shared memory goes first: a size that fits there is small enough for a list of all units.
+        # The side in shared memory is checked first: a size that fits there is small enough for a list of all units.
         for side in sorted(ends, key=lambda end: end.address.space.size is None):
             for units_of in (side.ends, side.pieces):
                 copies, units = units_of(sizes)
@@ -141,7 +141,7 @@ def _places(group: Group, address: Address, offset: int) -> _Places:
 
 
 def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
-    """Return, for each bit that lanes have set in `ranks`, the lane and the number of the block in its chunk."""
+    """Return, for each bit that is set in the lanes' `ranks`, the lane and the block's index in the chunk."""
     chunk = group.chunk
     cluster = prod(chunk.state.launch.cluster)
     masks = np.broadcast_to(np.asarray(ranks, np.int64), group.n)
@@ -156,7 +156,7 @@ def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Arra
 
 
 def _reduce(space: Space, start: int, operands: Array, operation: str, ptx_type: str) -> None:
-    """Change the elements from a place on by those of the operands' bytes."""
+    """Update the elements from a place on with those in the operands' bytes."""
     dtype = dtype_of(ptx_type)
     elements = space.bytes[start : start + len(operands)].view(dtype)
     # Additions in global memory flush subnormal numbers.

@@ -1,6 +1,7 @@
-"""Address the shared memory of the other blocks of a cluster.
+"""Address the shared memory of the other blocks of a cluster (distributed shared memory).
 
-An address of another block's shared memory is that of the own one with the other's rank, counted from 1, above it.
+An address in another block's shared memory has the offset in its low 24 bits, and above them that block's rank plus 1.
+An address in the block's own shared memory may have 0 there.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _OFFSET = (1 << RANK_SHIFT) - 1
 
 
 def map_address(address: Any, rank: Any) -> Any:
-    """Return the address that a place in the own shared memory has in the block of a rank (``mapa``)."""
+    """Return the address in the block of a rank that corresponds to one in shared memory (``mapa``)."""
     kind = address.dtype.type
     above = (np.asarray(rank).astype(kind) + kind(1)) << kind(RANK_SHIFT)
-    # Above it lie the window of generic addresses, and the rank of an address that was mapped before.
+    # The window of a generic address is kept; the rank of an address that was mapped before is dropped.
     window = address & ~kind((1 << 48) - 1 if address.dtype.itemsize == 8 else (1 << 32) - 1)
     return window | above | (address & kind(_OFFSET))
 

@@ -1,7 +1,7 @@
-"""Find the bytes of addresses: global, shared, local, constant and parameter memory, and generic windows.
+"""Resolve addresses to bytes: global, shared, local, constant and parameter memory, and generic windows.
 
-Every access is checked before it touches anything: the lowest and highest address of the group against the
-allocation that the same instruction used last, and only when that fails, lane by lane.
+Every access is checked before it touches anything. The lowest and the highest address of the group are compared with
+the allocation that the same instruction used last. Only if that fails are the lanes checked one by one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WINDOW = (1 << 32) - 1
 
 
 class _Views(dict[str, Array]):
-    """The same bytes as elements of each type, each made at its first use."""
+    """Views of the same bytes as elements of each type, each created at its first use."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         super().__init__()
@@ -55,8 +55,8 @@ class _Views(dict[str, Array]):
 class Space:
     """The bytes of one kind of memory, with a view for each element type.
 
-    `size` is where what one block, lane or launch has of it ends, and `first` where its variables begin; None stands
-    for global memory, which has allocations. `variables_end` is where the variables end, where that is less.
+    `size` is the end of the part that one block, lane or launch has of it; None stands for global memory, which has
+    allocations instead. The part's variables begin at `first` and end at `variables_end`, which is `size` by default.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Space:
 
 
 def shared_space(state: LaunchState, data: NDArray[np.uint8]) -> Space:
-    """Return the bytes of the shared memory of a launch's blocks as a space."""
+    """Return the space of the shared memory of a launch's blocks."""
     return Space("shared", data, state.shared_limit, RESERVED_SHARED, state.shared_end)
 
 
 def _in_window(values: Any) -> Any:
-    """Return the signed offsets in the window of shared memory, whose addresses the hardware cuts to 32 bits.
+    """Return signed offsets in the window of shared memory, whose addresses the hardware truncates to 32 bits.
 
-    Signed, because the offset that an instruction adds may bring an address before the window back into it.
+    They are signed because an instruction's offset may bring an address before the window back into it.
     """
     if values.__class__ is ndarray:
         return (values.astype(np.uint32) if values.itemsize == 8 else values).view(np.int32)
@@ -86,7 +86,7 @@ def _in_window(values: Any) -> Any:
 
 
 def _summary(values: Any) -> tuple[Any, int, int, int]:
-    """Return values as int64 with their least, greatest and or-ed value."""
+    """Return values as int64, and their minimum, maximum and bitwise or."""
     if values.__class__ is ndarray:
         signed = values.view(np.int64) if values.itemsize == 8 else values.astype(np.int64)
         return signed, int(signed.min()), int(signed.max()), int(np.bitwise_or.reduce(signed))
@@ -99,7 +99,8 @@ def _summary(values: Any) -> tuple[Any, int, int, int]:
 class Resolver:
     """Place addresses in their spaces and check them, for the groups of one launch.
 
-    It doesn't hold the launch, which holds it: a launch's memory must go with the last reference to the launch.
+    It has no reference to the launch, which refers to it: a launch's memory must be freed with the last reference to
+    the launch.
     """
 
     def __init__(self, state: LaunchState) -> None:
@@ -114,7 +115,7 @@ class Resolver:
         self._workspace = Space("workspace", np.zeros(4096, np.uint8), 4096)
 
     def forget(self) -> None:
-        """Look allocations up anew, because a kernel made or freed some."""
+        """Look the allocations up again at the next access, because a kernel has allocated or freed some."""
         self._extents.clear()
 
     # --- addresses
@@ -125,14 +126,14 @@ class Resolver:
         return Address(self._global, group, places - self.base, low, high, bits)
 
     def shared(self, group: Group, values: Any) -> Address:
-        """Place addresses in each lane's block's shared memory."""
+        """Place addresses in the shared memory of each lane's block."""
         if self._cluster > 1:
             return self._in_cluster(group, _in_window(values), None)
         places, low, high, bits = _summary(_in_window(values))
         return Address(group.chunk.shared, group, places + group.shared_base, low, high, bits)
 
     def _in_cluster(self, group: Group, values: Any, positions: Array | None) -> Address:
-        """Place addresses in the shared memory of the block that each names, which may be another of the cluster."""
+        """Place addresses in the shared memory of the block that each names, which may be any block of the cluster."""
         places, low, high, bits = _summary(values)
         chunk = group.chunk
         base = group.shared_base if positions is None else group.shared_base.take(positions)
@@ -148,17 +149,17 @@ class Resolver:
         return found
 
     def local(self, group: Group, values: Any) -> Address:
-        """Place addresses in each lane's own memory."""
+        """Place addresses in each lane's local memory."""
         places, low, high, bits = _summary(values)
         return Address(group.chunk.local, group, places + group.local_base, low, high, bits)
 
     def param(self, group: Group, values: Any) -> Address:
-        """Place addresses in the launch's block of parameters."""
+        """Place addresses in the launch's parameters."""
         places, low, high, bits = _summary(values)
         return Address(self._params, group, places, low, high, bits)
 
     def generic(self, group: Group, values: Any) -> Address | Mixed:
-        """Place generic addresses: by window, and in parts when lanes differ."""
+        """Place generic addresses by their window, in parts if the lanes use several windows."""
         if values.__class__ is not ndarray:
             values = np.full(group.n, values)
         places, low, high, bits = _summary(values)
@@ -217,7 +218,7 @@ class Resolver:
         return Address(space, group, places + (base - window), low - window, high - window, bits & (window - 1))
 
     def place(self, group: Group, space: str, values: Any) -> Address | Mixed:
-        """Place addresses of a space that is named: global, shared, local, param or generic."""
+        """Place addresses of the named space: global, shared, local, param or generic."""
         placed: dict[str, Callable[[Group, Any], Address | Mixed]] = {
             "global": self.global_, "shared": self.shared, "local": self.local, "param": self.param,
             "generic": self.generic,
@@ -225,7 +226,7 @@ class Resolver:
         return placed[space](group, values)
 
     def map_address(self, address: Any, rank: Any) -> Any:
-        """Return the address of a place of the own shared memory in the block of a rank."""
+        """Return the address in the block of a rank that corresponds to one in shared memory."""
         return map_address(address, rank) if self._cluster > 1 else address
 
     def rank_of(self, group: Group, address: Any) -> Any:
@@ -237,7 +238,7 @@ class Resolver:
     def check(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None = None
     ) -> None:
-        """Raise Fault unless all bytes from `offset` on may be touched and are aligned to `size`."""
+        """Raise Fault unless `size` bytes at `offset` from each address may be accessed, and are aligned to `size`."""
         if (address.bits | offset) & (size - 1):
             self._check_alignment(address, offset, size, site, positions)
         low = address.low + offset
@@ -282,7 +283,7 @@ class Resolver:
             self._fail_outside(address, offset, size, site, positions)
 
     def _seen(self, address: Address) -> Array:
-        """Return addresses as the kernel sees them, one for each lane or a single one."""
+        """Return addresses as the kernel sees them, one per lane or a single one."""
         if address.low == address.high:
             return np.array([address.low], np.int64)
         if address.space is self._global:
@@ -296,14 +297,14 @@ class Resolver:
         else:
             base = 0
         if base.__class__ is ndarray and len(base) != len(address.places):
-            # Part of a mixed access: addresses within an arena repeat at the arena's stride.
+            # In a part of a mixed access, the lanes' bases are unknown, but all are multiples of the arena's stride.
             chunk = address.group.chunk
             stride = chunk.shared_stride if address.space.name == "shared" else chunk.local_stride
             return np.asarray(address.places % stride)
         return np.asarray(address.places - base)
 
     def _outside(self, space: Space, seen: Any, size: int) -> bool:
-        # The end of an access may be beyond what 64 bits hold, and the start of the last right one is not.
+        # The end of an access may overflow 64 bits, so its start is compared with the last valid start.
         if space.size is not None:
             if space.first and 0 <= seen <= RUNTIME_SHARED - size:
                 return False
@@ -314,7 +315,7 @@ class Resolver:
     def _check_places(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
     ) -> None:
-        """Raise Fault if one of the lanes is outside, of which some are outside of the variables."""
+        """Raise Fault if any lane is out of bounds; CUDA's own headers in shared memory are not."""
         if any(self._outside(address.space, seen, size) for seen in self._seen(address) + offset):
             self._fail_outside(address, offset, size, site, positions)
 
@@ -323,13 +324,13 @@ class Resolver:
     ) -> None:
         seen = self._seen(address) + offset
         position = next(place for place, value in enumerate(seen) if self._outside(address.space, value, size))
-        # An H200 has a status of its own for blocks that the cluster doesn't have.
+        # An H200 returns another status for the rank of a block that the cluster doesn't have.
         absent = address.space.name == "shared" and self._absent_rank(int(seen[position])) is not None
         status = "CUDA_ERROR_LAUNCH_FAILED" if absent else "CUDA_ERROR_ILLEGAL_ADDRESS"
         self._fail(status, "is out of bounds", address, position, int(seen[position]), size, site, positions)
 
     def _absent_rank(self, seen: int) -> int | None:
-        """Return the rank in an address of a cluster's shared memory if no block has it."""
+        """Return the rank in an address of a cluster's shared memory if no block has this rank, else None."""
         rank = (seen >> RANK_SHIFT) - 1
         return rank if rank >= self._cluster > 1 else None
 
@@ -361,13 +362,13 @@ class Resolver:
         )
 
     def _place(self, space: Space, seen: int) -> str:
-        """Return the place of an address beside the shared memory of its block or the local memory of its thread."""
+        """Describe an address relative to the shared memory of its block or the memory of its thread."""
         assert space.variables_end is not None
         size = space.variables_end - space.first
         owner = "block" if space.name == "shared" else "thread"
         whole = f"the {owner}'s {size} bytes of {space.name} memory"
         if space.name != "shared" and seen >= 1 << 31:
-            # A negative place in a register of 32 or 64 bits.
+            # A negative offset in a register of 32 or 64 bits.
             seen -= 1 << (32 if seen < 1 << 32 else 64)
         rank = self._absent_rank(seen) if space.name == "shared" else None
         if rank is not None:
@@ -381,7 +382,7 @@ class Resolver:
 
 
 def _verb(site: Instruction, space: Space) -> str:
-    """Return what an instruction does to memory of a space."""
+    """Return the word for what an instruction does to memory of a space: read, write or copy."""
     form = form_of(site)
     if form.row.access not in ("cp", "bulk"):
         return "write" if form.row.access in ("st", "red", "atom") else "read"

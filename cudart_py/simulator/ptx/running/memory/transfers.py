@@ -24,15 +24,16 @@ class Memory(Resolver):
     """Move data for the groups of one launch."""
 
     def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
-        """Return the view and index array that reach `offset` bytes behind each place."""
+        """Return the view and the indices that reach `offset` bytes after each place."""
         view = address.space.views[name]
-        # An address before its space that the offset brings into it can't index a view that starts there.
+        # A view that starts at the offset can't be indexed by an address before its space, which the offset brings
+        # back into it.
         if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
             return view, (address.places + offset) >> shift
         return (view[offset >> shift :] if offset else view), address.index(shift)
 
     def load(self, address: Address | Mixed, offset: int, name: str, shift: int, site: Instruction) -> Any:
-        """Load one element for each lane; a scalar when all lanes share the address."""
+        """Load one element per lane; return a scalar when all lanes share the address."""
         if isinstance(address, Mixed):
             return self._load_mixed(address, offset, name, shift, site)
         size = 1 << shift
@@ -58,7 +59,7 @@ class Memory(Resolver):
     def load_vector(
         self, address: Address | Mixed, offset: int, name: str, shift: int, count: int, site: Instruction
     ) -> tuple[Any, ...]:
-        """Load `count` neighbouring elements for each lane, checked as one access."""
+        """Load `count` consecutive elements per lane, checked as one access."""
         if isinstance(address, Mixed):
             for positions, part in address.parts:
                 self.check(part, offset, count << shift, site, positions)
@@ -82,7 +83,7 @@ class Memory(Resolver):
     def store(
         self, address: Address | Mixed, offset: int, name: str, shift: int, value: Any, site: Instruction
     ) -> None:
-        """Store one element for each lane; where lanes share an address the last lane wins."""
+        """Store one element per lane; where lanes share an address, the last lane wins."""
         if isinstance(address, Mixed):
             for positions, part in address.parts:
                 self.check(part, offset, 1 << shift, site, positions)
@@ -110,7 +111,7 @@ class Memory(Resolver):
     def store_vector(
         self, address: Address | Mixed, offset: int, name: str, shift: int, values: tuple[Any, ...], site: Instruction
     ) -> None:
-        """Store neighbouring elements for each lane, checked as one access."""
+        """Store consecutive elements per lane, checked as one access."""
         for positions, part in parts_of(address):
             self.check(part, offset, len(values) << shift, site, positions)
         stride = len(values) << shift
@@ -126,7 +127,7 @@ class Memory(Resolver):
         for i, value in enumerate(values):
             self.store(address, offset + (i << shift), name, shift, value, site)
 
-    # --- reading and writing in one step
+    # --- operations that read and write
 
     def atomic(
         self,
@@ -138,7 +139,7 @@ class Memory(Resolver):
         site: Instruction,
         wanted: bool = True,
     ) -> Array:
-        """Do one atomic operation for each lane in the order of lanes; return the values before, if `wanted`."""
+        """Do one atomic operation per lane in lane order; return the previous values, which are valid if `wanted`."""
         dtype = dtype_of(ptx_type)
         size = ELEMENTS[dtype].itemsize
         group = address.group
@@ -183,7 +184,7 @@ class Memory(Resolver):
         read: Any,
         site: Instruction,
     ) -> None:
-        """Copy `size` bytes for each lane; behind the first `read` of them, zeros are stored instead."""
+        """Copy `size` bytes per lane; after the first `read` of them, zeros are stored instead."""
         words = size // 4
         if read is None or np.all(read == size):
             values = self.load_vector(source, from_offset, "u4", 2, words, site)
@@ -216,7 +217,7 @@ class Memory(Resolver):
         site: Instruction,
         parity: bool = False,
     ) -> Any:
-        """Do one operation on barriers kept in memory; see `mbarriers`."""
+        """Do one operation per lane on mbarriers; see `operations.mbarriers`."""
         if isinstance(address, Mixed):
             raise UnsupportedError(
                 address.group.chunk.state.located("a barrier through mixed addresses", site, address.group, 0)
@@ -248,7 +249,7 @@ def parts_of(address: Address | Mixed) -> list[tuple[Array | None, Address]]:
 
 
 def _swap_wide(operation: str, view: Array, index: Array, values: list[Array]) -> Array:
-    """Exchange or compare and swap 128-bit patterns, lane after lane."""
+    """Exchange or compare-and-swap 128-bit patterns, lane after lane."""
     found = np.empty(len(index), view.dtype)
     for lane, place in enumerate(index):
         found[lane] = view[place]

@@ -1,4 +1,4 @@
-"""Addresses of the units of 16 bytes that the asynchronous proxy reads and writes for a thread."""
+"""Addresses of the 16-byte units that the asynchronous proxy reads and writes for a thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def address_of_units(space: Space, group: Group, places: Array, base: Array) -> Address:
-    """Return the Address of units; `base` is what each place has more than the address that the kernel sees."""
+    """Return the Address of units; `base` is the difference of each place and the address that the kernel sees."""
     seen = places - base
     low, high = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
     found = Address(space, group, places, low, high, int(np.bitwise_or.reduce(seen)))
