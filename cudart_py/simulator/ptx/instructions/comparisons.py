@@ -9,12 +9,12 @@ from .values import Value, where
 _SIGNS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
 }  # fmt: skip  # rows of a table
-# The comparisons of floats by LLVM's names. An ordered one fails where an operand is NaN, an unordered one holds there.
+# LLVM's names for the comparisons of floats. If an operand is NaN, an ordered one is false and an unordered one true.
 _FLOATS = {
     "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq", "neu": "une",
     "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno",
 }  # fmt: skip  # rows of a table
-# The words for relations.
+# The words for comparisons.
 RELATIONS = _SIGNS.keys() | _FLOATS.keys()
 # The values that ``set`` writes where a comparison holds, if not all ones.
 _TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
@@ -23,7 +23,7 @@ _TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 def setp(
     relation: str, kind: str, a: Value, b: Value, *c: Value, join: str = "", ftz: bool = False
 ) -> tuple[Value, Value]:
-    """``setp``: return the comparison and its opposite, both joined with `c`; of packed halves, one for each half."""
+    """``setp``: return the comparison and its negation, both joined with `c`; for packed halves, one per half."""
     if kind.endswith("x2"):
         low, high = _relations(relation, kind, a, b, ftz)
         return low, high
@@ -32,11 +32,11 @@ def setp(
 
 
 def set_(to: str, relation: str, kind: str, a: Value, b: Value, *c: Value, join: str = "", ftz: bool = False) -> Value:
-    """``set``: return 1.0 of a float's type or all ones where the comparison holds, zeros elsewhere."""
+    """``set``: return 1.0 of a float type or all ones where the comparison holds, zeros elsewhere."""
     truths = _relations(relation, kind, a, b, ftz)
     single = to.removesuffix("x2")
     if kind.endswith("x2"):
-        # Integer results of packed comparisons are packed all the same.
+        # Integer results of packed comparisons are packed too.
         return joined([_chosen(truth, "u16", _TRUE.get(single, 0xFFFF)) for truth in truths])
     [truth] = truths
     width = 16 if single in ("u16", "s16", "f16", "bf16") else 32
@@ -46,7 +46,7 @@ def set_(to: str, relation: str, kind: str, a: Value, b: Value, *c: Value, join:
 
 
 def _relations(relation: str, kind: str, a: Value, b: Value, ftz: bool) -> list[Value]:
-    """Return the comparison of the operands; of packed halves there are two."""
+    """Return the comparison of the operands; for packed halves there are two."""
     single = kind.removesuffix("x2")
     if single in ("f16", "bf16"):
         pairs = zip(halves_of(a, kind), halves_of(b, kind), strict=True)

@@ -1,10 +1,10 @@
 """Conversions (``cvt``).
 
-The types, in which patterns of halves and of bytes are integers, are told by the names that PTX has for them. The
-modifiers ``ftz``, ``sat``, ``relu`` and ``satfinite``, and the rounding, to an integer or to a format, are keywords.
+Types are given by their PTX names; halves and 8-bit floats are integers that hold the bit pattern. The modifiers
+``ftz``, ``sat``, ``relu`` and ``satfinite``, and the rounding to an integer or to a format, are keyword arguments.
 
-Recorded outputs of an H200 agree bit for bit. They don't tell when ``cvt.ftz.f32.f64`` takes a number next
-below 2**-126 for subnormal; it is done as the H200 does for products (`rounding.unless_tiny`).
+Recorded outputs of an H200 agree bit for bit. They don't show when ``cvt.ftz.f32.f64`` treats a number just below
+2**-126 as subnormal; this follows what the H200 does for products (`rounding.unless_tiny`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .values import Value, maximum, minimum, rarely, real, where
 
 
 def cvt_integer(to: str, a: Value) -> Value:
-    """``cvt`` between integers: cut or extend."""
+    """``cvt`` between integers: truncate or extend."""
     return a.to(to)
 
 
@@ -28,7 +28,7 @@ def cvt_integer_sat(to: str, a: Value) -> Value:
 
 
 def range_of(type: str) -> tuple[int, int]:
-    """Return the least and the greatest integer of a type."""
+    """Return the smallest and the largest integer of a type."""
     bits = int(type[1:])
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
 
@@ -38,7 +38,7 @@ def _clamp(a: Value, low: int, high: int) -> Value:
 
 
 def cvt_pack(to: str, a: Value, b: Value, *c: Value) -> Value:
-    """``cvt.pack``: saturate two integers to a few bits, the first above the second, and shift `c` above both."""
+    """``cvt.pack``: saturate two integers to the type `to`, and pack `c`, `a` and `b` from the top down."""
     bits = int(to[1:])
     upper, lower = ((_clamp(x, *range_of(to)) & (1 << bits) - 1).read_as("u32") for x in (a, b))
     packed = upper << bits | lower
@@ -49,7 +49,7 @@ def cvt_pack(to: str, a: Value, b: Value, *c: Value) -> Value:
 
 
 def _single_or_double(kind: str, a: Value, ftz: bool) -> Value:
-    """Return an operand in single or double precision, single precision flushed on request."""
+    """Return an operand in single or double precision; with `ftz`, flush single precision."""
     if kind in ("f16", "bf16"):
         return formats.to_single(kind, a)
     return flushed(a, ftz and kind == "f32")
@@ -64,8 +64,8 @@ def float_to_integer(
 ) -> Value:
     """``cvt`` of a float: round to an integer and saturate, which PTX does without ``sat`` too.
 
-    A NaN gives 0; but where the source is f64 or the destination has 64 bits it gives the pattern whose highest
-    bit alone is set.
+    A NaN becomes 0, but if the source is f64 or the destination has 64 bits, it becomes the pattern in which only the
+    highest bit is set.
     """
     whole = _integral(_single_or_double(kind, a, ftz), integral)
     least, greatest = range_of(to)
@@ -96,10 +96,10 @@ def integer_to_float(to: str, a: Value, *, rounding: str = "rn", ftz: bool = Fal
 
 
 def _exactly(a: Value) -> tuple[Value, Value | None]:
-    """Return integers in double precision; of 64 bits as a pair."""
+    """Return integers in double precision, those of 64 bits as a pair."""
     if a.width < 64:
         return a.as_number("f64"), None
-    # Two halves of 32 bits are exact, and their sum is a pair.
+    # Each 32-bit half is exact in double precision, so their exact sum is a pair.
     high = (a >> 32).as_number("f64")
     return two_sum(high * high.real(2.0**32), (a & 0xFFFFFFFF).as_number("f64"))
 
@@ -119,7 +119,7 @@ def float_to_float(
     relu: bool = False,
     satfinite: bool = False,
 ) -> Value:
-    """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is exact then."""
+    """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is then exact."""
     x = _single_or_double(kind, a, ftz)
     if integral:
         x = _integral(x, integral)
@@ -135,7 +135,7 @@ def float_to_float(
 
 
 def to_tf32(a: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False) -> Value:
-    """``cvt`` to tf32: a NaN is the hardware's, whose sign is positive."""
+    """``cvt`` to tf32: a NaN becomes the hardware's, whose sign is positive."""
     result = formats.to_tf32(a, rounding)
     return where(result >= 1 << 31, result.like(0), result) if relu else result
 
@@ -146,7 +146,7 @@ def to_tf32(a: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bo
 def pair_of_singles(
     to: str, a: Value, b: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False
 ) -> Value:
-    """``cvt`` of two numbers of single precision to a pair of halves or bytes, of which the upper one stands first."""
+    """``cvt`` of two numbers of single precision to a pair of halves or 8-bit floats; `a` becomes the upper one."""
     one = to.removesuffix("x2")
     if one in ("f16", "bf16"):
         patterns = [formats.narrow(one, x, None, rounding) for x in (b, a)]
@@ -155,13 +155,13 @@ def pair_of_singles(
 
 
 def pair_of_halves(to: str, a: Value, *, relu: bool = False, satfinite: bool = False) -> Value:
-    """``cvt`` of a pair of f16 to one of bytes."""
+    """``cvt`` of a pair of f16 to a pair of 8-bit floats."""
     low, high = (formats.to_single("f16", x) for x in halves_of(a, "f16x2"))
     return _bytes(to.removesuffix("x2"), low, high, relu)
 
 
 def _bytes(kind: str, low: Value, high: Value, relu: bool) -> Value:
-    """Round single precision to bytes, and what is too great to the greatest finite number."""
+    """Round single precision to 8-bit floats; what is too large becomes the largest finite number."""
     zero = real(low.builder, "f32", 0)
     if relu:
         low, high = (where(x < zero, zero, x) for x in (low, high))
@@ -170,6 +170,6 @@ def _bytes(kind: str, low: Value, high: Value, relu: bool) -> Value:
 
 
 def pair_of_bytes(kind: str, a: Value, *, relu: bool = False) -> Value:
-    """``cvt`` of a pair of bytes to one of f16, which has all their numbers."""
+    """``cvt`` of a pair of 8-bit floats to a pair of f16, which represents all of them exactly."""
     halves = [formats.nearest("f16", formats.to_single(kind.removesuffix("x2"), x.to("u8"))) for x in (a, a >> 8)]
     return joined([finished("f16", x, relu=relu) for x in halves])

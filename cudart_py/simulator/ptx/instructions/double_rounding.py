@@ -1,8 +1,8 @@
-"""Directed roundings of double precision, for which no processor's type is wide enough.
+"""Directed roundings of double precision, for which no processor has a wider type.
 
-A result is rounded to nearest, and moved by one step where the exact result lies on the other side. Which side tells
-the sign of the rest, the exact result minus the rounded one. A fused multiply-add of the result has it. Where the rest
-might underflow, or an operand overflow on the way, powers of two scale both.
+A result is rounded to nearest, and moved to its neighbour if the exact result lies on the other side. The sign of the
+residual (the exact result minus the rounded one, named `rest`) tells the side; a fused multiply-add computes it. Where
+the residual might underflow, or an operand overflow on the way, powers of two scale both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from .rounding import direct, fused, is_negative, root, two_sum, zero_of_sum
 from .values import Value, where
 
-# Rests of numbers from 2**-900 on don't underflow. Twice this power of two brings smaller ones there.
+# The residuals of numbers of at least 2**-900 don't underflow. Smaller ones are scaled by _UP, once or twice.
 _SMALL, _UP = 2.0**-900, 2.0**600
 
 
@@ -27,13 +27,13 @@ def _scale(a: Value) -> Value:
 
 
 def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
-    """Return the operands of the lesser and of the greater magnitude."""
+    """Return the operand of the smaller magnitude, and the one of the larger."""
     first = abs(a) < abs(b)
     return where(first, a, b), where(first, b, a)
 
 
 def _pointing_back(nearest: Value, rest: Value, *operands: Value) -> Value:
-    """Return rests that point back from an infinity to which finite operands overflowed."""
+    """Return residuals that point back from the infinity where finite operands have overflowed."""
     infinity = nearest.real(float("inf"))
     overflowed = abs(nearest).equals(infinity)
     for operand in operands:
@@ -44,7 +44,7 @@ def _pointing_back(nearest: Value, rest: Value, *operands: Value) -> Value:
 def add(a: Value, b: Value, rounding: str) -> Value:
     """Add."""
     total = a + b
-    # With the greater addend first the rest is exact wherever the sum is finite.
+    # With the larger addend first, the residual is exact wherever the sum is finite.
     smaller, larger = _ordered(a, b)
     rest = _pointing_back(total, smaller - (total - larger), a, b)
     return zero_of_sum(_directed(total, rest, rounding), _is_zero(total), is_negative(a) | is_negative(b), rounding)
@@ -53,7 +53,7 @@ def add(a: Value, b: Value, rounding: str) -> Value:
 def mul(a: Value, b: Value, rounding: str) -> Value:
     """Multiply."""
     product = a * b
-    # The smaller factor can't overflow where the product is small.
+    # Scaling the smaller factor can't overflow where the product is small.
     smaller, larger = _ordered(a, b)
     scale = _scale(product)
     return _directed(product, fused(smaller * scale * scale, larger, -(product * scale * scale)), rounding)
@@ -78,7 +78,7 @@ def fma(a: Value, b: Value, c: Value, rounding: str) -> Value:
     """Multiply and add."""
     result, product = fused(a, b, c), a * b
     signs = is_negative(a) ^ is_negative(b)
-    # A product that is too small to change the addend tells by its sign; of an infinite addend there is no rest.
+    # If the product is too small to change the addend, only its sign matters. An infinite addend has no residual.
     alone = abs(product) < abs(c) * c.real(2.0**-200)
     rest = where(alone, (c - result) + _sign(a, b, signs), _rest_of_fma(a, b, c, product, result))
     rest = _pointing_back(result, rest, a, b, c)
@@ -87,19 +87,19 @@ def fma(a: Value, b: Value, c: Value, rounding: str) -> Value:
 
 
 def _sign(a: Value, b: Value, negative: Value) -> Value:
-    """Return one with the sign of a product, or zero."""
+    """Return 1 with the sign of a product, or 0 if a factor is zero."""
     sign = where(negative, a.real(-1), a.real(1))
     return where(_is_zero(a) | _is_zero(b), a.real(0), sign)
 
 
 def _rest_of_fma(a: Value, b: Value, c: Value, product: Value, result: Value) -> Value:
-    """Return something of the sign of the rest, where the product isn't much smaller than the addend."""
+    """Return a number with the residual's sign, if the product isn't much smaller than the addend."""
     small = (abs(product) < c.real(2.0**-700)) & (abs(c) < c.real(2.0**-700))
     great = ~((abs(product) <= c.real(2.0**1000)) & (abs(c) <= c.real(2.0**1000)))
     scale = where(small, c.real(_UP), where(great, c.real(2.0**-100), c.real(1)))
     smaller, larger = _ordered(a, b)
     x, y = where(small, smaller, larger) * scale * scale, where(small, larger, smaller)
-    # An addend that is lost by scaling is so small beside the product that only its sign matters.
+    # An addend that scaling would lose stays as it is: beside the product it is so small that only its sign matters.
     z = where(abs(c) < c.real(2.0**-800), where(small, c * scale * scale, c), c * scale * scale)
     scaled = x * y
     error = fused(x, y, -scaled)

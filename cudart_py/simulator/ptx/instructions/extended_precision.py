@@ -1,8 +1,8 @@
-"""Extended-precision integer arithmetic: sums and differences of several words by way of the carry flag.
+"""Extended-precision integer arithmetic: sums and differences of several words with the carry flag.
 
-A lowering whose opcode reads the flag takes it last, and one whose opcode writes it returns it last. A difference
-leaves the flag as the carry of ``a + ~b + 1``, set where there was no borrow: the code that NVVM makes of 128-bit
-division reads it so with ``addc``.
+A lowering whose opcode reads the flag takes it last, and one whose opcode writes it returns it last. A subtraction sets
+the flag to the carry of ``a + ~b + 1``, which is 1 where there was no borrow. The code that NVVM generates for 128-bit
+division relies on this when it reads the flag with ``addc``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Half precision: patterns of f16 and bf16, and pairs of them, whose operation is that of both halves.
+"""Half precision: bit patterns of f16 and bf16, and packed pairs of them, which are computed half by half.
 
 Every operation rounds its exact result once. The modifiers ``ftz``, ``sat``, ``relu``, ``nan`` and ``xorsign`` are
-keywords. A NaN result is 0x7fff.
+keyword arguments. A NaN result is 0x7fff.
 
-Recorded outputs of an H200 settle when ``ftz`` flushes a product: when it is below the least normal number after
-a rounding to 11 bits that knows no least exponent. 0x0400 * 0x3bff gives zero, 0x0401 * 0x3bfe does not. ``fma`` is
-taken to do the same; no recording tells.
+Recorded outputs of an H200 show when ``ftz`` flushes a product: when it is below the smallest normal number after
+rounding to 11 bits with an unbounded exponent. 0x0400 * 0x3bff gives zero, 0x0401 * 0x3bfe does not. ``fma`` is assumed
+to do the same; no recording covers it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NAN = 0x7FFF
 
 
 def halves_of(a: Value, kind: str) -> list[Value]:
-    """Return the patterns of a register: one, or the lower and the upper one of a pair."""
+    """Return the patterns in a register: one, or the lower and the upper one of a pair."""
     return [a.to("u16"), (a >> 16).to("u16")] if kind.endswith("x2") else [a]
 
 
 def joined(patterns: list[Value]) -> Value:
-    """Return patterns as a register keeps them: one, or two as a pair."""
+    """Return patterns as a register holds them: one, or two packed as a pair."""
     if len(patterns) == 1:
         return patterns[0]
     low, high = (pattern.to("u32") for pattern in patterns)
@@ -35,7 +35,7 @@ def joined(patterns: list[Value]) -> Value:
 
 
 def _on_halves(function: Callable[..., Value], kind: str, *operands: Value, **modifiers: Any) -> Value:
-    """Do with all halves of registers what a function does with patterns of a format."""
+    """Apply a function of patterns to each half of the registers."""
     each = zip(*(halves_of(operand, kind) for operand in operands), strict=True)
     return joined([function(kind.removesuffix("x2"), *patterns, **modifiers) for patterns in each])
 
@@ -43,7 +43,7 @@ def _on_halves(function: Callable[..., Value], kind: str, *operands: Value, **mo
 def finished(
     kind: str, a: Value, *, ftz: bool = False, sat: bool = False, relu: bool = False, satfinite: bool = False
 ) -> Value:
-    """Return results with what modifiers ask for."""
+    """Apply the modifiers to results."""
     if ftz:
         a = flush(kind, a)
     if sat:
@@ -68,7 +68,7 @@ def _flushed(kind: str, a: Value, ftz: bool) -> Value:
 
 
 def _each(kind: str, word: int) -> int:
-    """Return a number of 16 bits, for pairs in both halves."""
+    """Return a 16-bit constant, repeated in both halves for pairs."""
     return word * 0x10001 if kind.endswith("x2") else word
 
 
@@ -83,7 +83,7 @@ def sub(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) 
 
 
 def _add(kind: str, a: Value, b: Value, ftz: bool, sat: bool) -> Value:
-    # A sum rounded to the 24 bits of single precision first rounds to 11 or 8 bits as the exact one does.
+    # Rounding the sum to the 24 bits of single precision first doesn't change how it rounds to 11 or 8 bits.
     total = to_single(kind, a, ftz) + to_single(kind, b, ftz)
     return finished(kind, narrow(kind, total), ftz=ftz, sat=sat)
 
@@ -105,17 +105,17 @@ def fma(kind: str, a: Value, b: Value, c: Value, *, ftz: bool = False, sat: bool
 
 def _fma(kind: str, a: Value, b: Value, c: Value, ftz: bool, sat: bool, relu: bool) -> Value:
     x, y, z = (to_single(kind, operand, ftz).as_number("f64") for operand in (a, b, c))
-    # In the narrow range of f16 what double precision rounds off is too far below to make or hide a tie; not so in
-    # bf16's.
+    # In the narrow range of f16, what double precision rounds off is too small to create or hide a tie. In the range of
+    # bf16 it isn't.
     high, low = (x * y + z, None) if kind == "f16" else two_sum(x * y, z)
     return _rounded(kind, high, low, ftz, sat=sat, relu=relu)
 
 
 def _rounded(kind: str, high: Value, low: Value | None, ftz: bool, **modifiers: bool) -> Value:
-    """Round, and flush what is subnormal once rounded with no least exponent."""
+    """Round, and with `ftz` flush results that are subnormal after rounding with an unbounded exponent."""
     result = narrow(kind, high, low)
     if ftz:
-        # Times 2**24 every such result is a normal number; what overflows is not small either.
+        # Scaled by 2**24, every such result is a normal number. Results that overflow are not subnormal either.
         scaled = narrow(kind, high * high.real(2.0**24)) & _NAN
         least = FORMATS[kind].least_normal + (24 << FORMATS[kind].fraction)
         result = where(scaled < least, result & _SIGN, result)
@@ -123,12 +123,12 @@ def _rounded(kind: str, high: Value, low: Value | None, ftz: bool, **modifiers: 
 
 
 def min_(kind: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``min``: -0 is below +0, and a NaN loses unless ``nan`` asks that it win."""
+    """``min``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``."""
     return _on_halves(_extreme, kind, a, b, smaller=True, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
 
 
 def max_(kind: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``max``: as ``min``."""
+    """``max``: treat zeros and NaNs as ``min`` does."""
     return _on_halves(_extreme, kind, a, b, smaller=False, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
 
 
@@ -153,7 +153,7 @@ def _ordered(a: Value) -> Value:
 
 
 def ex2(kind: str, a: Value, *, ftz: bool = False) -> Value:
-    """``ex2.approx``: return two to the power, correctly rounded.
+    """``ex2.approx``: return 2 to the power of `a`, correctly rounded.
 
     The manual allows a relative error of 2**-9.9 for f16 and 2**-7 for bf16.
     """

@@ -1,7 +1,7 @@
-"""Integer arithmetic: sums, products, division, extremes, bit fields, and counts of bits.
+"""Integer arithmetic: sums, products, division, minima and maxima, bit fields, and bit counts.
 
-A lowering serves all integer types of its opcode: operators follow the types of the operands. The modifiers ``sat``,
-``relu`` and ``shiftamt`` are keywords.
+One lowering serves all integer types of its opcode, because operators follow the types of the operands. The modifiers
+``sat``, ``relu`` and ``shiftamt`` are keyword arguments.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def mad_wide(a: Value, b: Value, c: Value) -> Value:
 
 
 def _product_24(a: Value, b: Value) -> Value:
-    """Return the 48-bit products of the low 24 bits, read with the type's sign."""
+    """Return the 48-bit products of the low 24 bits, signed or unsigned as the type is."""
     a, b = ((x.to(x.type[0] + "64") << 40) >> 40 for x in (a, b))
     return a * b
 
@@ -120,14 +120,14 @@ def sad(a: Value, b: Value, c: Value) -> Value:
 def div(a: Value, b: Value) -> Value:
     """``div``: round toward zero.
 
-    PTX leaves division by zero open; the machine code of NVIDIA's compiler gives all ones for 32 and 64 bits, so that
-    is the result for every width. The least integer divided by -1 wraps to itself.
+    PTX leaves division by zero undefined. Machine code from NVIDIA's compiler returns all ones for 32 and 64 bits, so
+    this does for every width. The smallest integer divided by -1 wraps to itself.
     """
     return where(b.equals(0), b.like(-1), _quotient(a, b))
 
 
 def rem(a: Value, b: Value) -> Value:
-    """``rem``: return the remainder with the dividend's sign; of a division by zero, all ones."""
+    """``rem``: return the remainder with the dividend's sign; for a division by zero, all ones."""
     return where(b.equals(0), b.like(-1), a - _quotient(a, b) * b)
 
 
@@ -136,12 +136,12 @@ def _quotient(a: Value, b: Value) -> Value:
 
 
 def abs_(a: Value) -> Value:
-    """``abs``: the least integer stays."""
+    """``abs``: return the magnitude; the smallest integer stays as it is."""
     return maximum(a, -a)
 
 
 def neg(a: Value) -> Value:
-    """``neg``: the least integer stays."""
+    """``neg``: change the sign; the smallest integer stays as it is."""
     return -a
 
 
@@ -150,22 +150,22 @@ def _rectified(a: Value, relu: bool) -> Value:
 
 
 def min_(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``min``: return the lesser operand, with ``relu`` at least 0."""
+    """``min``: return the smaller operand, with ``relu`` at least 0."""
     return _rectified(minimum(a, b), relu)
 
 
 def max_(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``max``: return the greater operand, with ``relu`` at least 0."""
+    """``max``: return the larger operand, with ``relu`` at least 0."""
     return _rectified(maximum(a, b), relu)
 
 
 def min_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``min.u16x2``, ``min.s16x2``: return the lesser of each pair of halves."""
+    """``min.u16x2``, ``min.s16x2``: return the smaller of each pair of halves."""
     return _extremes_16x2(minimum, a, b, relu)
 
 
 def max_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``max.u16x2``, ``max.s16x2``: return the greater of each pair of halves."""
+    """``max.u16x2``, ``max.s16x2``: return the larger of each pair of halves."""
     return _extremes_16x2(maximum, a, b, relu)
 
 
@@ -175,12 +175,12 @@ def _extremes_16x2(extreme: Callable[[Value, Value], Value], a: Value, b: Value,
 
 
 def piece(a: Value, index: int, bits: int) -> Value:
-    """Return one byte or half of a word in 32 bits, with the type's sign."""
+    """Return one byte or half of a word in 32 bits, extended with zeros or the sign as the type says."""
     return (a << 32 - bits * (index + 1)) >> 32 - bits
 
 
 def _dot(pieces: list[tuple[Value, Value]], c: Value) -> Value:
-    # The pieces fit either sign, and the sum wraps.
+    # The pieces fit a signed and an unsigned type, and the sum wraps.
     for left, right in pieces:
         c = c + left.read_as(c.type) * right.read_as(c.type)
     return c
@@ -205,9 +205,9 @@ def dp2a_hi(a: Value, b: Value, c: Value) -> Value:
 
 
 def _counted(a: Value, number: Value) -> Value:
-    """Return what counts of a position or a length: the manual says the low eight bits.
+    """Return the bits of a position or a length that have an effect: the manual says the low eight.
 
-    An H200 takes them whole where the field has 64 bits, as recorded outputs of bfe and bfi show.
+    An H200 uses all bits where the field has 64 bits, as recorded outputs of bfe and bfi show.
     """
     return number.to("u64") if a.width == 64 else number & 0xFF
 
@@ -217,12 +217,12 @@ def _low_mask(count: Value) -> Value:
 
 
 def bfe(a: Value, position: Value, length: Value) -> Value:
-    """``bfe``: extract a field; bits beyond the top are zero, or the sign of a signed operand."""
+    """``bfe``: extract a field; bits beyond the top are zero, or copies of a signed operand's sign."""
     position, length = _counted(a, position), _counted(a, length)
     field = a >> position
     if not a.signed:
         return field & _low_mask(length)
-    # The shift has repeated the sign beyond the top already.
+    # The shift has already filled the bits beyond the top with the sign.
     spare = a.width - minimum(length, a.width)
     return (field << spare) >> spare
 
@@ -246,12 +246,12 @@ def bmsk_wrap(position: Value, count: Value) -> Value:
 
 
 def szext_clamp(a: Value, count: Value) -> Value:
-    """``szext.clamp``: extend the low `count` bits, at most 32, by zeros or the sign."""
+    """``szext.clamp``: extend the low `count` bits, at most 32, with zeros or the sign."""
     return _extended(a, minimum(count, 32))
 
 
 def szext_wrap(a: Value, count: Value) -> Value:
-    """``szext.wrap``: extend the low `count` modulo 32 bits by zeros or the sign."""
+    """``szext.wrap``: extend the low `count` modulo 32 bits with zeros or the sign."""
     return _extended(a, count & 31)
 
 
@@ -264,19 +264,20 @@ def _extended(a: Value, count: Value) -> Value:
 
 
 def popc(a: Value) -> Value:
-    """``popc``: count the ones."""
+    """``popc``: count the set bits."""
     return a.of(a.builder.count_ones(a.raw), "u32")
 
 
 def clz(a: Value) -> Value:
-    """``clz``: count the zeros above the highest one."""
+    """``clz``: count the leading zeros."""
     return a.of(a.builder.count_leading_zeros(a.raw), "u32")
 
 
 def bfind(a: Value, *, shiftamt: bool = False) -> Value:
-    """``bfind``: return the position of the highest one, of a negative number that of the highest zero, or all ones.
+    """``bfind``: return the position of the highest set bit, or all ones if there is none.
 
-    With ``shiftamt`` it is the left shift that brings the bit to the top.
+    In a negative number, the highest zero bit counts instead. With ``shiftamt``, the result is the left shift that
+    brings the bit to the top.
     """
     if a.signed:
         a = where(a < 0, ~a, a)
@@ -290,15 +291,15 @@ def brev(a: Value) -> Value:
 
 
 def fns(mask: Value, base: Value, offset: Value) -> Value:
-    """``fns``: find the n-th one from a base position, upward or downward by the sign of `offset`.
+    """``fns``: find the n-th set bit from a base position, upward or downward by the sign of `offset`.
 
-    Offset 0 asks whether the base bit itself is set. All ones stand for a bit that isn't found.
+    Offset 0 asks whether the base bit itself is set. The result is all ones if there is no such bit.
     """
     wanted = maximum(maximum(offset, -offset).read_as("u32"), 1)
     step = where(offset < 0, offset.like(-1), 1).read_as("u32")
     position, result = base, base.like(_ALL)
     for _ in range(32):
-        # No bit lies beyond either end: a position below 0 is a large one.
+        # No bit is set beyond either end: an unsigned position below 0 is a large one.
         wanted = wanted - (mask >> position & 1)
         result = where(wanted.equals(0) & result.equals(_ALL), position, result)
         position = where(offset.equals(0), position.like(_ALL), position + step)

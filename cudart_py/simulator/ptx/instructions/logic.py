@@ -6,27 +6,27 @@ from .values import Value, minimum
 
 
 def and_(a: Value, b: Value) -> Value:
-    """``and``: return the bits that both have."""
+    """``and``: return the bits that are set in both."""
     return a & b
 
 
 def or_(a: Value, b: Value) -> Value:
-    """``or``: return the bits that either has."""
+    """``or``: return the bits that are set in either."""
     return a | b
 
 
 def xor(a: Value, b: Value) -> Value:
-    """``xor``: return the bits that one has."""
+    """``xor``: return the bits that are set in exactly one."""
     return a ^ b
 
 
 def not_(a: Value) -> Value:
-    """``not``: return the opposite bits."""
+    """``not``: return the complement."""
     return ~a
 
 
 def cnot(a: Value) -> Value:
-    """``cnot``: return 1 for zero and 0 for all others."""
+    """``cnot``: return 1 for zero and 0 for all other values."""
     return a.equals(0).to(a.type)
 
 
@@ -68,12 +68,12 @@ def _two_inputs(table: int, b: Value, c: Value) -> Value:
 
 
 def shl(a: Value, amount: Value) -> Value:
-    """``shl``: shift left; the width or more leaves zero."""
+    """``shl``: shift left; an amount of at least the width gives zero."""
     return a << amount
 
 
 def shr(a: Value, amount: Value) -> Value:
-    """``shr``: shift right; the width or more leaves zero, or the sign."""
+    """``shr``: shift right; an amount of at least the width gives zero, or copies of the sign."""
     return a >> amount
 
 

@@ -1,7 +1,7 @@
-"""What the lanes of a warp do together, as far as a lane's result follows from words that the lanes have gathered.
+"""Warp-level operations: the part in which each lane computes its result from words that all lanes contribute to.
 
-In such a word bit n belongs to lane n. `present` are the lanes that execute the instruction together, and `members` the
-opcode's member mask, which may differ between the lanes of a warp.
+Bit n of such a word belongs to lane n. `present` has the lanes that execute the instruction together, and `members` is
+the instruction's member mask, which may differ between the lanes of a warp.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from .values import Value, where
 
 
 def shuffle_source(mode: str, lane: Value, offset: Value, control: Value) -> tuple[Value, Value]:
-    """``shfl``: return which lane each lane reads from, itself where that is out of range, and where it isn't.
+    """``shfl``: return the source lane of each lane, itself where that is out of range, and whether it is in range.
 
-    `control` is the opcode's operand c: a clamp in bits 0 to 4, a segment mask in bits 8 to 12.
+    `control` is the instruction's operand c: a clamp in bits 0 to 4, a segment mask in bits 8 to 12.
     """
     offset, segment = offset & 31, (control >> 8) & 31
     first = lane & segment
@@ -32,9 +32,9 @@ def shuffle_source(mode: str, lane: Value, offset: Value, control: Value) -> tup
 
 
 def vote(mode: str, votes: Value, present: Value, members: Value) -> Value:
-    """``vote``: return the members whose predicate is true, or whether any, all, or all or none are such.
+    """``vote``: return the members whose predicate is true, or whether it is true for any, for all, or for all or none.
 
-    `votes` are the lanes that are present with a true predicate.
+    `votes` has the present lanes whose predicate is true.
     """
     votes = votes & members
     if mode == "ballot":
@@ -46,7 +46,7 @@ def vote(mode: str, votes: Value, present: Value, members: Value) -> Value:
 
 
 def match_any(same: Value, present: Value, members: Value) -> Value:
-    """``match.any``: return the members that hold the same value as the lane; `same` has those that hold it."""
+    """``match.any``: return the members that hold the same value as the lane; `same` has all lanes that hold it."""
     return same & present & members
 
 
@@ -58,7 +58,7 @@ def match_all(same: Value, present: Value, members: Value) -> tuple[Value, Value
 
 
 def elect(lane: Value, present: Value, members: Value) -> tuple[Value, Value]:
-    """``elect``: return the number of the lowest member, and which lane it is."""
+    """``elect``: return the index of the lowest member, and whether the lane is that member."""
     everyone = present & members
     leader = popc((everyone & -everyone) - 1)
     return leader, leader.equals(lane)
