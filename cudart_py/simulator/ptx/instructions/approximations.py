@@ -1,4 +1,4 @@
-"""The approximate functions (``.approx``, ``.full``): computed more exactly than PTX asks, and rounded once.
+"""The approximate functions (``.approx``, ``.full``): computed more accurately than PTX requires, and rounded once.
 
 The hardware's own results differ from these within the bounds that the PTX manual gives:
 
@@ -34,22 +34,22 @@ def _function(name: str, a: Value, ftz: bool) -> Value:
 
 
 def sin(a: Value, *, ftz: bool = False) -> Value:
-    """``sin.approx``, ``__sinf``: return the sine of an angle in radians; of infinity, NaN."""
+    """``sin.approx``, ``__sinf``: return the sine of an angle in radians; for infinity, NaN."""
     return _function("sin", a, ftz)
 
 
 def cos(a: Value, *, ftz: bool = False) -> Value:
-    """``cos.approx``, ``__cosf``: return the cosine of an angle in radians; of infinity, NaN."""
+    """``cos.approx``, ``__cosf``: return the cosine of an angle in radians; for infinity, NaN."""
     return _function("cos", a, ftz)
 
 
 def ex2(a: Value, *, ftz: bool = False) -> Value:
-    """``ex2.approx``, within ``__expf``: return two to the power."""
+    """``ex2.approx``, part of ``__expf``: return 2 to the power of `a`."""
     return _function("exp2", a, ftz)
 
 
 def lg2(a: Value, *, ftz: bool = False) -> Value:
-    """``lg2.approx``, ``__log2f``: return the logarithm to base two; of a zero -infinity, of a negative number NaN."""
+    """``lg2.approx``, ``__log2f``: return the logarithm to base 2; for zero, -infinity; for negative numbers, NaN."""
     return _function("log2", a, ftz)
 
 
@@ -59,21 +59,21 @@ def tanh(a: Value) -> Value:
 
 
 def rcp(a: Value, *, ftz: bool = False) -> Value:
-    """``rcp.approx.f32``: return the reciprocal; of a zero, the infinity of its sign."""
+    """``rcp.approx.f32``: return the reciprocal; for a zero, the infinity of its sign."""
     return div_full(a.real(1), a, ftz=ftz)
 
 
 def rsqrt(a: Value, *, ftz: bool = False) -> Value:
-    """``rsqrt.approx.f32``: return the reciprocal of the square root; of a zero, the infinity of its sign."""
+    """``rsqrt.approx.f32``: return the reciprocal of the square root; for a zero, the infinity of its sign."""
     [x] = flushed_operands(ftz, a)
     wide = x.as_number("f64")
     return finish(flush_result((wide.real(1) / root(wide)).as_number("f32"), ftz))
 
 
 def div(a: Value, b: Value, *, ftz: bool = False) -> Value:
-    """``div.approx``, ``__fdividef``: divide by way of the reciprocal.
+    """``div.approx``, ``__fdividef``: divide as if by multiplying by the reciprocal.
 
-    For divisors above 2**126 the reciprocal is lost: the result is zero, or NaN for an infinite dividend.
+    For divisors above 2**126 the reciprocal underflows: the result is zero, or NaN for an infinite dividend.
     """
     x, y = flushed_operands(ftz, a, b)
     size, infinity = abs(y), y.real(float("inf"))
@@ -99,7 +99,7 @@ def _high_word(a: Value) -> Value:
 
 
 def _only_high_word(result: Value) -> Value:
-    """Round to the 20 fraction bits of the high word, flush subnormal numbers, and give NaN its one pattern."""
+    """Round to the 20 fraction bits of the high word, flush subnormal numbers, and replace NaNs by the one pattern."""
     # Rounding an infinity would turn it into a NaN.
     infinite = abs(result).equals(result.real(float("inf")))
     rounded = where(infinite, result.bits, result.bits + 0x80000000)
@@ -108,18 +108,18 @@ def _only_high_word(result: Value) -> Value:
 
 
 def rcp_high(a: Value) -> Value:
-    """``rcp.approx.ftz.f64``: return a coarse reciprocal, 20 fraction bits of the operand's high word only.
+    """``rcp.approx.ftz.f64``: return a coarse reciprocal with 20 fraction bits, from the operand's high word.
 
-    The low 32 bits of the operand are ignored, those of the result zero. PTX has no form without ``ftz``.
+    The low 32 bits of the operand are ignored, and those of the result are zero. PTX has no form without ``ftz``.
     """
     return _only_high_word(a.real(1) / _high_word(a))
 
 
 def rsqrt_high(a: Value) -> Value:
-    """``rsqrt.approx.ftz.f64``: return the reciprocal of the square root, of and in the high word only."""
+    """``rsqrt.approx.ftz.f64``: return the reciprocal of the square root; only high words are read and written."""
     return _only_high_word(a.real(1) / root(_high_word(a)))
 
 
 def rsqrt_double(a: Value) -> Value:
-    """``rsqrt.approx.f64``: return the reciprocal of the square root; on the device a function in software."""
+    """``rsqrt.approx.f64``: return the reciprocal of the square root; a device computes it in software."""
     return finish(a.real(1) / root(a), a)

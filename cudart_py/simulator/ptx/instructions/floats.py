@@ -1,7 +1,8 @@
-"""Arithmetic, extremes, signs and classes of single and double precision, with the hardware's NaNs and one rounding.
+"""Arithmetic, min, max, signs and classes of single and double precision, with the hardware's NaNs and one rounding.
 
-A lowering serves both types. The modifiers ``ftz``, ``sat``, ``nan`` and ``xorsign``, and the rounding, are keywords;
-``ftz`` and ``sat`` are for single precision. Recorded outputs of an H200 agree bit for bit, in every rounding.
+One lowering serves both types. The modifiers ``ftz``, ``sat``, ``nan`` and ``xorsign``, and the rounding, are keyword
+arguments; ``ftz`` and ``sat`` are for single precision. Recorded outputs of an H200 agree bit for bit, in every
+rounding mode.
 """
 
 from __future__ import annotations
@@ -14,24 +15,24 @@ _NAN_F32 = 0x7FFFFFFF
 
 
 def flushed_operands(ftz: bool, *values: Value) -> list[Value]:
-    """Return operands, flushed on request."""
+    """Return operands, flushed if `ftz` is set."""
     if not ftz:
         return list(values)
     return [values[0].of(raw) for raw in values[0].builder.flushed(*(value.raw for value in values))]
 
 
 def flush_result(a: Value, ftz: bool) -> Value:
-    """Return exact results, flushed on request if the processor doesn't do it."""
+    """Return exact results, flushed if `ftz` is set and the processor doesn't do it."""
     return flushed(a, ftz and not a.builder.flushes)
 
 
 def flushed(a: Value, ftz: bool) -> Value:
-    """Return values, flushed on request."""
+    """Return values, flushed if `ftz` is set."""
     return a.of(a.builder.flush(a.raw)) if ftz else a
 
 
 def finish(result: Value, *operands: Value, sat: bool = False) -> Value:
-    """Return a result with the hardware's NaNs, of double precision those of operands, or saturated."""
+    """Return a result with the hardware's NaNs (in double precision, those of operands), or saturated."""
     if sat:
         return saturate(result)
     if result.type == "f32":
@@ -54,7 +55,7 @@ def add(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: boo
 
 
 def sub(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False, sat: bool = False) -> Value:
-    """``sub``: round once. The sign of a NaN operand survives."""
+    """``sub``: round once. A NaN operand keeps its sign."""
     x, y = flushed_operands(ftz, a, b)
     difference = x - y if rounding == "rn" else _sum(x, -y, rounding)
     return finish(flush_result(difference, ftz), a, b, sat=sat)
@@ -97,7 +98,7 @@ def fma(a: Value, b: Value, c: Value, *, rounding: str = "rn", ftz: bool = False
     if a.type == "f64":
         return finish(double_rounding.fma(a, b, c, rounding), a, b, c)
     high, low = two_sum(x.as_number("f64") * y.as_number("f64"), z.as_number("f64"))
-    # The sign of a product is that of the factors' signs.
+    # A product is negative if exactly one factor is.
     signs = (is_negative(x) ^ is_negative(y)) | is_negative(z)
     result = rounded(high, low, rounding, ftz)
     return finish(zero_of_sum(result, high.equals(high.real(0)), signs, rounding), sat=sat)
@@ -110,7 +111,7 @@ def div(a: Value, b: Value, *, rounding: str = "rn", ftz: bool = False) -> Value
         return finish(x / y if rounding == "rn" else double_rounding.div(x, y, rounding), a, b)
     if rounding == "rn" and (a.builder.flushes or not ftz):
         return finish(x / y)
-    # A quotient of 24-bit numbers is never so near another one that rounding to 53 bits first would matter.
+    # A quotient of 24-bit numbers is never so close to a rounding boundary that rounding to 53 bits first would matter.
     return finish(rounded(x.as_number("f64") / y.as_number("f64"), None, rounding, ftz))
 
 
@@ -124,9 +125,9 @@ def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
     [x] = flushed_operands(ftz, a)
     if a.type == "f64":
         return finish(root(x) if rounding == "rn" else double_rounding.sqrt(x, rounding), a)
-    # As for quotients, 53 bits decide every rounding. The root of a number that is not subnormal isn't either.
+    # As for quotients, 53 bits decide every rounding. The root of a number that isn't subnormal isn't subnormal either.
     result = root(x) if rounding == "rn" else narrow(root(x.as_number("f64")), None, rounding)
-    # LLVM takes the root for the same as one whose NaNs are replaced, if it sees that by a comparison of floats.
+    # NaNs are found by comparing integers: with a comparison of floats, LLVM would drop their replacement.
     nan = (result.bits & 0x7FFFFFFF) > 0x7F800000
     mended = where(nan, result.bits.like(_NAN_F32), result.bits).read_as("f32")
     return finish(rarely(is_nan(result), mended, result))
@@ -136,15 +137,15 @@ def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
 
 
 def min_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``min``: -0 is below +0, and a NaN loses unless ``nan`` asks that it win.
+    """``min``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``.
 
-    ``xorsign_abs`` compares magnitudes and gives the product of the signs.
+    ``xorsign_abs`` compares magnitudes and gives the result the product of the signs.
     """
     return _extreme(True, a, b, ftz, nan, xorsign_abs)
 
 
 def max_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``max``: as ``min``."""
+    """``max``: treat zeros, NaNs and ``xorsign_abs`` as ``min`` does."""
     return _extreme(False, a, b, ftz, nan, xorsign_abs)
 
 
@@ -159,7 +160,7 @@ def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_ab
     equal = a.equals(b)
     chosen = rarely(equal & a.equals(a.real(0)), where(equal, same, chosen), chosen)
     a_nan, b_nan = is_nan(a), is_nan(b)
-    # Of two operands, of which one is NaN, the other one is chosen, or the NaN.
+    # If one operand is NaN, the other one is chosen, or with `nan` the NaN.
     of_a, of_b = (a, b) if nan else (b, a)
     chosen = rarely(a_nan | b_nan, where(a_nan, of_a, where(b_nan, of_b, chosen)), chosen)
     if xorsign_abs:
@@ -169,8 +170,8 @@ def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_ab
 
 def copysign(a: Value, b: Value) -> Value:
     """``copysign``: return the second operand's magnitude with the first one's sign."""
-    # LLVM is not told which bit is the sign: where a selection takes a choice by known bits, it may make an instruction
-    # of both that `native.defects` refuses.
+    # LLVM must not know which bit is the sign: where a selection takes a choice by known bits, LLVM may combine both
+    # into an instruction that `native.defects` refuses.
     top = a.bits.like(1 << a.width - 1)
     sign = top.of(top.builder.opaque(top.raw))
     return ((a.bits & sign) | (b.bits & ~sign)).read_as(a.type)
@@ -187,7 +188,7 @@ def neg(a: Value, *, ftz: bool = False) -> Value:
 
 
 def testp(relation: str, a: Value) -> Value:
-    """``testp``: return whether a number is of a class. Zero is neither normal nor subnormal."""
+    """``testp``: return whether a number belongs to a class. Zero is neither normal nor subnormal."""
     size = abs(a).bits
     infinity, least = (0x7F800000, 1 << 23) if a.type == "f32" else (0x7FF << 52, 1 << 52)
     match relation:
@@ -200,7 +201,7 @@ def testp(relation: str, a: Value) -> Value:
         case "notanumber":
             return size > infinity
         case "normal":
-            # Smaller numbers wrap to the greatest integers.
+            # The subtraction makes smaller numbers wrap to the largest integers.
             return size - least < infinity - least
     return size - 1 < least - 1
 

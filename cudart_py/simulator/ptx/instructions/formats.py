@@ -1,7 +1,8 @@
-"""The formats of 8 and 16 bits, as patterns: to single precision, and rounding from wider numbers.
+"""The 8-bit and 16-bit float formats as bit patterns: widening to single precision, and rounding from wider numbers.
 
-A pattern is an integer without a sign, of which the highest bit is the sign of the number. A NaN of single precision
-that comes from one is the hardware's, but from bf16 it keeps its pattern. All other NaNs are ones but for the sign.
+A pattern is an unsigned integer whose highest bit is the number's sign. Widening turns a NaN into the hardware's NaN of
+single precision, but a NaN of bf16 keeps its pattern. Rounding turns a NaN into the pattern in which all bits but the
+sign are set.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ _NAN_F32 = 0x7FFFFFFF
 
 @dataclass(frozen=True)
 class Format:
-    """The size in bits, the bits of the fraction, the exponent of the least normal number, and patterns.
+    """A format: its width and its fraction in bits, the exponent of its smallest normal number (`least`), and patterns.
 
-    `above` is the first pattern above the finite numbers, an infinity's or a NaN's.
+    `above` is the first pattern above those of finite numbers; it stands for an infinity or a NaN.
     """
 
     width: int
@@ -30,27 +31,27 @@ class Format:
 
     @property
     def sign(self) -> int:
-        """Return the pattern of the sign."""
+        """Return the sign bit."""
         return 1 << self.width - 1
 
     @property
     def nan(self) -> int:
-        """Return the pattern that a NaN becomes."""
+        """Return the pattern that NaNs become."""
         return self.sign - 1
 
     @property
     def type(self) -> str:
-        """Return the type of patterns."""
+        """Return the integer type of patterns."""
         return f"u{self.width}"
 
     @property
     def shift(self) -> int:
-        """Return how many bits more single precision has in a fraction."""
+        """Return how many more fraction bits single precision has."""
         return 23 - self.fraction
 
     @property
     def least_normal(self) -> int:
-        """Return the pattern of the least normal number."""
+        """Return the pattern of the smallest normal number."""
         return 1 << self.fraction
 
 
@@ -63,20 +64,20 @@ FORMATS = {
 
 
 def flush(kind: str, a: Value) -> Value:
-    """Return patterns with subnormal numbers as zeros of their sign."""
+    """Replace subnormal numbers by zeros of the same sign."""
     form = FORMATS[kind]
     return where((a & form.sign - 1) < form.least_normal, a & form.sign, a)
 
 
 def to_single(kind: str, a: Value, ftz: bool = False) -> Value:
-    """Return patterns in single precision; ``ftz`` takes subnormal ones for zeros."""
+    """Widen patterns to single precision; with ``ftz``, flush subnormal ones first."""
     form = FORMATS[kind]
     if ftz:
         a = flush(kind, a)
     bits = a.to("u32")
     if kind == "bf16":
         return (bits << 16).read_as("f32")
-    # Exponent and fraction, put where single precision has its own, stand for the number divided by a power of two.
+    # Exponent and fraction, moved to their places in single precision, represent the number divided by a power of two.
     size = (bits & form.sign - 1) << form.shift
     power = real(a.builder, "f32", 2.0 ** (126 + form.least))
     scaled = (size.read_as("f32") * power).bits | (bits & form.sign) << 32 - form.width
@@ -90,17 +91,18 @@ def to_single(kind: str, a: Value, ftz: bool = False) -> Value:
 def nearest(kind: str, a: Value, *, finite: bool = False) -> Value:
     """Round single precision to patterns, to nearest even.
 
-    What is too great becomes `Format.above`; with `finite`, which bf16 doesn't have, the greatest finite number.
+    Overflow gives `Format.above`, or with `finite`, which bf16 doesn't support, the largest finite number.
     """
     form = FORMATS[kind]
     bits = a.bits
     size = bits & _NAN_F32
     odd = (size >> form.shift) & 1
-    # The exponent's bias is less; a carry out of the fraction goes into it, at the top beyond the finite numbers.
+    # The smaller exponent bias is accounted for below. A carry out of the fraction increments the exponent, from the
+    # largest finite number to the pattern above it.
     rounded = (size + ((1 << form.shift - 1) - 1) + odd) >> form.shift
     if form.least > -126:
         rounded = rounded - (126 + form.least << form.fraction)
-        # This power of two has the last bit of subnormal numbers as its own: the addition rounds there.
+        # The last bit of this power of two is that of the format's subnormal numbers, so the addition rounds there.
         power = a.real(2.0 ** (form.least - form.fraction + 23))
         subnormal = size < a.real(2.0**form.least).bits
         shifted = (size.read_as("f32") + power).bits - power.bits
@@ -111,7 +113,7 @@ def nearest(kind: str, a: Value, *, finite: bool = False) -> Value:
 
 
 def narrow(kind: str, high: Value, low: Value | None = None, rounding: str = "rn") -> Value:
-    """Round single or double precision, or pairs of double precision, to patterns with an infinity."""
+    """Round single or double precision, or pairs of double precision, to patterns of a format with an infinity."""
     single = high if high.type == "f32" else odd_single(high, low)
     pattern = nearest(kind, single)
     if rounding == "rn":
@@ -120,7 +122,7 @@ def narrow(kind: str, high: Value, low: Value | None = None, rounding: str = "rn
 
 
 def finite(kind: str, a: Value) -> Value:
-    """Replace infinities by the greatest finite numbers, whose patterns are one less (``.satfinite``)."""
+    """Replace infinities by the largest finite numbers, whose patterns are one less (``.satfinite``)."""
     form = FORMATS[kind]
     return where((a & form.sign - 1).equals(form.above), a - 1, a)
 
@@ -134,7 +136,7 @@ def rectified(kind: str, a: Value) -> Value:
 def saturated(kind: str, a: Value) -> Value:
     """Clamp to the range from +0 to 1, NaN becoming +0 (``.sat``)."""
     form = FORMATS[kind]
-    # Patterns grow with the number; those above infinity's are NaNs and negative numbers.
+    # Patterns increase with the number; those above infinity's are NaNs and negative numbers.
     one = (-form.least + 1) << form.fraction
     return where(a > form.above, a.like(0), minimum(a, one))
 

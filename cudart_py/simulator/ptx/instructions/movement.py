@@ -25,11 +25,11 @@ def mov(count: int, *sources: Value) -> Value | tuple[Value, ...]:
 
 
 def prmt(a: Value, b: Value, selectors: Value, *, mode: str = "") -> Value:
-    """``prmt``: pick four bytes of the pair by nibbles, whose top bit asks for the byte's sign instead.
+    """``prmt``: pick four bytes of the pair by nibbles, whose top bit selects eight copies of the byte's sign instead.
 
-    A `mode` makes the nibbles of the selector's low bits: "f4e" and "b4e" extract four bytes upward and downward from
-    the selected one, "rc8" and "rc16" replicate a byte and a half, and "ecl" and "ecr" clamp the positions of bytes
-    to the selected one from below and from above.
+    With a `mode`, the nibbles follow from the selector's low bits: "f4e" and "b4e" extract four bytes upward and
+    downward from the selected one, "rc8" and "rc16" replicate a byte or a half, and "ecl" and "ecr" clamp the
+    positions of bytes to the selected one from below and from above.
     """
     nibbles = [_nibble(selectors, index, mode) for index in range(4)]
     pick = _picked_by_literal if selectors.known is not None else _picked
@@ -73,7 +73,7 @@ def _sign_of(byte: Value) -> Value:
 
 
 def cvta(space: str, address: Value, *, to: bool = False) -> Value:
-    """``cvta``: return the generic address of one in a state space, or with ``to`` the opposite."""
+    """``cvta``: convert an address in a state space to a generic one, or with ``to`` the reverse."""
     if space not in _WINDOWS:
         return address
     return address - _WINDOWS[space] if to else address + _WINDOWS[space]

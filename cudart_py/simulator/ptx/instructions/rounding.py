@@ -1,6 +1,6 @@
-"""Single roundings of exact results.
+"""Round exact results once.
 
-A number of more bits than double precision has is kept as a pair ``(high, low)``: the rounded value and the rest.
+A number with more bits than double precision is kept as a pair ``(high, low)``: the rounded value and the residual.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from .values import Value, rarely, where
 
 _LEAST_NORMAL = 2.0**-126
-# Far enough above the subnormal numbers of single precision, and exact for all that comes from it.
+# A scale that lifts subnormal results of single precision far into the normal range, without rounding them.
 UP = 2.0**64
 
 
@@ -20,9 +20,9 @@ def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def to_odd(high: Value, low: Value) -> Value:
-    """Round a pair to odd: where a rest is cut off, the last bit of the result is one.
+    """Round a pair to odd: where a residual is cut off, the last bit of the result is one.
 
-    A later rounding to fewer bits, two at least, then gives what a single one would. NaN rests count as none.
+    A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
     """
     bits, zero = high.bits, high.real(0)
     inexact = (abs(low) > zero) & (bits & 1).equals(0)
@@ -32,7 +32,7 @@ def to_odd(high: Value, low: Value) -> Value:
 
 
 def direct(nearest: Value, rest: Value, rounding: str) -> Value:
-    """Return the bits of results rounded to nearest as those of a directed rounding: ``rz``, ``rm`` or ``rp``.
+    """Turn the bits of results rounded to nearest into those of a directed rounding: ``rz``, ``rm`` or ``rp``.
 
     `rest` has the sign of the exact result minus the one that is rounded to nearest.
     """
@@ -42,7 +42,7 @@ def direct(nearest: Value, rest: Value, rounding: str) -> Value:
     if rounding == "rz":
         return where(where(below, positive, negative) & ~zero, nearest - 1, nearest)
     step, grows = (negative, below) if rounding == "rm" else (positive, ~below)
-    # A step from a zero leads to the least number of the step's sign.
+    # A step from zero leads to the smallest subnormal number with the step's sign.
     least = sign | 1 if rounding == "rm" else 1
     moved = where(zero, nearest.like(least), where(grows, nearest + 1, nearest - 1))
     return where(step, moved, nearest)
@@ -57,13 +57,13 @@ def narrow(high: Value, low: Value | None, rounding: str) -> Value:
 
 
 def _rest(high: Value, low: Value | None, rounded: Value) -> Value:
-    """Return what a rounding to single precision has left over, or something of its sign."""
+    """Return the residual of a rounding to single precision, or a number with its sign."""
     rest = high - rounded.as_number("f64")
     return rest if low is None else where(rest.equals(rest.real(0)), low, rest)
 
 
 def odd_single(high: Value, low: Value | None = None) -> Value:
-    """Round double to single precision, toward zero, with the last bit set where anything was cut off."""
+    """Round double precision, or pairs, to odd in single precision: toward zero, with the last bit set if inexact."""
     nearest = high.as_number("f32")
     rest = _rest(high, low, nearest)
     inexact = abs(rest) > rest.real(0)
@@ -71,7 +71,7 @@ def odd_single(high: Value, low: Value | None = None) -> Value:
 
 
 def rounded(high: Value, low: Value | None, rounding: str, ftz: bool) -> Value:
-    """Round double precision, or pairs, to single precision, and flush what is subnormal then."""
+    """Round double precision, or pairs, to single precision, and with `ftz` flush subnormal results."""
     result = narrow(high, low, rounding)
     if not ftz:
         return result
@@ -80,11 +80,11 @@ def rounded(high: Value, low: Value | None, rounding: str, ftz: bool) -> Value:
 
 
 def unless_tiny(result: Value, scaled: Value) -> Value:
-    """Flush results of single precision; `scaled` is the rounded result of 2**64 times the exact one.
+    """Flush subnormal results of single precision; `scaled` is the rounded result of 2**64 times the exact one.
 
-    Recorded outputs of an H200 settle when a result counts as subnormal: when it is below the least normal number
-    after a rounding to 24 bits that knows no least exponent. So 2**-126 * 0x3f7fffff is flushed, although rounding in
-    the subnormal range gives the least normal number; 0x00800001 * 0x3f7ffffe in ``rn`` is not.
+    Recorded outputs of an H200 show when a result counts as subnormal: when it is below the smallest normal number
+    after rounding to 24 bits with an unbounded exponent. So 2**-126 * 0x3f7fffff is flushed, although rounding in the
+    subnormal range gives the smallest normal number; 0x00800001 * 0x3f7ffffe in ``rn`` is not.
     """
     tiny = abs(scaled) < result.real(_LEAST_NORMAL * UP)
     suspect = result.of(result.builder.tiny(result.raw), "pred")
@@ -97,12 +97,12 @@ def signed_zero(a: Value) -> Value:
 
 
 def is_negative(a: Value) -> Value:
-    """Return where floats have a sign."""
+    """Return where the sign bit of floats is set."""
     return a.bits >= 1 << a.width - 1
 
 
 def zero_of_sum(result: Value, exact_zero: Value, negative: Value, rounding: str) -> Value:
-    """Make exact zero sums negative in ``rm`` where any addend was."""
+    """In ``rm``, make sums that are exactly zero negative if any addend is negative."""
     return where(exact_zero & negative, result.real(-0.0), result) if rounding == "rm" else result
 
 

@@ -1,4 +1,4 @@
-"""The values that lowerings compute with, and the primitives that an engine builds them of."""
+"""The values that lowerings compute with, and the primitives from which an engine builds them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
-# What a builder makes: a vector of LLVM, or an expression of NumPy.
+# What a builder makes: an LLVM vector, or a NumPy expression.
 Raw = Any
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
@@ -15,7 +15,7 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
     "and_": operator.and_, "or_": operator.or_, "xor": operator.xor, "least": min, "greatest": max,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip  # rows of a table
-# The same comparisons of floats by LLVM's names.
+# LLVM's names of the same comparisons for floats.
 _ORDERS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 _UNTYPED = {
     "b": "u",
@@ -34,9 +34,8 @@ class Builder(Protocol):
     """The primitives that an engine implements.
 
     Each primitive takes one raw value per operand and returns one for the same lanes. Types are the PTX types that
-    `Value` has. Integers are patterns of bits: where the sign matters, `signed` says how to read them. Floats are
-    rounded to nearest even. `flushes` says that the processor takes subnormal operands and results of single precision
-    for zeros.
+    `Value` has. Integers are bit patterns; where it matters, `signed` says how to interpret them. Floats are rounded to
+    nearest even. `flushes` says that the processor itself flushes subnormal operands and results of single precision.
     """
 
     flushes: bool
@@ -63,55 +62,55 @@ class Builder(Protocol):
         """Return quotients rounded toward zero; any value where the divisor is 0."""
 
     def and_(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that both have."""
+        """Return the bits that are set in both."""
 
     def or_(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that either has."""
+        """Return the bits that are set in either."""
 
     def xor(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that one has."""
+        """Return the bits that are set in exactly one."""
 
     def not_(self, x: Raw) -> Raw:
-        """Return the opposite bits."""
+        """Return the complement."""
 
     def shift_left(self, x: Raw, by: Raw) -> Raw:
-        """Shift left by amounts of the same width, read without a sign; the width or more leaves zero."""
+        """Shift left by unsigned amounts of the same width; an amount of at least the width gives zero."""
 
     def shift_right(self, x: Raw, by: Raw, signed: bool) -> Raw:
-        """Shift right by amounts of the same width, read without a sign; the width or more leaves zero or the sign."""
+        """Shift right by unsigned amounts of the same width; at least the width gives zero, or copies of the sign."""
 
     def compare(self, relation: str, x: Raw, y: Raw, signed: bool) -> Raw:
         """Compare integers; `relation` is Python's operator."""
 
     def floats(self, relation: str, x: Raw, y: Raw) -> Raw:
-        """Compare floats; `relation` has LLVM's names, such as ``olt`` and ``uno``."""
+        """Compare floats; `relation` is LLVM's name, such as ``olt`` or ``uno``."""
 
     def least(self, x: Raw, y: Raw, signed: bool) -> Raw:
-        """Return the lesser integers."""
+        """Return the smaller integers."""
 
     def greatest(self, x: Raw, y: Raw, signed: bool) -> Raw:
-        """Return the greater integers."""
+        """Return the larger integers."""
 
     def choose(self, truth: Raw, x: Raw, y: Raw) -> Raw:
         """Return the values of `x` where a predicate holds, and of `y` elsewhere."""
 
     def resize(self, x: Raw, type: str, signed: bool) -> Raw:
-        """Cut integers or predicates to another width, or extend them by zeros or the sign."""
+        """Truncate integers or predicates to another width, or extend them with zeros or the sign."""
 
     def reinterpret(self, x: Raw, type: str) -> Raw:
         """Return the same bits as another type of the same width, one of the two a float."""
 
     def flush(self, x: Raw) -> Raw:
-        """Return single precision with subnormal numbers as zeros of their sign."""
+        """Replace subnormal numbers of single precision by zeros of the same sign."""
 
     def flushed(self, *values: Raw) -> list[Raw]:
-        """Return operands with ``.ftz``, flushed unless the processor does it."""
+        """Flush the operands of an instruction with ``.ftz``, unless the processor does it."""
 
     def count_ones(self, x: Raw) -> Raw:
-        """Return the number of ones, as u32."""
+        """Return the number of set bits, as u32."""
 
     def count_leading_zeros(self, x: Raw) -> Raw:
-        """Return the number of zeros above the highest one of 32 or 64 bits, as u32."""
+        """Return the number of leading zeros of 32 or 64 bits, as u32."""
 
     def reverse_bits(self, x: Raw) -> Raw:
         """Return the bits in the opposite order."""
@@ -129,44 +128,44 @@ class Builder(Protocol):
         """Return quotients of floats."""
 
     def fused(self, x: Raw, y: Raw, z: Raw) -> Raw:
-        """Return products of floats with addends, rounded once."""
+        """Return the fused multiply-adds ``x * y + z`` of floats, rounded once."""
 
     def root(self, x: Raw) -> Raw:
         """Return square roots of floats."""
 
     def elementary(self, name: str, x: Raw) -> Raw:
-        """Return the function that C and NumPy have by this name, of double precision."""
+        """Apply the function that C and NumPy have by this name, in double precision."""
 
     def integral(self, rounding: str, x: Raw) -> Raw:
         """Return floats rounded to integers: ``rint``, ``trunc``, ``floor``, ``ceil``."""
 
     def float_least(self, x: Raw, y: Raw) -> Raw:
-        """Return the lesser floats; of equal ones either, and where one is NaN either."""
+        """Return the smaller floats; if both are equal or one is NaN, either of them."""
 
     def float_greatest(self, x: Raw, y: Raw) -> Raw:
-        """Return the greater floats; of equal ones either, and where one is NaN either."""
+        """Return the larger floats; if both are equal or one is NaN, either of them."""
 
     def saturate(self, x: Raw) -> Raw:
         """Clamp floats to the range from +0 to 1, NaN becoming +0."""
 
     def convert(self, x: Raw, type: str, signed: bool) -> Raw:
-        """Return numbers as another type, one of the two a float; any value where an integer can't have it."""
+        """Convert numbers from or to a float type; the result is arbitrary where an integer can't represent it."""
 
     def quiet(self, x: Raw, *operands: Raw) -> Raw:
-        """Return double precision with the NaNs of the hardware: the first operand's, made quiet, or the default."""
+        """Replace NaNs of double precision by the hardware's: the first NaN operand, made quiet, or the default."""
 
     def tiny(self, x: Raw) -> Raw:
-        """Return where single precision is subnormal, or the least normal number."""
+        """Return where single precision is subnormal or the smallest normal number, of either sign."""
 
     def opaque(self, x: Raw) -> Raw:
-        """Return the same bits, of which LLVM doesn't know that they are constant."""
+        """Return the same bits, hiding from LLVM that they are constant."""
 
     def rarely(self, suspect: Raw, mended: Raw, x: Raw) -> Raw:
-        """Return `mended`, which is `x` in all lanes that are not suspect: it need not be computed if none is."""
+        """Return `mended`, which is `x` in all lanes that aren't suspect, so it needn't be computed if none is."""
 
 
 def value_type(ptx_type: str) -> str:
-    """Return the type by which a value of a PTX type is read: bits and packed integers are integers."""
+    """Return the type of a `Value` for a PTX type: untyped bits, halves and packed types become integers."""
     if ptx_type in _UNTYPED:
         return _UNTYPED[ptx_type]
     return _UNTYPED.get(ptx_type[0], ptx_type[0]) + ptx_type[1:]
@@ -175,10 +174,10 @@ def value_type(ptx_type: str) -> str:
 class Value:
     """One number or predicate per lane, with operators that follow its type as those of NumPy's arrays do.
 
-    `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int is an operand that is the same for all lanes.
-    Integers wrap. Shifts, comparisons, extremes and conversions read the sign that the type says. An integer constant
-    is computed with while the instruction is written: its bits are `known`. A result that is `loose` has NaNs of any
-    pattern, for which single precision has one.
+    `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int operand stands for the same number in all lanes.
+    Integers wrap. Shifts, comparisons, minima, maxima and conversions are signed or unsigned as the type says. The bits
+    of a constant are `known`, and integer constants are folded while code is generated. A `loose` result may have NaNs
+    of any pattern, while the hardware has only one in single precision.
     """
 
     __slots__ = ("_raw", "builder", "known", "loose", "type")
@@ -197,7 +196,7 @@ class Value:
 
     @property
     def raw(self) -> Raw:
-        """Return what the builder has made."""
+        """Return the builder's value; a constant is made at the first use."""
         if self._raw is None:
             assert self.known is not None
             self._raw = self.builder.constant(self.type, self.known)
@@ -210,7 +209,7 @@ class Value:
 
     @property
     def signed(self) -> bool:
-        """Return whether the type has a sign."""
+        """Return whether the type is a signed integer."""
         return self.type[0] == "s"
 
     def like(self, number: int) -> Value:
@@ -218,18 +217,18 @@ class Value:
         return Value(self.builder, self.type, known=number & (1 << self.width) - 1)
 
     def real(self, number: float) -> Value:
-        """Return a number as a constant of the same type, a float's."""
+        """Return a number as a constant of the same float type."""
         return real(self.builder, self.type, number)
 
     def of(self, raw: Raw, type: str | None = None) -> Value:
-        """Return what the builder has made as a value, of the same type unless another is given."""
+        """Wrap a builder's value, with the same type unless another is given."""
         return Value(self.builder, type or self.type, raw)
 
     # --- types
 
     @property
     def bits(self) -> Value:
-        """Return the bits as an integer without a sign."""
+        """Return the bits as an unsigned integer."""
         return self.read_as(f"u{self.width}")
 
     def read_as(self, type: str) -> Value:
@@ -239,7 +238,7 @@ class Value:
         return Value(self.builder, type, self._raw if "f" not in (self.type[0], type[0]) else None, self.known)
 
     def to(self, type: str) -> Value:
-        """Return integers or predicates cut to another type, or extended by zeros or the sign."""
+        """Truncate integers or predicates to another type, or extend them with zeros or the sign."""
         result = Value(self.builder, type)
         if self.known is not None:
             result.known = self._number(self.known) & (1 << result.width) - 1
@@ -262,7 +261,7 @@ class Value:
         return other if isinstance(other, Value) else self.like(other)
 
     def _apply(self, name: str, other: Value | int, *, type: str | None = None, signed: bool | None = None) -> Value:
-        """Apply a primitive of two operands, or compute with constants; `signed` is for primitives that are told."""
+        """Apply a primitive of two operands, or fold constants; `signed` is for primitives that take it."""
         y = self._other(other)
         if self.known is not None and y.known is not None:
             x = self if not signed or self.signed else self.read_as("s" + self.type[1:])
@@ -275,7 +274,7 @@ class Value:
         return self.of(getattr(self.builder, name)(*arguments), type)
 
     def _with(self, name: str, other: Value | int) -> Value:
-        """Apply the primitive of floats or of integers."""
+        """Apply the primitive for floats or the one for integers."""
         if self.type[0] == "f":
             return self.of(getattr(self.builder, f"float_{name}")(self.raw, self._other(other).raw))
         return self._apply(name, other)
@@ -319,7 +318,7 @@ class Value:
         return self.of(self.builder.not_(self.raw))
 
     def _amount(self, by: Value | int) -> Value:
-        """Return an amount of a shift in the width of what is shifted; the width stands for all larger ones."""
+        """Return a shift amount in the width of the shifted value; an amount that doesn't fit becomes the width."""
         amount = by if isinstance(by, Value) else self.like(min(by, self.width))
         if amount.width > self.width:
             amount = minimum(amount.read_as(f"u{amount.width}"), self.width)
@@ -344,7 +343,7 @@ class Value:
     # --- comparisons
 
     def compare(self, relation: str, other: Value | int) -> Value:
-        """Compare by Python's operator; of floats, all comparisons but ``!=`` fail where either is NaN."""
+        """Compare by Python's operator; for floats, all comparisons but ``!=`` are false where either is NaN."""
         if self.type[0] == "f":
             return self.of(self.builder.floats(_ORDERS[relation], self.raw, self._other(other).raw), "pred")
         return self._apply(relation, other, type="pred", signed=self.signed)
@@ -354,7 +353,7 @@ class Value:
         return self.compare("==", other)
 
     def differs(self, other: Value | int) -> Value:
-        """Return where both differ."""
+        """Return where they differ."""
         return self.compare("!=", other)
 
     def __lt__(self, other: Value | int) -> Value:
@@ -378,7 +377,7 @@ def real(builder: Builder, type: str, number: float) -> Value:
 
 
 def rarely(suspect: Value, mended: Value, x: Value) -> Value:
-    """Return `mended`, which is `x` in all lanes that are not suspect: NumPy computes it only if any lane is."""
+    """Return `mended`, which is `x` in all lanes that aren't suspect: NumPy computes it only if any lane is."""
     return x.of(x.builder.rarely(suspect.raw, mended.raw, x.raw))
 
 
@@ -396,12 +395,12 @@ def where(truth: Value, x: Value, y: Value | int) -> Value:
 
 
 def minimum(x: Value, y: Value | int) -> Value:
-    """Return the lesser integers."""
+    """Return the smaller integers."""
     return x._apply("least", y, signed=x.signed)
 
 
 def maximum(x: Value, y: Value | int) -> Value:
-    """Return the greater integers."""
+    """Return the larger integers."""
     return x._apply("greatest", y, signed=x.signed)
 
 
