@@ -1,1 +1,1 @@
-"""Compute with NumPy on arrays over lanes what the lowerings of instructions say."""
+"""Execute the lowerings of instructions with NumPy, on arrays over lanes."""

@@ -1,8 +1,8 @@
 """The fused multiply-add of double precision, which NumPy doesn't have.
 
-It needs error-free transformations: a number of more than 53 bits is kept as a pair ``(high, low)``, the rounded value
-and the rest, or something of the rest's sign and smaller than half a unit of ``high``, which decides every rounding the
-same way. Operands that could overflow or underflow on the way are scaled first.
+It uses error-free transformations: a number of more than 53 bits is kept as a pair ``(high, low)`` of the rounded value
+and the residual. Any number with the residual's sign and less than half an ulp of ``high`` may replace the residual,
+because it leads to the same roundings. Operands that could overflow or underflow on the way are scaled first.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from .floats import multiply_add_by_power, scratch, to_odd, two_sum
 
 Array = NDArray[Any]
 
-# Lanes worked on at a time in the long chain of `fma_f64`: its work arrays together stay in a core's cache.
+# The lanes that the long chain of operations in `fma_f64` processes at a time: few enough that all of its work arrays
+# stay in a core's cache.
 _BLOCK = 4096
 _SPLITTER = 2.0**27 + 1.0
-# A tie of the last sum has at most three significant bits in the smaller addend: of its pattern, what is left
-# after shifting out sign, exponent and four bits of the significand is zero.
+# At a tie of the last sum, the smaller addend has at most three significant bits. Its pattern is then zero after
+# shifting out the sign, the exponent and four bits of the significand.
 _TIE_SHIFT = 16
-# Below this product its error term could underflow.
+# The error term of a smaller product could underflow.
 _LEAST_PRODUCT = 2.0**-960
 
 
@@ -42,12 +43,12 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
-    """Multiply and add to nearest: product, its error, sum, its error, and the two errors added last.
+    """Multiply and add, rounded to nearest: the product, its error, the sum, its error, and last the two errors.
 
     With ``p + e`` the exact product and ``s + t`` the exact ``p + c``, the result is ``s + (e + t)``. If ``s`` is
-    inexact, no great cancellation took place and ``e + t`` is less than two units of ``s``. Rounding it
-    first can only change the result by landing on a tie of the last sum, and such a value has very few bits.
-    Lanes with so few bits, rounded, are done again by the general way, as are those near the format's limits.
+    inexact, there was no large cancellation and ``e + t`` is less than two ulps of ``s``. Rounding ``e + t`` first can
+    change the result only if it lands on a tie of the last sum, and such a value has very few significant bits. Lanes
+    whose rounded ``e + t`` has so few bits are computed again by `_fma_any`, as are those near the format's limits.
     """
     shape = a.shape
     product, error, high, low, other, work = (scratch.take(f"fma{i}", shape) for i in range(6))
@@ -83,7 +84,7 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
     np.left_shift(other.view(np.int64), _TIE_SHIFT, out=work.view(np.int64))
     lanes: Array | None = None
     if not work.view(np.int64).all():
-        # Only an inexact sum of the errors counts: taking away either would leave the other of an exact one.
+        # Only an inexact sum of the errors matters. If it were exact, subtracting either error would leave the other.
         lanes = (work.view(np.int64) == 0) & ((other - error != low) | (other - low != error))
     lanes = _doubtful((a, b, c), product, result, lanes)
     if lanes is not None:
@@ -91,12 +92,12 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
 
 
 def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Array, lanes: Array | None) -> Array | None:
-    """Add to the lanes whose result may be wrong those near the format's limits; None if there are none.
+    """Add the lanes near the format's limits to those whose result may be wrong; return None if there are none.
 
-    Also mends the sign of zero results. `product` is used up.
+    Also corrects the sign of zero results. `product` is overwritten.
     """
     a, b, c = operands
-    # The least of an array with a NaN is NaN, so these questions are asked the way that a NaN answers yes.
+    # The minimum of an array with a NaN is NaN, so these conditions are written to be true for a NaN.
     np.abs(product, out=product)
     if not product.min() >= _LEAST_PRODUCT:
         small = (product < _LEAST_PRODUCT) & (a != 0) & (b != 0)
@@ -120,7 +121,7 @@ def _fma_any(a: Array, b: Array, c: Array) -> Array:
     a_part, b_part, c_part = (np.where(general, x, 1.0) for x in (a_part, b_part, c_part))
     product, error = _two_product(a_part, b_part)
     exponent = a_exponent + b_exponent
-    # Where the sizes differ by far, the smaller addend decides by its sign alone: bring it nearer.
+    # Where the magnitudes differ by far, only the sign of the smaller addend matters: bring its exponent nearer.
     distance = np.where(c_part == 0, 0, c_exponent - exponent)
     nearer = np.clip(distance, -400, 130)
     exponent = np.where(distance > nearer, exponent + (distance - nearer), exponent)
@@ -137,14 +138,14 @@ def _fma_any(a: Array, b: Array, c: Array) -> Array:
 
 
 def _split(a: Array) -> tuple[Array, Array]:
-    """Cut into two halves of 26 bits, whose products are exact."""
+    """Split into two halves of 26 bits, whose products are exact."""
     scaled = a * _SPLITTER
     high: Array = scaled - (scaled - a)
     return high, a - high
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Multiply exactly: the rounded product and its error, for operands far from overflow and underflow."""
+    """Multiply exactly: return the rounded product and its error, for operands far from overflow and underflow."""
     product = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
@@ -155,13 +156,15 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 def _round_scaled(high: Array, low: Array, exponent: Array) -> Array:
     """Round ``(high + low) * 2**exponent`` once into float64, through its subnormal range and into overflow.
 
-    The pair must be non-overlapping or ``high`` zero, its ``low`` rounded to odd, and its size moderate.
+    The pair must be non-overlapping, or its ``high`` zero. Its ``low`` must be rounded to odd, and its magnitude
+    moderate.
     """
     total = high + low
     size = np.frexp(total)[1] + exponent
     subnormal = (size <= -1022) & (total != 0)
     if np.any(subnormal):
-        # In scaled terms one unit of the subnormal range; a far greater one rounds to the same zero or least number.
+        # The scaled value of one unit of the subnormal range. It is limited, since a much larger one rounds to the same
+        # zero or smallest number.
         unit_exponent = np.minimum(-1074 - exponent, 500)
         # Adding 2**52 units makes that unit the last bit of the sum, so that the addition rounds where it must.
         magic = np.copysign(np.ldexp(1.0, unit_exponent + 52), total)

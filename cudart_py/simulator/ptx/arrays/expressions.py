@@ -1,4 +1,4 @@
-"""Build NumPy expressions: the values of lowerings as Python source, on arrays of all lanes of a group or scalars."""
+"""Build NumPy expressions: the values of lowerings as Python source, for arrays over a group's lanes or scalars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, saturate, 
 from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
 from .source import Source
 
-# The comparisons of floats. Those of NumPy fail where an operand is NaN, but for ``!=``.
+# The comparisons of floats. NumPy's are false where an operand is NaN, except ``!=``.
 _FLOATS = {
     "oeq": "({0} == {1})", "one": "(({0} < {1}) | ({0} > {1}))", "olt": "({0} < {1})", "ole": "({0} <= {1})",
     "ogt": "({0} > {1})", "oge": "({0} >= {1})", "ueq": "~(({0} < {1}) | ({0} > {1}))", "une": "({0} != {1})",
@@ -24,10 +24,10 @@ _FLOATS = {
 
 
 class Expression:
-    """A node of a formula: a template of its arguments, and the NumPy type of the result.
+    """A node of an expression: a template for its arguments, and the NumPy type of the result.
 
-    `uniform` says that the result is a scalar: the same for all lanes. A leaf is a constant's `number` or an operand:
-    `operand` is what it reads. The template of what is `rare` is empty: its source takes several lines.
+    `uniform` says that the result is a scalar: the same for all lanes. A leaf has the `number` of a constant or the
+    `operand` that it reads. The template of a node made by `rarely` is empty, because its source takes several lines.
     """
 
     uniform: bool
@@ -50,15 +50,15 @@ class Expression:
         self.operand = operand
         self.number = number
         self.uses = 0
-        # The variable that keeps the result, where it is used more than once.
+        # The variable that holds the result, if it is used more than once.
         self.name = ""
 
 
 class Expressions:
     """The builder of one instruction's expressions; it implements `instructions.values.Builder`.
 
-    Integers are kept as they come, with a sign or without one, and viewed as what an operation needs: a view takes
-    time, and most operations are the same for both.
+    Integers stay signed or unsigned as they come, and are viewed as the other only when an operation needs it, because
+    a view takes time and most operations are the same for both.
     """
 
     def __init__(self, source: Source) -> None:
@@ -68,15 +68,15 @@ class Expressions:
     # --- results
 
     def texts(self, results: list[Value], temporaries: list[str]) -> list[str]:
-        """Return the source of results; lines before compute what is used more than once, in `temporaries`."""
+        """Return the source of results; lines emitted before assign what is used more than once to `temporaries`."""
         expressions = [self.finished(result) for result in results]
         for expression in expressions:
             self._count(expression)
-        # All are computed before the first is written, which may be an operand of the others.
+        # All results are computed before the first is written, because that may overwrite an operand of the others.
         return [self._text(expression, temporaries, keep=len(results) > 1) for expression in expressions]
 
     def finished(self, result: Value) -> Expression:
-        """Return a result as it is written: with NaNs of the one pattern that the hardware has in single precision."""
+        """Return a result as it is stored: in single precision, all NaNs have the hardware's one pattern."""
         return self._call(canonical_f32, "f4", result.raw) if result.loose else result.raw
 
     def _count(self, expression: Expression) -> None:
@@ -86,7 +86,7 @@ class Expressions:
                 self._count(argument)
 
     def _text(self, expression: Expression, temporaries: list[str], *, keep: bool = False) -> str:
-        """Return an expression's source; what is used more than once is computed before."""
+        """Return an expression's source; lines emitted before compute what is used more than once."""
         if expression.name:
             return expression.name
         if not expression.template:
@@ -105,9 +105,9 @@ class Expressions:
         return name
 
     def _rare_text(self, expression: Expression, temporaries: list[str]) -> str:
-        """Write a branch that computes what is rare; what has got a name in it has none behind it."""
+        """Emit a branch that computes the rare value; variables that are assigned in it are not used after it."""
         suspect, mended, x = expression.arguments
-        # What both ways use is computed before them.
+        # What both paths use is computed before the branch.
         name = self._assigned(self._text(x, temporaries), temporaries)
         truth = self._text(suspect, temporaries)
         unnamed = [node for node in _nodes(mended) if not node.name]
@@ -145,7 +145,7 @@ class Expressions:
         return self._as(x, ("i" if signed else "u") + x.dtype[1:]) if x.dtype != "?" else x
 
     def _alike(self, x: Expression, y: Expression) -> tuple[Expression, Expression]:
-        """Return integers as one type, for an operation to which the sign doesn't matter."""
+        """Return integers as one type, for an operation that is the same for signed and unsigned ones."""
         if y.number is not None:
             return x, self._as(y, x.dtype)
         return (x, y) if x.dtype == y.dtype else (self._signed(x, False), self._signed(y, False))
@@ -197,27 +197,27 @@ class Expressions:
         return self._call(truncated, x.dtype, x, y) if signed else self._node("({} // {})", x.dtype, x, y)
 
     def and_(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that both have."""
+        """Return the bits that are set in both."""
         return self._pair("({} & {})", x, y)
 
     def or_(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that either has."""
+        """Return the bits that are set in either."""
         return self._pair("({} | {})", x, y)
 
     def xor(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that one has."""
+        """Return the bits that are set in exactly one."""
         return self._pair("({} ^ {})", x, y)
 
     def not_(self, x: Expression) -> Expression:
-        """Return the opposite bits."""
+        """Return the complement."""
         return self._node("(~{})", x.dtype, x)
 
     def shift_left(self, x: Expression, by: Expression) -> Expression:
-        """Shift left; NumPy defines shifts by the width or more too."""
+        """Shift left; NumPy also defines shifts by the width or more."""
         return self._pair("({} << {})", self._signed(x, False), by)
 
     def shift_right(self, x: Expression, by: Expression, signed: bool) -> Expression:
-        """Shift right; NumPy defines shifts by the width or more too, but not by negative amounts."""
+        """Shift right; NumPy also defines shifts by the width or more, but not by negative amounts."""
         most, kind = 8 * int(x.dtype[1:]) - 1, f"u{8 * int(x.dtype[1:])}"
         if signed and by.number is not None:
             by = self.constant(kind, min(int(by.number), most))
@@ -236,21 +236,21 @@ class Expressions:
         return self._node(_FLOATS[relation], "?", x, y)
 
     def least(self, x: Expression, y: Expression, signed: bool) -> Expression:
-        """Return the lesser integers."""
+        """Return the smaller integers."""
         return self._pair("np.minimum({}, {})", self._signed(x, signed), self._signed(y, signed))
 
     def greatest(self, x: Expression, y: Expression, signed: bool) -> Expression:
-        """Return the greater integers."""
+        """Return the larger integers."""
         return self._pair("np.maximum({}, {})", self._signed(x, signed), self._signed(y, signed))
 
     def choose(self, truth: Expression, x: Expression, y: Expression) -> Expression:
-        """Choose by a predicate; `np.where` would make an array of scalars."""
+        """Choose by a predicate; for scalars without `np.where`, which would return an array."""
         x, y = self._alike(x, y)
         uniform = truth.uniform and x.uniform and y.uniform
         return self._node("({1} if {0} else {2})" if uniform else "np.where({}, {}, {})", x.dtype, truth, x, y)
 
     def resize(self, x: Expression, type: str, signed: bool) -> Expression:
-        """Cut or extend integers and predicates."""
+        """Truncate or extend integers and predicates."""
         dtype = dtype_of(type)
         dtype = f"{'i' if signed else 'u'}{dtype[1:]}"
         return self._node(f"{{}}.astype({dtype})", dtype, self._signed(x, signed))
@@ -260,19 +260,19 @@ class Expressions:
         return self._as(x, dtype_of(type))
 
     def flush(self, x: Expression) -> Expression:
-        """Return single precision with subnormal numbers as zeros of their sign."""
+        """Replace subnormal numbers of single precision by zeros of the same sign."""
         return self._call(flush_f32, "f4", x)
 
     def flushed(self, *values: Expression) -> list[Expression]:
-        """Return operands with ``.ftz``."""
+        """Flush the operands of an instruction with ``.ftz``."""
         return [self.flush(value) for value in values]
 
     def count_ones(self, x: Expression) -> Expression:
-        """Return the number of ones."""
+        """Return the number of set bits."""
         return self._node("np.bitwise_count({}).astype(u4)", "u4", self._signed(x, False))
 
     def count_leading_zeros(self, x: Expression) -> Expression:
-        """Return the number of zeros above the highest one."""
+        """Return the number of leading zeros."""
         return self._call(leading_zeros, "u4", self._signed(x, False))
 
     def reverse_bits(self, x: Expression) -> Expression:
@@ -301,7 +301,7 @@ class Expressions:
         return self._node("({} / {})", x.dtype, x, y)
 
     def fused(self, x: Expression, y: Expression, z: Expression) -> Expression:
-        """Return products with addends, rounded once."""
+        """Return the fused multiply-adds ``x * y + z``, rounded once."""
         return self._call(fma_f32 if x.dtype == "f4" else fma_f64, x.dtype, x, y, z)
 
     def root(self, x: Expression) -> Expression:
@@ -309,7 +309,7 @@ class Expressions:
         return self._node("np.sqrt({})", x.dtype, x)
 
     def elementary(self, name: str, x: Expression) -> Expression:
-        """Return a function of NumPy."""
+        """Apply the NumPy function of this name."""
         return self._node(f"np.{name}({{}})", x.dtype, x)
 
     def integral(self, rounding: str, x: Expression) -> Expression:
@@ -317,11 +317,11 @@ class Expressions:
         return self._node(f"np.{rounding}({{}})", x.dtype, x)
 
     def float_least(self, x: Expression, y: Expression) -> Expression:
-        """Return the lesser floats."""
+        """Return the smaller floats."""
         return self._node("np.minimum({}, {})", x.dtype, x, y)
 
     def float_greatest(self, x: Expression, y: Expression) -> Expression:
-        """Return the greater floats."""
+        """Return the larger floats."""
         return self._node("np.maximum({}, {})", x.dtype, x, y)
 
     def saturate(self, x: Expression) -> Expression:
@@ -329,17 +329,17 @@ class Expressions:
         return self._call(saturate, x.dtype, x)
 
     def convert(self, x: Expression, type: str, signed: bool) -> Expression:
-        """Return numbers of another type."""
+        """Convert numbers to another type."""
         dtype = dtype_of(type)
         source = x if x.dtype[0] == "f" else self._signed(x, signed)
         return self._node(f"{{}}.astype({dtype})", dtype, source)
 
     def quiet(self, x: Expression, *operands: Expression) -> Expression:
-        """Return double precision with the NaNs that the hardware makes of operands."""
+        """Replace NaNs of double precision by those that the hardware makes of the operands."""
         return self._call(canonical_f64, "f8", x, *operands)
 
     def tiny(self, x: Expression) -> Expression:
-        """Return where single precision is subnormal, or the least normal number."""
+        """Return where single precision is subnormal or the smallest normal number, of either sign."""
         return self._call(tiny_f32, "?", x)
 
     def opaque(self, x: Expression) -> Expression:
@@ -347,13 +347,13 @@ class Expressions:
         return x
 
     def rarely(self, suspect: Expression, mended: Expression, x: Expression) -> Expression:
-        """Compute what is mended only if any lane is suspect."""
+        """Return `mended`, which is computed only if any lane is suspect."""
         mended, x = self._alike(mended, x)
         return Expression("", x.dtype, (suspect, mended, x))
 
 
 def _nodes(expression: Expression) -> Iterable[Expression]:
-    """Return an expression and all that it is made of."""
+    """Return an expression and all nodes that it is made of."""
     found, waiting = {id(expression): expression}, [expression]
     while waiting:
         for node in waiting.pop().arguments:

@@ -1,7 +1,7 @@
-"""Floating point with the NaNs, the subnormal numbers and the one rounding of the hardware; scalars are served too.
+"""Floating point with the hardware's NaNs, subnormal numbers and single rounding, for arrays and scalars.
 
-NumPy has no fused multiply-add. That of single precision goes by way of double precision here, that of double precision
-is in `double`. Callers run under ``numpy.errstate(all="ignore")``.
+NumPy has no fused multiply-add. The one of single precision, here, goes through double precision. The one of double
+precision is in `double`. Callers run under ``numpy.errstate(all="ignore")``.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# The NaNs that NVIDIA's hardware makes. Single precision always gives this one; double precision keeps the payload
-# of the first NaN operand, made quiet, and gives the default only where no operand was NaN.
+# The NaNs that NVIDIA's hardware makes. Single precision always gives this one. Double precision returns the first NaN
+# operand, made quiet, and gives the default only where no operand is NaN.
 NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)
 NAN_F64 = np.uint64(0xFFF8000000000000).view(np.float64)
 
 LEAST_NORMAL_F32 = np.float32(2.0**-126)
-# Any subnormal number times this is inexact, and so is the least normal one.
+# Multiplying a subnormal number or the smallest normal one by this is inexact, so it signals underflow.
 _SHRINK_F32 = np.float32(1 - 2.0**-24)
 _QUIET_F64 = np.uint64(1 << 51)
 _TIE = -(2**63)
 
 
 class Scratch(threading.local):
-    """Work arrays that are kept, so that fresh pages are not faulted in for every temporary.
+    """Work arrays that are reused, so that temporaries don't fault in fresh pages each time.
 
     The arrays of one slot share storage: a caller uses each slot for one purpose at a time.
     """
@@ -47,7 +47,7 @@ class Scratch(threading.local):
                 size *= extent
             buffer = self._buffers.get(slot)
             if buffer is None or buffer.size < size or len(self._views) >= self._MOST_VIEWS:
-                # Older views keep an outgrown buffer alive: let go of them with it.
+                # Older views would keep an outgrown buffer alive, so they are dropped with it.
                 self._views.clear()
                 buffer = self._buffers[slot] = np.empty(max(size, 4096), np.float64)
             view = self._views[slot, shape] = buffer[:size].reshape(shape)
@@ -84,7 +84,7 @@ def canonical_f64(result: Array, *operands: Array) -> Array:
 
 
 def _has_tiny_f32(a: Array) -> bool:
-    """Return whether any number is subnormal or the least normal one (of either sign); zeros are neither."""
+    """Return whether any number is subnormal or the smallest normal one (of either sign); zeros are neither."""
     # One multiplication whose underflow the processor signals costs less than comparisons of magnitudes.
     try:
         with np.errstate(under="raise"):
@@ -95,12 +95,12 @@ def _has_tiny_f32(a: Array) -> bool:
 
 
 def tiny_f32(a: Array) -> Any:
-    """Return where single precision is subnormal or the least normal number; one False if nowhere."""
+    """Return where single precision is subnormal or the smallest normal number; a single False if nowhere."""
     return (np.abs(a) <= LEAST_NORMAL_F32) & (a != 0) if _has_tiny_f32(a) else np.False_
 
 
 def flush_f32(a: Array) -> Array:
-    """Return single precision with subnormal numbers as zeros of their sign (``.ftz``)."""
+    """Replace subnormal numbers of single precision by zeros of the same sign (``.ftz``)."""
     if not _has_tiny_f32(a):
         return a
     return np.where(np.abs(a) < LEAST_NORMAL_F32, a * np.float32(0), a)[()]
@@ -120,16 +120,16 @@ def saturate(a: Array) -> Array:
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Add exactly: the rounded sum and its error. Overflow gives an error that is not finite."""
+    """Add exactly: return the rounded sum and its error. Overflow gives an error that is not finite."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def to_odd(high: Array, low: Array) -> Array:
-    """Round a pair to odd: where a rest is cut off, the last bit of the result is one.
+    """Round a pair to odd: where a residual is cut off, the last bit of the result is one.
 
-    A later rounding to fewer bits (two at least) then gives what a single rounding would. NaN rests count as none.
+    A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
     """
     bits = np.array(high).view(np.int64)
     inexact = (np.abs(low) > 0) & (bits & 1 == 0)
@@ -139,9 +139,9 @@ def to_odd(high: Array, low: Array) -> Array:
 
 
 def multiply_add_by_power(a: Array, b: Array, c: Array) -> Array | None:
-    """Multiply by one factor for all lanes and add, where the product is exact in the operands' own format.
+    """Multiply by a scalar and add, if the product is exact in the operands' own format; otherwise return None.
 
-    That is so for zeros and powers of two, but for the limits of the exponent. Elsewhere the result is None.
+    The product is exact for a zero and for powers of two, unless it overflows or underflows.
     """
     if a.ndim != 0 or np.abs(np.frexp(a)[0]) not in (0.0, 0.5):
         return None
@@ -154,7 +154,7 @@ def multiply_add_by_power(a: Array, b: Array, c: Array) -> Array | None:
 
 
 def _wide(a: Array, slot: str, shape: tuple[int, ...]) -> Array:
-    """Return float32 numbers as float64, in a work array; a scalar as itself."""
+    """Return float32 numbers as float64, arrays in a work array."""
     if a.ndim == 0:
         return a.astype(np.float64)
     # Converting first and calculating then is twice as fast as letting one call do both.
@@ -164,10 +164,10 @@ def _wide(a: Array, slot: str, shape: tuple[int, ...]) -> Array:
 
 
 def fma_f32(a: Array, b: Array, c: Array) -> Array:
-    """Multiply and add through float64, whose product is exact, and mend what was rounded twice.
+    """Multiply and add in float64, where the product is exact, and correct results that were rounded twice wrongly.
 
-    The sum is rounded to 53 bits, then to 24. The second rounding errs only from a tie that the first one made,
-    so ties are looked for, and the lanes that have one are done again unless their sum is exact.
+    The sum is rounded to 53 bits, then to 24. The second rounding is wrong only at a tie that the first one created.
+    Lanes with a tie are therefore computed again unless their sum is exact.
     """
     simple = multiply_add_by_power(a, b, c)
     if simple is not None:
@@ -178,13 +178,13 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
     np.add(total, _wide(c, "fma_f32_1", shape), out=total)
     doubtful: Array | None = None
     try:
-        # Ties of subnormal results are anywhere in the word; the conversion's underflow signal tells of those.
+        # A tie of a subnormal result can be at any bit, so the conversion's underflow signal finds those results.
         with np.errstate(under="raise"):
             result: Array = total.astype(np.float32)
     except FloatingPointError:
         result = total.astype(np.float32)
         doubtful = np.abs(total) < LEAST_NORMAL_F32
-    # A tie has a one and 28 zeros as the lowest 29 bits: shifted up, that is the least int64.
+    # The lowest 29 bits of a tie are a one and 28 zeros. Shifted to the top, they are the smallest int64.
     shifted = total.view(np.int64)
     np.left_shift(shifted, 35, out=shifted)
     if np.minimum.reduce(shifted, axis=None, initial=0) == _TIE:
@@ -195,7 +195,7 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
 
 
 def _mend(result: Array, doubtful: Array, a: Array, b: Array, c: Array) -> None:
-    """Round once more, from the exact sum, the doubtful lanes of a multiply-add whose sum in float64 is not exact."""
+    """Recompute the doubtful lanes of a multiply-add from the exact sum, if their sum in float64 is not exact."""
     lanes = np.nonzero(doubtful) if result.ndim else ()
     a, b, c = (x if x.ndim == 0 else np.broadcast_to(x, result.shape)[lanes] for x in (a, b, c))
     total, rest = two_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))

@@ -1,4 +1,4 @@
-"""Make functions on arrays of lowerings, for what isn't written in the code of a block."""
+"""Turn lowerings into functions on arrays, for operations outside of the generated code of basic blocks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .source import Source
 
 
 def array_function(lowering: Callable[..., Any], *types: str) -> Callable[..., Any]:
-    """Return the function of arrays that a lowering of operands of these PTX types is; scalars may stand for arrays.
+    """Return a lowering as a function on arrays, for operands of these PTX types; scalars may stand for arrays.
 
-    It returns an array, or one for each result of several.
+    The function returns an array, or a tuple of arrays if the lowering has several results.
     """
     source = Source()
     builder = Expressions(source)
@@ -32,5 +32,5 @@ def array_function(lowering: Callable[..., Any], *types: str) -> Callable[..., A
 
 
 def _typed(text: str, result: Value) -> str:
-    """Return the source of a result as its type: a predicate has no other."""
+    """Return the source that views a result as its type; a predicate needs no view."""
     return text if result.type == "pred" else f"{text}.view({dtype_of(result.type)})"

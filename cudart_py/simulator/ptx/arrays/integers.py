@@ -1,4 +1,4 @@
-"""Operations on integers that take several of NumPy's calls; each serves arrays and scalars."""
+"""Operations on integers that take several NumPy calls; each works on arrays and scalars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = NDArray[Any]
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """Return the upper halves of products without a sign, from those of the operands' halves."""
+    """Return the upper halves of unsigned products, computed from products of the operands' halves."""
     low = np.uint64(0xFFFFFFFF)
     a_low, a_high = a & low, a >> 32
     b_low, b_high = b & low, b >> 32
@@ -22,7 +22,7 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def high_product_signed(a: Array, b: Array) -> Array:
-    """Return the upper halves of products with a sign."""
+    """Return the upper halves of signed products."""
     high = high_product(a.view(np.uint64), b.view(np.uint64)).view(np.int64)
     # A negative operand read as unsigned is 2**64 too large.
     result: Array = high - (b & (a >> 63)) - (a & (b >> 63))
@@ -30,22 +30,22 @@ def high_product_signed(a: Array, b: Array) -> Array:
 
 
 def truncated(a: Array, b: Array) -> Array:
-    """Return quotients with a sign, rounded toward zero."""
+    """Return signed quotients, rounded toward zero."""
     quotient: Array = a // b
     if ((a | b) < 0).any():
         remainder = a - quotient * b
-        # NumPy floors: the quotient is one too small where the remainder has not the dividend's sign.
+        # NumPy rounds down, so the quotient is one too small where the remainder's sign isn't the dividend's.
         quotient = quotient + ((remainder != 0) & ((remainder ^ a) < 0))
     return quotient
 
 
 def leading_zeros(a: Array) -> Array:
-    """Count the zeros above the highest one, as u32."""
+    """Count the leading zeros, as u32."""
     if a.dtype.itemsize == 8:
         high, low = leading_zeros((a >> 32).astype(np.uint32)), leading_zeros(a.astype(np.uint32))
         both: Array = high + low * (high == 32)
         return both
-    # A 32-bit integer is exact in double precision, so its exponent is the position of its highest one.
+    # A 32-bit integer is exact in double precision, so the exponent is the position of its highest set bit.
     exponent = a.astype(np.float64).view(np.int64) >> 52
     zeros: Array = np.minimum(1023 + 31 - exponent, 32).astype(np.uint32)
     return zeros

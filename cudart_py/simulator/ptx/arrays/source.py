@@ -31,7 +31,7 @@ class Source:
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """Put the lines that are added under the last one."""
+        """Indent the lines that are added in this context."""
         self._indent += "    "
         yield
         self._indent = self._indent[4:]
@@ -47,7 +47,7 @@ class Source:
         return name
 
     def constant(self, value: Any) -> str:
-        """Return the name of a NumPy scalar."""
+        """Return the name of a NumPy scalar, which is bound at its first use."""
         key = (value.dtype.str, value.tobytes())
         name = self._constants.get(key)
         if name is None:
@@ -56,7 +56,7 @@ class Source:
         return name
 
     def compile(self, name: str, arguments: str, filename: str) -> Any:
-        """Return the function of these lines."""
+        """Compile the lines, and return the function."""
         body = "\n    ".join(self.lines or ["pass"])
         names = {**NAMESPACE, **self.namespace}
         exec(compile(f"def {name}({arguments}):\n    {body}\n", filename, "exec"), names)
