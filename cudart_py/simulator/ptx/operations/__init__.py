@@ -1,1 +1,1 @@
-"""Compute what instructions compute, on NumPy arrays alone: nothing here knows programs."""
+"""The operations of instructions on NumPy arrays; nothing here depends on programs."""

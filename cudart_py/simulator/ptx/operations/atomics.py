@@ -1,9 +1,9 @@
-"""Atomic operations of many lanes on one memory, as if the lanes came one after the other (``atom``, ``red``).
+"""Atomic operations of many lanes on one memory, as if the lanes came one after another (``atom``, ``red``).
 
-Memory is a one-dimensional array viewed as the operation's type; ``index`` has one element position (int64) for each
-lane, in lane order, and may repeat. Results are those of that order to the last bit, sums of floats included.
-Lanes that share an element are brought together by a stable sort; then integers use scans, and what has no scan
-goes in rounds, the n-th lane of every element in round n.
+Memory is a one-dimensional array viewed as the operation's type. ``index`` has one element index (int64) per lane, in
+lane order, and may repeat. Results are those of that order to the last bit, including sums of floats. A stable sort
+groups the lanes that share an element. Integer operations then use scans; operations without a scan go in rounds, the
+n-th lane of every element in round n.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }  # fmt: skip  # rows of a table
-# The unit of a float32 number is 2**-23 of its size or more.
+# An ulp of a float32 number is more than 2**-24 of its magnitude, so the ulps of numbers of this size are normal.
 _LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
 _LOWERINGS: dict[str, Callable[..., Value]] = {"add": halves.add, "min": halves.min_, "max": halves.max_}
 _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
@@ -36,10 +36,10 @@ _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 def apply(operation: str, view: Array, index: Array, *operands: Array, type_: str = "", ftz: bool = False) -> Array:
     """Do an atomic operation and return the value that each lane found (``atom``).
 
-    ``operation`` is add, min, max, inc, dec, exch, cas, and, or, xor. ``operands`` are those of the opcode: one, or for
-    cas two, the value that an element must have and the one that it then gets. ``type_`` is the opcode's type; it
-    matters for the half types (f16, bf16, f16x2, bf16x2), whose arrays are patterns. ``ftz`` flushes operands
-    and sums of float32, as the hardware does in global memory but not in shared memory.
+    ``operation`` is add, min, max, inc, dec, exch, cas, and, or, xor. ``operands`` are those of the instruction: one,
+    or two for cas (the expected value and the new one). ``type_`` is the instruction's type; it matters for the half
+    types (f16, bf16, f16x2, bf16x2), whose arrays are bit patterns. ``ftz`` flushes operands and sums of float32, as
+    the hardware does in global memory but not in shared memory.
     """
     if len(operands) != 1 + (operation == "cas"):
         raise ValueError(f"atomic {operation} of {len(operands)} operands")
@@ -86,9 +86,9 @@ def reduce_only(
 
 
 def _may_flush(view: Array, index: Array, operand: Array) -> bool:
-    """Return whether a sum could be subnormal on the way.
+    """Return whether an addend or an intermediate sum could be subnormal.
 
-    A sum is a multiple of the least unit of all addends, so it can't if those are well above the subnormal range.
+    A sum is a multiple of the smallest ulp of all addends, so it can't be if those are well above the subnormal range.
     """
     if view.dtype != np.float32:
         return False
@@ -97,7 +97,7 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
 
 
 def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
-    """Return the function of element and operand that the operation stores (all but cas)."""
+    """Return the function of an element and an operand whose result the operation stores (cas: if it swaps)."""
     if kind:
         return _of_halves(operation, kind)
     if ftz:
@@ -120,7 +120,7 @@ def _of_halves(operation: str, kind: str) -> Update:
 
 
 def _distinct(operation: str, view: Array, index: Array, operand: Array, compare: Array, update: Update) -> Array:
-    """Do the operation where no element repeats."""
+    """Do the operation for lanes of which no two share an element."""
     found: Array = view[index]
     new = update(found, operand)
     view[index] = np.where(found == compare, new, found) if operation == "cas" else new
@@ -128,7 +128,7 @@ def _distinct(operation: str, view: Array, index: Array, operand: Array, compare
 
 
 def _stable_order(key: Array) -> Array:
-    """Sort non-negative keys stably, 16 bits at a time: those NumPy sorts by counting, far faster than wide ones."""
+    """Return the stable order of non-negative keys, sorted 16 bits at a time: NumPy has a fast radix sort for those."""
     order: Array | None = None
     shift, greatest = 0, int(key.max())
     while greatest >> shift:
@@ -140,7 +140,7 @@ def _stable_order(key: Array) -> Array:
 
 
 class _Groups:
-    """The lanes brought together by element: in each group, lane order is kept."""
+    """The lanes grouped by element; each group keeps the lane order."""
 
     def __init__(self, index: Array) -> None:
         self.order = _stable_order(index - index.min())
@@ -186,7 +186,7 @@ def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Ar
 
 
 def _shifted(new: Array, base: Array, groups: _Groups) -> Array:
-    """Return each lane what the lane before it left, and the first of a group what memory held."""
+    """Return, for each lane, what the lane before it left; for the first lane of a group, what memory held."""
     found = np.empty_like(new)
     found[1:] = new[:-1]
     found[groups.starts] = base
@@ -200,13 +200,13 @@ def _exchange(view: Array, groups: _Groups, operand: Array) -> Array:
 
 
 def _count(operation: str, view: Array, groups: _Groups, bound: Array, update: Update) -> Array:
-    """Count up or down around a bound: one formula where all lanes have the same bound, else rounds."""
+    """Count up or down and wrap at a bound: one formula where all lanes have the same bound, else rounds."""
     if (bound != bound[0]).any():
         return _rounds(view, groups, bound, update)
     top = bound[0].astype(np.uint64)
     start = view[groups.elements].astype(np.uint64)
     span = top + np.uint64(1)
-    # A value above the bound goes to the start of the cycle first, which is one step of it.
+    # A value above the bound goes to the start of the cycle in one step, as the last value of the cycle does.
     outside = start > top
     position = start if operation == "inc" else top - start
     position = np.where(outside, span - np.uint64(1), position)
@@ -241,13 +241,13 @@ def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, pla
 
 
 def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Array:
-    """Update by the first lane of every group, then by the second of those that have one, and so on."""
+    """Apply the first lane of every group, then the second lane of those that have one, and so on."""
     found = np.empty_like(operand)
-    # Groups by falling size, so that those with an n-th lane are always the first ones.
+    # Groups are in descending order of size, so that those with an n-th lane are always the first ones.
     by_size = np.argsort(-groups.counts, kind="stable")
     starts = groups.starts[by_size]
     current = view[groups.elements[by_size]]
-    # How many groups have more lanes than each round's number.
+    # For each round, the number of groups that still have a lane.
     alive = groups.counts.size - np.searchsorted(np.sort(groups.counts), np.arange(groups.longest), side="right")
     for number, count in enumerate(alive.tolist()):
         positions = starts[:count] + number
@@ -258,9 +258,9 @@ def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Arr
 
 
 def _compare_and_swap(view: Array, groups: _Groups, compare: Array, operand: Array) -> Array:
-    """Go from one successful swap of each group to its next; lanes between them find the same value.
+    """Go from one successful swap of each group to its next; the lanes in between find the same value.
 
-    A swap that stores what it found changes nothing and counts as a lane between.
+    A swap that stores the value that it found changes nothing, and counts as one of the lanes in between.
     """
     found = np.empty_like(operand)
     current = view[groups.elements]

@@ -1,4 +1,4 @@
-"""The formats of 8 and 16 bits on arrays: lowerings made functions of arrays, for what no instruction's block does."""
+"""The 8-bit and 16-bit float formats on arrays: lowerings as array functions, for use outside of generated code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def widen(patterns: Array, kind: str) -> Array:
-    """Return patterns of ``f16``, ``bf16``, ``e4m3`` or ``e5m2`` in single precision."""
+    """Widen patterns of ``f16``, ``bf16``, ``e4m3`` or ``e5m2`` to single precision."""
     return _widening(kind)(patterns)
 
 

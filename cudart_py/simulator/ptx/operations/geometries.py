@@ -1,8 +1,8 @@
-"""Geometries: the dimensions of textures and surfaces, by the words of the instructions."""
+"""Geometries: the dimensions of textures and surfaces, under the names that instructions use."""
 
 from __future__ import annotations
 
-# What has the dimensions of a word, in the words of an error.
+# The description of each geometry in error messages.
 GEOMETRIES = {
     "1d": "one dimension",
     "2d": "two dimensions",
@@ -13,7 +13,7 @@ GEOMETRIES = {
 
 
 def geometry_of(height: int, depth: int, layered: bool) -> str:
-    """Return the word for what has a height and a depth, or 0 for none; the depth of what has layers counts those."""
+    """Return the geometry for a height and a depth, 0 for a missing one; if `layered`, the depth counts layers."""
     if layered:
         return "a2d" if height else "a1d"
     return "3d" if depth else "2d" if height else "1d"

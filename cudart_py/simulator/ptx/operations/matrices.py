@@ -1,8 +1,8 @@
-"""Products and moves of the matrices that the lanes of a warp hold in pieces (``wmma``, ``mma``, ``movmatrix``).
+"""Products and moves of matrices that are distributed over the lanes of a warp (``wmma``, ``mma``, ``movmatrix``).
 
-A register of 32 bits holds one element or several narrow ones, the first in the lowest bits. Arrays are over the lanes
-of whole warps, 32 of each. ``tensor_sums`` adds the products of narrow numbers. Products of doubles are added one after
-the other, each by a fused multiply-add. Integers are exact. Functions must be called under
+A register of 32 bits holds one element or several narrow ones, the first in the lowest bits. Arrays are over the 32
+lanes of whole warps. ``tensor_sums`` adds the products of narrow numbers. Products of doubles are added one after
+another, each with a fused multiply-add. Integers are exact. Functions must be called under
 ``numpy.errstate(all="ignore")``.
 """
 
@@ -25,10 +25,10 @@ from .tensor_sums import add_bytes, add_products
 
 Array = NDArray[Any]
 _LANES = 32
-# A group of four lanes has a row of eight; matrices of more rows have these eight several times.
+# Each group of four lanes holds one of eight rows; matrices with more rows repeat these eight.
 _GROUP = 4
 _ROWS = 8
-# Each type of elements as a NumPy type; narrow floating-point numbers travel as patterns.
+# The NumPy type of each element type; narrow floating-point numbers are kept as bit patterns.
 ELEMENTS = {
     "b16": "u2", "f16": "u2", "bf16": "u2", "e4m3": "u1", "e5m2": "u1", "tf32": "u4", "f32": "f4", "f64": "f8",
     "s8": "i1", "u8": "u1", "s32": "i4",
@@ -39,11 +39,12 @@ _IGNORED = np.uint32(0x1FFF)
 
 @dataclass(frozen=True)
 class Fragment:
-    """The division of a matrix into the registers of lanes.
+    """The distribution of a matrix over the registers of lanes.
 
-    `kind` is the type of its elements, `count` how many of them a lane has. Of ``mma`` a lane has `side` neighbours of
-    a row together, or of a column if `by_columns` is set. Programs can't see how ``wmma`` divides a matrix: `side` is
-    0, and the elements follow each other by rows, counted round again where lanes have more places than there are.
+    `kind` is the type of its elements, and `count` the number of elements per lane. For ``mma``, a lane holds `side`
+    consecutive elements of a row, or of a column if `by_columns` is set. Programs can't see how ``wmma`` distributes a
+    matrix: `side` is 0, and the elements are in row-major order, starting again at the first where the lanes have more
+    places than there are elements.
     """
 
     kind: str
@@ -54,20 +55,20 @@ class Fragment:
     by_columns: bool = False
 
 
-# The matrices that `ldmatrix`, `stmatrix` and `movmatrix` move: a lane has two neighbours of a row.
+# The matrices that `ldmatrix`, `stmatrix` and `movmatrix` move: a lane holds two consecutive elements of a row.
 HALVES = Fragment("b16", _ROWS, _ROWS, 2, 2)
 
 
 @lru_cache
 def places(fragment: Fragment) -> Array:
-    """Return the number, by rows, of the element in each place of each lane: an array of the shape (32, count)."""
+    """Return the row-major index of the element in each place of each lane: an array of the shape (32, count)."""
     lane, item = np.arange(_LANES)[:, None], np.arange(fragment.count)
     if not fragment.side:
         opaque: Array = (lane * fragment.count + item) % (fragment.rows * fragment.columns)
         return opaque
     length = fragment.columns if fragment.by_columns else fragment.rows
     piece, within = np.divmod(item, fragment.side)
-    # The pieces of a lane go down by eight rows each, then to the right.
+    # The pieces of a lane follow each other downwards, eight rows apart, then to the right.
     right, down = np.divmod(piece, length // _ROWS)
     row = lane // _GROUP + _ROWS * down
     column = (right * _GROUP + lane % _GROUP) * fragment.side + within
@@ -77,18 +78,18 @@ def places(fragment: Fragment) -> Array:
 
 @lru_cache
 def _first_places(fragment: Fragment) -> Array:
-    """Return for each element, by rows, the first place that has it, counted through the lanes."""
+    """Return, for each element in row-major order, the first place that holds it, counted through the lanes."""
     return np.unique(places(fragment), return_index=True)[1]
 
 
 def arranged(elements: Array, fragment: Fragment) -> Array:
-    """Return the matrices, of the shape (warps, rows, columns), of elements of the shape (lanes, count)."""
+    """Return matrices of the shape (warps, rows, columns) from the lanes' elements, of the shape (lanes, count)."""
     flat = elements.reshape(-1, _LANES * fragment.count)
     return flat[:, _first_places(fragment)].reshape(-1, fragment.rows, fragment.columns)
 
 
 def divided(matrices: Array, fragment: Fragment) -> Array:
-    """Return the elements of lanes, of the shape (lanes, count), of matrices."""
+    """Return the lanes' elements, of the shape (lanes, count), from matrices."""
     flat = matrices.reshape(len(matrices), -1)
     return flat[:, places(fragment).ravel()].reshape(-1, fragment.count)
 
@@ -112,7 +113,7 @@ def multiply(
 ) -> list[Array]:
     """Return the registers of ``a * b + c``; `fragments` are those of d, a, b and c.
 
-    `rounding` is that of doubles. With `satfinite` integer sums end at the range of s32, else they wrap.
+    `rounding` applies to doubles. With `satfinite`, integer sums saturate at the range of s32; otherwise they wrap.
     """
     a, b, c = (matrices(registers, fragment) for registers, fragment in zip(operands, fragments[1:], strict=True))
     result, factor = fragments[0].kind, fragments[1].kind
@@ -140,7 +141,7 @@ def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
 
 
 def add_product(a: Array, b: Array, c: Any, fragment: Fragment, *, satfinite: bool = False) -> list[Array]:
-    """Return the registers of ``a * b + c``, of numbers of the shape (warps, rows, columns), rounded once.
+    """Return the registers of ``a * b + c``, for numbers of the shape (warps, rows, columns), rounded once.
 
     Sums of products of integers are exact. Those of narrow floating-point numbers are nearly so: ``wgmma`` on a GPU
     rounds in between, in ways that have not been compared.
@@ -150,7 +151,7 @@ def add_product(a: Array, b: Array, c: Any, fragment: Fragment, *, satfinite: bo
 
 
 def turned(registers: Sequence[Array]) -> list[Array]:
-    """Return transposed matrices of 8 x 8 halves, one in each register."""
+    """Return transposed matrices of 8 x 8 halves, one per register."""
     found = []
     for register in registers:
         matrices = arranged(from_registers([register], HALVES.kind), HALVES)
@@ -159,7 +160,7 @@ def turned(registers: Sequence[Array]) -> list[Array]:
 
 
 def numbers(elements: Array, kind: str) -> Array:
-    """Return patterns of a type as double-precision numbers."""
+    """Return elements of a type, which may be bit patterns, as double-precision numbers."""
     if kind in FORMATS:
         elements = widen(elements, kind)
     elif kind == "tf32":
@@ -168,7 +169,7 @@ def numbers(elements: Array, kind: str) -> Array:
 
 
 def _patterns(numbers: Array, kind: str, satfinite: bool) -> Array:
-    """Return numbers rounded to a type, as patterns."""
+    """Return numbers rounded to a type, in the form in which registers hold them."""
     if kind == "f32":
         return canonical_f32(numbers.astype(np.float32))
     if kind == "s32":

@@ -1,11 +1,13 @@
-"""The places of matrices in shared memory that a descriptor of ``wgmma`` names.
+"""The layout in shared memory of the matrices that ``wgmma`` descriptors name.
 
-A descriptor has 64 bits. From bit 0 it has 14 bits of the first address, from bit 16 as many of the leading distance,
-and from bit 32 of the stride distance, all in units of 16 bytes; from bit 49 the base offset; and in the two highest
-bits the mode of swizzling. The elements of a row lie together, or those of a column where the matrix is turned. Units
-of 16 bytes, as many as the mode says, follow one another in a piece; eight pieces, one behind the other, are an atom.
-Swizzling changes the bits 4 to 6 of an address by its bits 7 to 9, and a narrower mode takes fewer of them. The layouts
-are those of the PTX manual, "Shared Memory Matrix Layout".
+A descriptor has 64 bits. The start address has 14 bits from bit 0, the leading dimension byte offset 14 bits from bit
+16, and the stride dimension byte offset 14 bits from bit 32, all in units of 16 bytes. The base offset has 3 bits from
+bit 49, and the two highest bits are the swizzling mode.
+
+The elements of a row are contiguous, or those of a column where the matrix is turned. A piece consists of consecutive
+units of 16 bytes, as many as the mode says; eight consecutive pieces are an atom. Swizzling XORs bits 4 to 6 of an
+address with its bits 7 to 9; narrower modes use fewer of them. The layouts are those of the PTX manual, "Shared Memory
+Matrix Layout".
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# What the asynchronous proxy reads and writes at once: addresses and sizes are multiples of it.
+# The bytes that the asynchronous proxy reads and writes at once: addresses and sizes are multiples of it.
 UNIT = 16
 _ROWS = 8
-# The units of a piece by the mode of swizzling: none, 128 bytes, 64, and 32.
+# The units of a piece for each swizzling mode: none, 128 bytes, 64 bytes, and 32 bytes.
 _WIDTHS = np.array([1, 8, 4, 2], np.int64)
 
 
 def unit_addresses(descriptors: Array, units: int, lines: int, *, turned: bool) -> Array:
-    """Return the addresses in shared memory of a matrix's units, of the shape (matrices, lines, units).
+    """Return the addresses in shared memory of the matrices' units, of the shape (matrices, lines, units).
 
-    `units` are those of a row, of `lines` rows; of a turned matrix those of a column, where `lines` is the depth. A
-    descriptor with a base offset is a ValueError.
+    A matrix has `lines` rows of `units` units each, a turned one `lines` columns; `lines` is then the depth K. Raises
+    ValueError for a descriptor with a base offset.
     """
     fields = descriptors.astype(np.uint64)
 
@@ -46,12 +48,12 @@ def unit_addresses(descriptors: Array, units: int, lines: int, *, turned: bool) 
     beside = unit % width * UNIT
     plain = width == 1
     if turned:
-        # Along the columns atoms lie the leading distance apart, along the depth the stride; without swizzling the
-        # two have changed places.
+        # Along a column, atoms lie the leading offset apart, along K the stride offset. Without swizzling, the two
+        # offsets are swapped.
         across, along = np.where(plain, stride, leading), np.where(plain, leading, stride)
         places = start + inside + beside + line // _ROWS * along + unit // width * across
     else:
-        # Without swizzling, a row's units lie the leading distance apart; else a row goes on in its piece.
+        # Without swizzling, a row's units lie the leading offset apart; otherwise they are contiguous.
         places = start + inside + line // _ROWS * stride + np.where(plain, unit * leading, unit * UNIT)
     swizzled: Array = places ^ ((places >> 7 & (width - 1)) << 4)
     return swizzled

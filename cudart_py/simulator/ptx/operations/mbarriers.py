@@ -1,13 +1,13 @@
-"""Operate on barriers that live in 64-bit words of shared memory (``mbarrier``).
+"""The operations on barriers in 64-bit words of shared memory (``mbarrier``).
 
-A word holds, from its lowest bit: arrivals still missing in this phase (20 bits), arrivals that a phase needs (20),
-bytes still to come (23, as a signed number), and the phase's parity (the highest bit). The hardware's layout is
-opaque to programs, so this one is free.
+A word holds, from its lowest bit: the pending arrivals of the current phase (20 bits), the arrivals that each phase
+expects (20), the pending bytes of copies (the tx-count; 23, signed), and the phase's parity (the highest bit). The
+hardware's layout is opaque to programs, so the simulator can choose its own.
 
-Hardware adds up the arrivals that one instruction of a warp brings to a barrier, and all of its lanes get the same
-state (measured on an H200, sm_90). It ends the launch where they are more than the phase lacks: a warp of 32 lanes
-cannot complete two phases of 16 at once, as 32 arrivals one after the other can. Only ``.noComplete`` tells each lane
-what was missing before its own arrival.
+The hardware adds up the arrivals that one instruction of a warp brings to a barrier, and all of its lanes get the same
+state (measured on an H200, sm_90). The launch fails if they are more than the phase's pending arrivals: a warp of 32
+lanes cannot complete two phases of 16 at once, although 32 arrivals one after another can. Only ``.noComplete`` returns
+to each lane the arrivals that were pending before its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARITY = np.uint64(63)
 
 
 def fields(word: int) -> tuple[int, int, int, int]:
-    """Return a barrier's missing arrivals, the arrivals that a phase needs, the bytes to come, and the parity."""
+    """Return a barrier's pending arrivals, the arrivals that a phase expects, the pending bytes, and the parity."""
     transfer = word >> 40 & _BYTES
     if transfer >> 22:
         transfer -= 1 << 23
@@ -44,7 +44,7 @@ def _word(missing: int, needed: int, transfer: int, parity: int) -> int:
 
 
 class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the kernel's, as `Fault` is
-    """Report a warp that brings more `arrivals` to a barrier than are `missing`; `lane` is its first lane's index."""
+    """An instruction of a warp brings more `arrivals` than are `missing`; `lane` is the index of its first lane."""
 
     def __init__(self, lane: int, arrivals: int, missing: int, needed: int) -> None:
         super().__init__(f"{arrivals} arrivals at a barrier that lacks {missing} of {needed}")
@@ -59,9 +59,9 @@ def apply(
 ) -> Any:
     """Do `verb` for each lane on the words of `view` at `index`.
 
-    Arrivals give the word before, from which ``test_wait`` knows the phase and ``pending_count`` the missing arrivals;
-    waits give truth values. `warps` has the lanes' warps, in rising order; None stands for one warp. Raises
-    TooManyArrivals.
+    Arrivals return the previous word, from which ``test_wait`` takes the phase and ``pending_count`` the pending
+    arrivals. Waits return whether the phase is complete. `warps` has the lanes' warps, in ascending order; None means
+    that all lanes are in one warp. Raises TooManyArrivals.
     """
     if verb in ("test_wait", "try_wait"):
         now = view[index] >> _PARITY
@@ -83,7 +83,7 @@ def apply(
 def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
     """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier get.
 
-    The lanes of a barrier are added up. Only where a phase ends between them does it matter that one follows another.
+    The lanes of a barrier are added up. Their order matters only if a phase ends between them.
     """
     for place in np.unique(index):
         lanes, word = np.flatnonzero(index == place), int(view[place])
@@ -104,7 +104,7 @@ def _arrive(verb: str, word: int, lanes: Array, amounts: Array, before: Array, w
     first = np.flatnonzero(np.diff(warps, prepend=-1))
     total = np.add.reduceat(arrivals, first)
     if int(total.sum()) <= word & _COUNT:
-        # No phase ends between the warps. The missing arrivals have the lowest bits.
+        # No phase ends between the warps. The pending arrivals are in the lowest bits, so they can be subtracted.
         ahead = np.repeat(np.cumsum(total) - total, np.diff(first, append=len(lanes)))
         before[lanes] -= _ahead(verb, arrivals, ahead)
         return _after(verb, word, int(amounts.sum()), len(lanes))
@@ -119,20 +119,20 @@ def _arrive(verb: str, word: int, lanes: Array, amounts: Array, before: Array, w
 
 
 def _ahead(verb: str, arrivals: Array, ahead: Array) -> Array:
-    """Return the arrivals that came before those of each lane, of which `ahead` are other warps'."""
+    """Return the arrivals before each lane's: `ahead` for earlier warps, or with ``.noComplete`` all earlier lanes'."""
     if verb.endswith("_nocomplete"):
         ahead = np.cumsum(arrivals) - arrivals
     return ahead.astype(np.uint64)
 
 
 def _ends_between(verb: str, word: int, total: int) -> bool:
-    """Return whether a phase may end before the last of some lanes has told of its bytes, `total` in all."""
+    """Return whether a phase may end before the last lane has reported its bytes; `total` is the bytes of all lanes."""
     missing, _, transfer, _ = fields(word)
     return verb == "complete_tx" and missing == 0 and total > transfer
 
 
 def _after(verb: str, word: int, amount: int, lanes: int) -> int:
-    """Return a word after some lanes have done `verb`, with the sum of their operands."""
+    """Return a word after `lanes` lanes have done `verb`; `amount` is the sum of their operands."""
     missing, needed, transfer, parity = fields(word)
     if verb in ("expect_tx", "complete_tx"):
         return _word(missing, needed, transfer + (amount if verb == "expect_tx" else -amount), parity)

@@ -1,4 +1,4 @@
-"""Surfaces: where the bytes lie that a kernel reads or writes by coordinates."""
+"""Surfaces: the locations of the bytes that a kernel reads or writes by coordinates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Array = NDArray[Any]
 class Surface:
     """A surface object over memory that starts at a device address.
 
-    `row` is the bytes of a row; `height` and `depth` count rows and planes, 0 for dimensions that there are not; with
-    `layered` the depth counts layers. `pitch` and `slice_pitch` are the bytes from row to row and from plane to plane.
+    `row` is the size of a row in bytes. `height` and `depth` count rows and planes, 0 for a missing dimension; with
+    `layered`, the depth counts layers. `pitch` and `slice_pitch` are the bytes from row to row and from plane to plane.
     """
 
     address: int
@@ -37,15 +37,15 @@ class Surface:
 
     @property
     def size(self) -> int:
-        """Return the bytes from the first to the last."""
+        """Return the size of the memory in bytes, from the first plane to the end of the last."""
         return self.slice_pitch * max(self.depth, 1)
 
 
 def located(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[Array, Array]:
-    """Return the places of accesses of `size` bytes, counted from the first byte, and which of them lie outside.
+    """Return the byte offsets of accesses of `size` bytes, and which of the accesses lie outside.
 
-    The first coordinate counts bytes, the others rows and planes; of a layered surface the layer comes before them.
-    What lies outside has the place of the nearest access inside that begins at a multiple of its size.
+    The first coordinate counts bytes, the others rows and planes; in a layered surface, the layer comes before them.
+    An access outside gets the offset of the nearest access inside that begins at a multiple of its size.
     """
     # Layers follow the last axis, as planes do.
     x, *others = (*coordinates[1:], coordinates[0]) if surface.layered else coordinates
@@ -59,7 +59,7 @@ def located(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[
 
 
 def _inside(coordinate: Array, last: int, unit: int) -> tuple[Array, Array]:
-    """Return coordinates brought into range, to multiples of a unit, and which of them were outside."""
+    """Return coordinates, those outside clamped to multiples of a unit, and which of them were outside."""
     wide = coordinate.astype(np.int64)
     outside = (wide < 0) | (wide > last)
     return np.where(outside, np.clip(wide, 0, max(last // unit, 0) * unit), wide), outside

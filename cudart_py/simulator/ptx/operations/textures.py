@@ -1,8 +1,8 @@
 """Sample textures as the hardware does: addressing modes, nearest points, and linear filtering with 8-bit weights.
 
-How coordinates, weights and sums are rounded is what recorded outputs of an H200 show, of one to three dimensions and
-of layers. How negative floats, halves, and the border's color among integers are filtered is assumed: the recordings
-have none.
+Coordinates, weights and sums are rounded as recorded outputs of an H200 show, for one to three dimensions and for
+layers. The filtering of negative floats, of halves, and of the border's color among integers is an assumption: the
+recordings have none.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .geometries import geometry_of
 
 Array = NDArray[Any]
 
-# The bits behind the point that count of a normalized coordinate; recordings agree with this number alone.
+# The fraction bits of a normalized coordinate that have an effect; recordings agree only with this number.
 _COORDINATE_BITS = 21
-# The unit of a filter's weights.
+# The filter weight that stands for 1.
 _WEIGHT = 256
-# The bits of the largest texel when floats are filtered, and those of the result.
+# The bits of the largest texel when floats are filtered, and the bits of the result.
 _TEXEL_BITS, _FLOAT_BITS = 28, 24
 
 
@@ -31,10 +31,10 @@ _TEXEL_BITS, _FLOAT_BITS = 28, 24
 class Texture:
     """A texture object over memory that starts at a device address.
 
-    `width`, `height` and `depth` count texels, 0 for dimensions that there are not; with `layered` the depth counts
-    layers. `pitch` is the bytes of a row, `slice_pitch` those of a plane or layer, `dtype` a channel's NumPy type.
-    `address_modes` holds wrap, clamp, mirror or border for each axis. `normalized_read` turns integers into numbers of
-    [0, 1] or [-1, 1].
+    `width`, `height` and `depth` count texels, 0 for a missing dimension; with `layered`, the depth counts layers.
+    `pitch` is the bytes from row to row, `slice_pitch` those from plane to plane or layer to layer, and `dtype` a
+    channel's NumPy type. `address_modes` holds wrap, clamp, mirror or border for each axis. `normalized_read` converts
+    integers to numbers in [0, 1] or [-1, 1].
     """
 
     address: int
@@ -59,13 +59,13 @@ class Texture:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Return the texels along x, y and z, as far as it has them."""
+        """Return the extents in texels along x, y and z, for the dimensions that it has."""
         extents = (self.width, self.height, 0 if self.layered else self.depth)
         return tuple(extent for extent in extents if extent)
 
     @property
     def texel(self) -> int:
-        """Return the bytes of a texel."""
+        """Return the size of a texel in bytes."""
         return self.channels * np.dtype(self.dtype).itemsize
 
     @property
@@ -83,7 +83,7 @@ def _texels(texture: Texture, data: NDArray[np.uint8]) -> Array:
 
 
 def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
-    """Return texel numbers brought into range, and where the border is read instead."""
+    """Return texel indices brought into range, and where the border is read instead."""
     inside = (index >= 0) & (index < extent)
     if mode == "wrap":
         return index % extent, np.zeros(index.shape, np.bool_)
@@ -94,7 +94,7 @@ def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
 
 
 def _mode(texture: Texture, axis: int) -> str:
-    """Return the address mode that an axis has in effect."""
+    """Return the address mode that is in effect along an axis."""
     mode = texture.address_modes[axis]
     # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
     return mode if texture.normalized_coordinates or mode == "border" else "clamp"
@@ -113,7 +113,7 @@ def _found(texture: Texture, place: Sequence[Array], layer: Any) -> tuple[tuple[
 
 
 def _fetch(texture: Texture, texels: Array, place: Sequence[Array], layer: Any) -> Array:
-    """Return channels of texels, shape (lanes, channels), with the border where it applies."""
+    """Return the channels of texels, of the shape (lanes, channels), with the border where it applies."""
     found, beyond = _found(texture, place, layer)
     values: Array = texels[found]
     if texture.normalized_read:
@@ -125,10 +125,10 @@ def _fetch(texture: Texture, texels: Array, place: Sequence[Array], layer: Any) 
 
 
 def sample(texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Array], dtype: str) -> list[Array]:
-    """Return four channel arrays of `dtype` ("f4", "u4" or "i4") at coordinates of each lane.
+    """Return four channel arrays of `dtype` ("f4", "u4" or "i4") at the coordinates of each lane.
 
-    `data` views the texture's bytes. Of a layered texture the layer comes before the coordinates. Integer coordinates
-    fetch texels by number; missing channels are 0, the fourth 1.
+    `data` views the texture's bytes. In a layered texture, the layer comes before the coordinates. Integer coordinates
+    fetch texels by index. Missing channels are 0, but a missing fourth one is 1.
     """
     texels = _texels(texture, data)
     layer, place = _split(texture, coordinates)
@@ -152,10 +152,10 @@ def sample(texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Arra
 
 
 def touched(texture: Texture, coordinates: Sequence[Array]) -> Array:
-    """Return the bytes' places of the texels that each lane's fetch reads, counted from the texture's first.
+    """Return the byte offsets in the texture of the texels that each lane's fetch reads.
 
-    The shape is (lanes, 1), or (lanes, 2, 4 or 8) where the texture filters; a place is -1 where the border is read
-    instead.
+    The shape is (lanes, 1), or with linear filtering (lanes, n), where n is 2, 4 or 8 for 1, 2 or 3 dimensions. An
+    offset is -1 where the border is read instead.
     """
     layer, place = _split(texture, coordinates)
     if place[0].dtype.kind in "iu":
@@ -175,14 +175,14 @@ def touched(texture: Texture, coordinates: Sequence[Array]) -> Array:
 
 
 def _split(texture: Texture, coordinates: Sequence[Array]) -> tuple[Any, Sequence[Array]]:
-    """Return the number of each lane's layer, 0 without layers, and its coordinates."""
+    """Return the index of each lane's layer, 0 without layers, and its coordinates."""
     if not texture.layered:
         return 0, coordinates
     return np.minimum(coordinates[0], texture.depth - 1).astype(np.int64), coordinates[1:]
 
 
 def _in_texels(texture: Texture, place: Sequence[Array]) -> list[Array]:
-    """Return coordinates of floats in units of texels."""
+    """Return float coordinates in units of texels."""
     wide = [axis.astype(np.float64) for axis in place]
     if texture.normalized_coordinates:
         return [_scale(axis, extent) for axis, extent in zip(wide, texture.extents, strict=True)]
@@ -190,7 +190,7 @@ def _in_texels(texture: Texture, place: Sequence[Array]) -> list[Array]:
 
 
 def _nearest(texture: Texture, place: Sequence[Array]) -> list[Array]:
-    """Return the numbers of the texels that coordinates of floats lie in."""
+    """Return the indices of the texels that float coordinates lie in."""
     return [np.floor(axis).astype(np.int64) for axis in _in_texels(texture, place)]
 
 
@@ -204,8 +204,8 @@ def _scale(coordinate: Array, extent: int) -> Array:
 def _linear(texture: Texture, texels: Array, place: Sequence[Array], layer: Any) -> Array:
     """Filter between the nearest texels, two along each axis."""
     if texture.geometry == "1d":
-        # The hardware filters the one row at y = 0, which is halfway between it and what lies before it: the row
-        # itself, or the border where y has that mode.
+        # The hardware also filters along y, at y = 0. That is halfway between the only row and the texels before it,
+        # which are the row itself, or the border if y has that mode.
         texture, place = replace(texture, height=1), (*place, np.zeros_like(place[0]))
     before, behind = zip(*(_weighted(axis) for axis in place), strict=True)
     weights = _weights([_kept(texture, axis, place[axis], weight) for axis, weight in enumerate(behind)])
@@ -222,20 +222,20 @@ def _linear(texture: Texture, texels: Array, place: Sequence[Array], layer: Any)
 
 
 def _one(texture: Texture) -> int:
-    """Return the texel that is read as 1."""
+    """Return the texel value that is read as 1."""
     return int(np.iinfo(texture.dtype).max) if texture.normalized_read else 1
 
 
 def _weighted(coordinate: Array) -> tuple[Array, Array]:
-    """Return the texel before each coordinate, counted from texels' middles, and the weight of the one behind it."""
+    """Return the last texel whose center is not after each coordinate, and the weight of the texel after it."""
     steps = np.floor((coordinate - 0.5) * _WEIGHT + 0.5).astype(np.int64)
     return steps >> 8, steps & (_WEIGHT - 1)
 
 
 def _kept(texture: Texture, axis: int, coordinate: Array, weight: Array) -> Array:
-    """Return the weights of the texels behind, 0 where the coordinate is clamped to the middle of the edge's texel.
+    """Return the weights of the texels after each coordinate, 0 where it is clamped to the center of the edge texel.
 
-    Both texels are the edge's there; but how the weights of other axes are rounded depends on this one.
+    Both texels are the edge texel there, but the rounding of the other axes' weights depends on this one.
     """
     if _mode(texture, axis) != "clamp":
         return weight
@@ -243,10 +243,10 @@ def _kept(texture: Texture, axis: int, coordinate: Array, weight: Array) -> Arra
 
 
 def _weights(behind: Sequence[Array]) -> dict[tuple[int, ...], Array]:
-    """Return the weight of each corner, which is 0 or 1 along x, y and z; together they are 256.
+    """Return the weight of each corner, whose coordinates are 0 or 1; the weights add up to 256.
 
-    `behind` are the weights of the farther texels along each axis. The whole is divided along z, then each part along
-    x and then along y, and each time one part is rounded and the other is what remains.
+    `behind` has the weights of the farther texels along each axis. The whole is divided along z, then each part along
+    x and then along y. Each time, one part is rounded and the other is the remainder.
     """
     axes = len(behind)
     zeros = np.zeros_like(behind[0])
@@ -261,7 +261,7 @@ def _weights(behind: Sequence[Array]) -> dict[tuple[int, ...], Array]:
 
 
 def _share(whole: Array, weight: Array) -> Array:
-    """Return the part of a weight that another weight takes, rounded half up."""
+    """Return the product of two weights as a weight, rounded half up."""
     part: Array = (whole * weight + _WEIGHT // 2) // _WEIGHT
     return part
 
@@ -269,8 +269,8 @@ def _share(whole: Array, weight: Array) -> Array:
 def _sum_of_floats(values: Array, weights: Array) -> Array:
     """Return the weighted sums of floats over the first axis.
 
-    The hardware brings the texels to the exponent of the largest, cuts off what is beyond its 28 bits, adds whole
-    numbers, and rounds the sum to the nearest float, halves away from zero.
+    The hardware aligns the texels to the exponent of the largest, truncates them to its 28 bits, adds them as
+    integers, and rounds the sum to the nearest float, ties away from zero.
     """
     _, exponent = np.frexp(np.abs(values).max(0))
     unit = np.ldexp(1.0, exponent - _TEXEL_BITS)
@@ -282,12 +282,12 @@ def _sum_of_floats(values: Array, weights: Array) -> Array:
 
 
 def _sum_of_integers(values: Array, weights: Array, dtype: str) -> Array:
-    """Return the weighted sums of integers over the first axis as fractions, of 16 bits whatever the integers have."""
+    """Return the weighted sums of integers over the first axis as 16-bit fractions, whatever the integers' width."""
     total = np.rint((values * weights).sum(0)).astype(np.int64)
     if dtype == "u1":
         total *= 257
     elif dtype == "i1":
-        # Nearly 32767 / 127 for each step of 256. Of the parts that it adds up, the hardware keeps three more bits.
+        # This multiplies by nearly 32767 / 127. The hardware adds up shifted parts, and keeps three extra bits of them.
         total = ((total << 3) + (total >> 4) + (total >> 12)) << 5
     fraction = (total + _WEIGHT // 2) >> 8
     limit = 65535 if dtype[0] == "u" else 32767

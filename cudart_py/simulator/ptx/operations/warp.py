@@ -1,11 +1,11 @@
-"""The operations of warps: shuffles, votes, matches and reductions (``shfl``, ``vote``, ``match``, ``redux``).
+"""Warp-level operations: shuffles, votes, matches and reductions (``shfl``, ``vote``, ``match``, ``redux``).
 
-Operands have the shape ``(warps, 32)``, or are scalars common to all lanes. ``active`` is a boolean array of that
-shape that tells which lanes take part, or None where all do. ``members`` is the opcode's member mask, u32, one
-for all or one for each lane: lanes of one warp may take part in different groups at once. What a lane that takes no
-part gets is meaningless. Shuffles and votes may give read-only views.
+Operands have the shape ``(warps, 32)``, or are scalars common to all lanes. ``active`` is a boolean array of that shape
+with the lanes that take part, or None if all do. ``members`` is the instruction's member mask (u32), one for all lanes
+or one per lane, because lanes of one warp may take part in different groups at once. The results of inactive lanes are
+meaningless. Shuffles and votes may return read-only views.
 
-Reading a lane that takes no part is undefined in PTX. Here such a lane gets its own value back, as it does where the
+Reading from an inactive lane is undefined in PTX. Here, the reading lane gets its own value, as it does where the
 source is out of range.
 """
 
@@ -31,26 +31,26 @@ ALL = np.uint32(0xFFFFFFFF)
 
 
 def shuffle(mode: str, value: Array, lane: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the value of the lane that a shuffle of a mode names, and which lanes had one within range (``shfl``)."""
+    """Return the value of each lane's source lane, and whether the source was in range (``shfl``)."""
     return _fetch(value, *shuffle_source(mode, lane, control), active)
 
 
 def shuffle_source(mode: str, lane: Array, control: Array) -> tuple[Array, Array]:
-    """Return which lane each lane reads from, itself where that is out of range, and where it isn't."""
+    """Return the source lane of each lane, itself where that is out of range, and whether it is in range."""
     source, within = _rule(warps.shuffle_source, mode)(LANES, lane, control)
     return source, within
 
 
 @lru_cache
 def _rule(lowering: Callable[..., Any], *told: str) -> Callable[..., Any]:
-    """Return the function of arrays that a lowering of three words is."""
+    """Return a lowering of three words as a function on arrays; `told` are the arguments before them."""
     return array_function(partial(lowering, *told), "u32", "u32", "u32")
 
 
 def _fetch(value: Array, source: Array, within: Array, active: Array | None) -> tuple[Array, Array]:
     predicate = np.broadcast_to(within, value.shape)
     if source.ndim == 1 and active is None:
-        # One pattern for all warps: whole columns are taken.
+        # All warps have the same sources, so whole columns are taken.
         return np.take(value, source, axis=1), predicate
     places = np.arange(0, value.size, 32)[:, None]
     flat = places + source
@@ -64,7 +64,7 @@ def _fetch(value: Array, source: Array, within: Array, active: Array | None) -> 
 
 
 def ballot_bits(truth: Array, active: Array | None = None) -> Array:
-    """Pack the truths of the active lanes into one u32 for each warp, of shape ``(warps, 1)``."""
+    """Pack the predicates of the active lanes into one u32 per warp, of the shape ``(warps, 1)``."""
     if active is not None:
         truth = truth & active
     packed: Array = np.packbits(truth, axis=1, bitorder="little").view("<u4")
@@ -72,12 +72,12 @@ def ballot_bits(truth: Array, active: Array | None = None) -> Array:
 
 
 def _present(active: Array | None) -> Any:
-    """Return the lanes that take part, as bits."""
+    """Return the active mask of each warp."""
     return ALL if active is None else ballot_bits(active)
 
 
 def activemask(active: Array) -> Array:
-    """Return the lanes that take part, as bits, to each lane (``activemask.b32``)."""
+    """Return the active mask to each lane (``activemask.b32``)."""
     return np.broadcast_to(ballot_bits(active), active.shape)
 
 
@@ -88,7 +88,7 @@ def vote(mode: str, truth: Array, members: Array, active: Array | None = None) -
 
 
 def elect(members: Array, active: Array) -> tuple[Array, Array]:
-    """Elect the lowest member: its number for each lane, and which lane it is (``elect.sync``)."""
+    """Elect the lowest member: return its index to each lane, and whether the lane is it (``elect.sync``)."""
     leader, elected = _rule(warps.elect)(LANES, _present(active), members)
     return np.broadcast_to(leader, active.shape), elected
 
@@ -97,7 +97,7 @@ def elect(members: Array, active: Array) -> tuple[Array, Array]:
 
 
 def _equal_bits(value: Array) -> Array:
-    """Return each lane the lanes of its warp that hold the same bits."""
+    """Return, for each lane, the lanes of its warp that hold the same bits."""
     bits = value.view(np.uint64 if value.dtype.itemsize == 8 else np.uint32)
     result = np.zeros(bits.shape, np.uint32)
     for lane in range(32):
@@ -134,7 +134,7 @@ def _neutral(operation: str, dtype: np.dtype[Any]) -> Any:
 def redux(operation: str, value: Array, members: Array, active: Array | None = None) -> Array:
     """Reduce the members' values and give each the result (``redux.sync``).
 
-    ``operation`` is one of add, min, max, and, or, xor; the order of u32 or s32 is that of the array's type.
+    ``operation`` is one of add, min, max, and, or, xor; min and max are signed or unsigned as the array's type is.
     """
     ufunc = _UFUNCS[operation]
     if active is None and np.ndim(members) == 0 and members == ALL:
