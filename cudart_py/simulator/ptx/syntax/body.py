@@ -40,7 +40,7 @@ _KEYWORD = re.compile(r"\.(\w+)")
 _BRANCH_TARGETS = ".branchtargets"
 _LABELLED = (_BRANCH_TARGETS, ".calltargets", ".callprototype")
 _VARIABLES = ("shared", "local", "global", "const")
-# Inlined functions whose places lead in a circle are a mistake of the text.
+# A limit, because in faulty text the places of inlined functions may form a cycle.
 _DEEPEST_INLINING = 64
 
 Place = tuple[int, int, int]
@@ -48,7 +48,7 @@ Place = tuple[int, int, int]
 
 @dataclass(slots=True)
 class _Item:
-    """One piece of a body: its start, a brace, a label, a source line or a statement."""
+    """One item of a body: its start, a brace, a label, a source location or a statement."""
 
     kind: str
     position: int
@@ -58,7 +58,7 @@ class _Item:
 
 
 def _items(source: Source, start: int, end: int) -> Iterator[_Item]:
-    """Cut a body into pieces; a piece that begins a scope holds the labels of the scope."""
+    """Split a body into items; an item that begins a scope holds the labels of the scope."""
     text = source.text
     scopes = [_Item("body", start)]
     yield scopes[0]
@@ -94,14 +94,14 @@ def _items(source: Source, start: int, end: int) -> Iterator[_Item]:
 
 
 class _Lines:
-    """Follow the source lines that a body names."""
+    """The source location that the latest ``.loc`` of a body names, and the call sites of inlined functions."""
 
     def __init__(self) -> None:
         self.here: Place = (0, 0, 0)
         self._callers: dict[Place, Place] = {}
 
     def move(self, match: re.Match[str]) -> None:
-        """Take note of a ``.loc``; line 0 stands for none of its own, and the line before goes on."""
+        """Apply a ``.loc``; line 0 stands for no line of its own, so the previous line stays in effect."""
         file, line, column, *caller = (int(group or 0) for group in match.groups())
         if not line and not match[4] and self.here[1]:
             return
@@ -112,7 +112,7 @@ class _Lines:
             self._callers.pop(self.here, None)
 
     def user(self) -> tuple[int, int]:
-        """Return where the outermost function that was inlined into has the current line."""
+        """Return the current location in the outermost function that code was inlined into."""
         place = self.here
         for _ in range(_DEEPEST_INLINING):
             if place not in self._callers:
@@ -122,7 +122,7 @@ class _Lines:
 
 
 class _Body:
-    """Read the pieces of one body into a Function."""
+    """The reader of one body, which turns its items into a Function."""
 
     def __init__(
         self, name: str, source: Source, parameters: tuple[Param, ...], results: tuple[Param, ...], is_kernel: bool
@@ -142,7 +142,7 @@ class _Body:
                 self.scopes.declare_registers(parameter.register_type, 0, parameter.name)
 
     def read(self, items: list[_Item]) -> Function:
-        """Read all pieces; the labels of a scope are known before its statements."""
+        """Read all items; the labels of a scope are declared before its statements."""
         for item, following in zip(items, [*items[1:], None], strict=True):
             try:
                 self._read_item(item, following)
@@ -178,7 +178,7 @@ class _Body:
             raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
 
     def _target(self, name: str) -> str:
-        """Return the name that no other label of the function has."""
+        """Return the unique name of a label in the function; raise PtxError if the label is missing."""
         label = self.scopes.find(f":{name}")
         if not isinstance(label, Symbol):
             raise PtxError(f"label {name} is missing")
@@ -196,7 +196,7 @@ class _Body:
     def _statement(self, item: _Item) -> None:
         text = item.text
         if text.startswith(_LABELLED):
-            # A list behind a label has been read with the label.
+            # A list after a label has been read together with the label.
             return
         if text.startswith("."):
             self._directive(text)
@@ -212,7 +212,7 @@ class _Body:
                 raise PtxError(f"declaration {text!r} isn't understood")
             self.scopes.declare_registers(match[2], int(match[1] or 0), match[3])
         elif name == "param":
-            # An argument or a result of a call: its pieces are kept by name, wherever it is declared.
+            # An argument or a result of a call. Its pieces are kept by name, in whatever scope it is declared.
             variable = declared_variable(text)
             self.scopes.declare(variable.name, Symbol(variable.name))
             sizes = self.function.parameter_sizes
@@ -223,7 +223,7 @@ class _Body:
             raise PtxError(f"directive {text!r} isn't understood")
 
     def _variable(self, variable: Variable) -> None:
-        """Declare a variable under a name that no other function's has."""
+        """Declare a variable under a name that is unique among all functions' variables."""
         name = variable.name
         unique = f"{name}@{self.function.name}{self.scopes.unique('')}"
         self.scopes.declare(name, Symbol(unique))
@@ -266,7 +266,7 @@ class _Body:
         self._add(opcode, operands, guard, text, line)
 
     def _value(self, piece: str, guard: Register | None, text: str, line: int) -> Operand:
-        """Read an operand; a register plus a number outside brackets is added up in front of the instruction."""
+        """Read an operand; for a register plus a number outside brackets, add an instruction that computes the sum."""
         operand = read_operand(piece, self.scopes)
         if not isinstance(operand, Access) or piece[0] == "[":
             return operand
@@ -278,7 +278,7 @@ class _Body:
         return total
 
     def _address(self, operand: Operand) -> Operand:
-        """Return an operand with the name of a parameter's copy in place of the parameter's.
+        """Return an operand in which a parameter's name is replaced by that of the parameter's copy.
 
         The address of a device function's parameter is that of a copy in local memory (PTX manual, `mov`).
         """
@@ -311,7 +311,7 @@ class _Body:
         function.instructions += body
 
     def _fresh(self, register_type: str) -> Register:
-        """Return a register that the text doesn't have."""
+        """Return a new register, whose name can't occur in PTX text."""
         self._made += 1
         register = Register(f"made@{self._made}")
         self.function.registers[register.name] = register_type
@@ -342,7 +342,7 @@ class _Body:
         file, line, _ = self.lines.here
         user = self.lines.user()
         if not line:
-            # Text without source lines has lines of its own.
+            # Without source lines, the lines of the PTX text itself are used.
             file, line, user = 0, ptx_line, (0, ptx_line)
         instruction = Instruction(
             opcode, operands, guard, file, line, " ".join(text.split()), self.function.name, user, ptx_line

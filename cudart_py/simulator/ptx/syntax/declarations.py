@@ -63,7 +63,7 @@ def _short(text: str) -> str:
 
 
 def _words(text: str, declaration: str) -> tuple[str, str, int, int]:
-    """Return the state space, the type, the elements of a vector and the alignment that a declaration names."""
+    """Return the state space, the type, the vector size and the alignment (0: none) in a declaration."""
     space = element_type = ""
     vector, alignment = 1, 0
     pointer = False
@@ -93,7 +93,7 @@ def _words(text: str, declaration: str) -> tuple[str, str, int, int]:
 
 
 def _extent(text: str, declaration: str) -> int | None:
-    """Return an extent of an array, None for one that the initial values give."""
+    """Return an extent of an array, or None for one that the number of initial values determines."""
     value = integer(text) if text else None
     if text and (value is None or value < 0):
         raise PtxError(f"declaration {_short(declaration)} has an extent that is not a number")
@@ -101,7 +101,7 @@ def _extent(text: str, declaration: str) -> int | None:
 
 
 def _elements(value: str, name: str) -> list[str]:
-    """Return the initial values in order; those of rows may be in braces of their own if they fill the rows."""
+    """Return the initial values in order; rows may have braces of their own if all of them are equally long."""
     lengths = {len(row.split(",")) for row in re.findall(r"\{([^{}]*)\}", value)}
     if value.count("{") > 1 and len(lengths) > 1:
         raise PtxError(f"variable {name} has initial values in rows that differ in length")
@@ -109,7 +109,7 @@ def _elements(value: str, name: str) -> list[str]:
 
 
 def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
-    """Return initial values as bytes, and the addresses among them as relocations."""
+    """Return the initial values as bytes, and the addresses among them as relocations."""
     size = TYPE_SIZES[element_type]
     data = bytearray()
     relocations: list[tuple[int, str, int]] = []
@@ -121,7 +121,7 @@ def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple
             data += _number(item, element_type)
             place += 1
             continue
-        # An address is one element of its size, or eight bytes that mask it one after the other.
+        # An address is one element of 8 bytes, or eight elements of one byte, each of which masks a byte of it.
         count = 1
         if masked is not None:
             item, count = masked[2], _ADDRESS_BYTES
@@ -138,7 +138,7 @@ def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple
 
 
 def _masked_byte(item: str) -> tuple[int, str] | None:
-    """Return the mask and the address of an item such as ``0xff00(table+4)``, None for others."""
+    """Return the mask and the address of an item such as ``0xff00(table+4)``, or None for others."""
     match = _MASKED.match(item)
     return (int(match[1], 0), match[2]) if match and len(match[1]) <= 18 else None
 
@@ -152,7 +152,7 @@ def _relocation(offset: int, text: str) -> tuple[int, str, int]:
 
 
 def _number(item: str, element_type: str) -> bytes:
-    """Return the bytes of a literal as a type; integers are cut to its size."""
+    """Return the bytes of a literal as a type; integers are truncated to its size."""
     size = TYPE_SIZES[element_type]
     if element_type not in ("f32", "f64"):
         whole = integer(item)

@@ -20,7 +20,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """A literal: a Python integer, or the bits of a ``0f``/``0d`` literal with their width."""
+    """A literal: an integer, or the bits of a floating-point literal and their width."""
 
     value: int
     float_bits: int = 0
@@ -57,7 +57,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Group operands in braces, or the two destinations of ``%r1|%p1``."""
+    """Operands in braces, or the two destinations of ``%r1|%p1``."""
 
     items: tuple[Operand, ...]
 
@@ -79,10 +79,10 @@ Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
-    """One PTX instruction and its place in the source.
+    """One PTX instruction and its location in the source.
 
-    File 0 stands for the PTX text itself, where it doesn't name its source. `user` is where the outermost function
-    that the instruction was inlined into has it: `file` and `line` themselves if there is none.
+    File 0 stands for the PTX text itself, if it doesn't name its source. `user` is the location in the outermost
+    function that the instruction was inlined into, or `file` and `line` if it wasn't inlined.
     """
 
     opcode: str
@@ -98,9 +98,9 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter: its byte offset in the block of parameters, its size and its alignment.
+    """One parameter: its byte offset among the parameters, its size and its alignment.
 
-    `register_type` is the type of a device function's parameter that is a register, empty for others.
+    `register_type` is the type of a device function's parameter that is a register, and empty for others.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Param:
 class Variable:
     """A variable of a module or a function.
 
-    `relocations` holds ``(offset, symbol, addend)`` of each 8-byte address among the initial bytes.
+    `relocations` has ``(offset, symbol, addend)`` for each 8-byte address among the initial bytes.
     """
 
     name: str
@@ -132,8 +132,8 @@ class Variable:
 class Function:
     """One parsed body: its instructions in order, labels as instruction indices, and declarations.
 
-    `parameters` and `results` are the names that a device function has for its arguments and results; those that are
-    registers stand in `registers` too. `names` are all that the instructions name besides registers and labels.
+    `parameters` and `results` are a device function's names for its arguments and results; those that are registers are
+    in `registers` too. `names` are all symbols in the instructions except registers and labels.
     """
 
     name: str

@@ -21,9 +21,9 @@ _CALL = re.compile(
 
 
 def integer(text: str) -> int | None:
-    """Return the value of an integer literal of at most 64 bits, None for other texts."""
+    """Return the value of an integer literal of at most 64 bits, or None for any other text."""
     if text.isdigit() and text[0] != "0" and len(text) < 20:
-        # The usual form, of which tables of initial values have thousands.
+        # A fast path for the usual form: tables of initial values have thousands of these.
         return int(text)
     match = _INTEGER.match(text)
     if match is None:
@@ -38,7 +38,7 @@ def integer(text: str) -> int | None:
 
 
 def literal(text: str) -> Immediate | None:
-    """Read an integer or a floating-point literal, or give None."""
+    """Read an integer or a floating-point literal; return None for any other text."""
     first = text[:1]
     if not (first.isdigit() or first in ("+", "-", ".")):
         return None
@@ -76,7 +76,7 @@ def _shortened(text: str) -> str:
 
 
 def _sum(text: str, scopes: Scopes) -> tuple[Operand, int]:
-    """Read a register, literal or symbol, and the number added to it."""
+    """Read a register, literal or symbol, and the number that is added to it."""
     found = scopes.find(text)
     if found is not None:
         return found, 0
@@ -114,7 +114,7 @@ def _access(text: str, scopes: Scopes) -> Access:
 
 
 def read_operand(text: str, scopes: Scopes) -> Operand:
-    """Read one operand; raise PtxError for what is none."""
+    """Read one operand; raise PtxError if the text isn't one."""
     known = scopes.operands.get(text)
     if known is None:
         known = scopes.operands[text] = _read(text, scopes)
@@ -144,13 +144,13 @@ def _read(text: str, scopes: Scopes) -> Operand:
     if isinstance(plain, Symbol):
         return Symbol(plain.name, plain.offset + offset)
     if isinstance(plain, Register):
-        # A register plus a number, as some write an address without brackets.
+        # Some programs write an address as a register plus a number, without brackets.
         return Access(plain, offset)
     raise PtxError(f"operand {_shortened(text)!r} isn't understood")
 
 
 def read_call(text: str, scopes: Scopes) -> Call:
-    """Read the operands of ``call``: results, target, arguments, and for pointers a prototype."""
+    """Read the operands of ``call``: results, target and arguments; the prototype of an indirect call is ignored."""
     match = _CALL.match(text)
     if match is None:
         raise PtxError(f"call {_shortened(text)!r} isn't understood")

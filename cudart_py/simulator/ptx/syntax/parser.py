@@ -15,7 +15,7 @@ from .operand_syntax import integer
 from .places import Places
 from .source import Source
 
-# Functions lie so many bytes apart in their window of addresses.
+# The distance in bytes between the addresses of functions in their window.
 _FUNCTION_STEP = 16
 
 _HEADER = re.compile(
@@ -25,7 +25,7 @@ _WORD = re.compile(r"\.(\w+)")
 _LINKAGE = re.compile(r"\.(visible|extern|weak|common)\s*")
 _VERSION = re.compile(r"\.version\s+(\d{1,3})\.(\d{1,3})(?!\S)")
 _TARGET = re.compile(r"\.target\s+([^\n;.]*)")
-# The first number of PTX's versions that CUDA 13 makes and reads.
+# The major version of PTX in CUDA 13.
 _NEWEST_VERSION = 9
 _TARGETS = re.compile(r"sm_\d{2,3}[af]?|texmode_(?:unified|independent)|debug|map_f64_to_f32")
 _ADDRESS_SIZE = re.compile(r"\.address_size\s+(\d+)(?!\S)")
@@ -64,7 +64,7 @@ class Entry:
         self.max_threads = _triple(directives, "maxntid")
         self.cluster = _triple(directives, "reqnctapercluster")
         self.body = body
-        # The machine keeps what it compiled here.
+        # The compiled program, which `program_of` keeps here.
         self.program: Any = None
 
     @property
@@ -74,17 +74,17 @@ class Entry:
 
     @cached_property
     def home(self) -> int:
-        """Return the number of the file that has the kernel, 0 where the PTX names none."""
+        """Return the number of the source file that has the kernel, or 0 if the PTX names none."""
         return next((site.user[0] for site in self.body.instructions if site.user[0]), 0)
 
     @property
     def static_shared_bytes(self) -> int:
-        """Return the bytes of the shared variables that the kernel and what it calls declare."""
+        """Return the bytes of the static shared variables that the kernel and the functions that it may call use."""
         return self._shared_layout[1]
 
     @property
     def shared_offsets(self) -> dict[str, int]:
-        """Return each shared variable's offset; external ones stand behind the static ones."""
+        """Return each shared variable's offset; external (dynamic) ones begin after the static ones."""
         return self._shared_layout[0]
 
     @property
@@ -140,15 +140,14 @@ def _read_directives(text: str) -> dict[str, tuple[int, ...]]:
 
 
 class Module:
-    """Parse PTX text.
+    """A parsed PTX module.
 
-    All of it is parsed and checked at once. `function_addresses` gives the values that relocations to functions
-    must be given. Raises PtxError for text that isn't PTX, and UnsupportedError, which names all of them, for
-    instructions outside the subset.
+    All of the text is parsed at once. `function_addresses` has the addresses that relocations to functions must
+    resolve to. Raises PtxError for text that isn't PTX, and UnsupportedError for an address size other than 64 bits.
     """
 
     def __init__(self, text: str) -> None:
-        # The architecture that it is for, as "sm_90".
+        # The target architecture, such as "sm_90".
         self.target = ""
         self.entries: dict[str, Entry] = {}
         self.variables: dict[str, Variable] = {}
@@ -158,7 +157,7 @@ class Module:
         self.function_results: dict[str, tuple[Param, ...]] = {}
         self.function_addresses: dict[str, int] = {}
         self._functions: dict[str, Function] = {}
-        # Where each name of the module is declared, and which of them only say what another module has.
+        # The position of each name's declaration, and the names that are so far only declared, not defined.
         self._declared_at: dict[str, int] = {}
         self._announced: set[str] = set()
         self._source = Source(text)
@@ -170,7 +169,7 @@ class Module:
                 raise self._error(entry.name, f"{what}, and {_MOST_STATIC_SHARED} is the most")
 
     def function(self, name: str) -> Function | None:
-        """Return a device function's body, or None when the module has none of that name."""
+        """Return a device function's body, or None if the module has none of that name."""
         return self._functions.get(name)
 
     @property
@@ -184,7 +183,7 @@ class Module:
         return [*(entry.body for entry in self.entries.values()), *self._functions.values()]
 
     def function_at(self, address: int) -> str | None:
-        """Return the name of the function at a function pointer's value."""
+        """Return the name of the function that a function pointer's value names, or None."""
         index, rest = divmod(address - FUNCTION_WINDOW, _FUNCTION_STEP)
         names = list(self.function_addresses)
         return names[index] if not rest and 0 <= index < len(names) else None
@@ -284,7 +283,7 @@ class Module:
         raise PtxError(f"{source.excerpt(position)!r} isn't understood")
 
     def _declare(self, name: str, position: int, announced: bool) -> None:
-        """Note a name of the module; only a name that was announced before may be declared again."""
+        """Record a name of the module; it may be declared twice only if one of the declarations doesn't define it."""
         if name in self._declared_at and name not in self._announced and not announced:
             line = self._source.line(self._declared_at[name])
             raise self._source.error(position, f"{name} is declared twice, first in PTX line {line}")

@@ -1,4 +1,4 @@
-"""Places: where instructions stand in the source, the text of those lines, and the lines that led there."""
+"""The source locations of instructions, the text of those lines, and the calls that led there."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BUILT_IN = "__nv_nvrtc_builtin_header.h"
 class SourceText(NamedTuple):
     """The source that a module was compiled from.
 
-    `name` is what its compiler called it, `origin` the program's line that compiled a source that is no file, as
-    ``file:line``, "" for a file. `folder` is the working folder of that compile.
+    `name` is the name that the compiler was given. `origin` is the program's line that compiled a source that isn't a
+    file, as ``file:line``, and "" for a file. `folder` is the working directory of the compilation.
     """
 
     name: str
@@ -29,7 +29,7 @@ class SourceText(NamedTuple):
 
 
 def _unescaped(name: str) -> str:
-    """Return a file's name, of which PTX writes the bytes that are not ASCII as octal numbers."""
+    """Return a file's name without escapes; PTX writes bytes that are not ASCII as octal numbers."""
 
     def spelled(match: re.Match[bytes]) -> bytes:
         number, letter = match.groups()
@@ -39,10 +39,10 @@ def _unescaped(name: str) -> str:
 
 
 def _is_in_folder(path: str, source: SourceText) -> bool:
-    """Return whether a path is a source's relative name after the folder of its compile.
+    """Return whether a path is a source's relative name within the working directory of its compilation.
 
-    An included file may have the same name in another folder. The compiler spells its folder as $PWD does, perhaps with
-    symbolic links.
+    An included file may have the same name in another directory. The compiler takes its directory from $PWD, which may
+    contain symbolic links.
     """
     if not path.endswith(os.sep + source.name):
         return False
@@ -50,7 +50,7 @@ def _is_in_folder(path: str, source: SourceText) -> bool:
 
 
 class Places:
-    """The files that a module's lines are of, by number, with the texts that are at hand; file 0 is the PTX text."""
+    """The source files of a module by number, with the texts that are available; file 0 is the PTX text."""
 
     def __init__(self) -> None:
         self.files: dict[int, str] = {}
@@ -58,13 +58,13 @@ class Places:
         self._name = self._origin = ""
 
     def add(self, number: int, path: str) -> None:
-        """Enter a file by its name as PTX spells it; the compiler's built-in header lies in no folder."""
+        """Add a file under its name as PTX spells it; the compiler's built-in header has no directory."""
         path = _unescaped(path)
         name = os.path.basename(path)
         self.files[number] = name if name == _BUILT_IN else path
 
     def keep(self, source: SourceText) -> None:
-        """Keep the text of the module's source, and call a source that is no file by its name alone."""
+        """Keep the text of the module's source, and name the source as its compiler did."""
         for number, path in self.files.items():
             if path == source.name or _is_in_folder(path, source):
                 self.files[number] = source.name
@@ -77,15 +77,15 @@ class Places:
         return f"{self.files[file]}:{line}" if file in self.files else f"PTX line {line}"
 
     def of(self, site: Instruction) -> str:
-        """Return an instruction's position; of one that was inlined from another file, both positions."""
+        """Return an instruction's location; for one that was inlined from another file, both locations."""
         inner = self.name(site.file, site.line)
         return inner if site.file == site.user[0] else f"{self.name(*site.user)} (inlined from {inner})"
 
     def reached(self, site: Instruction, calls: Iterable[Instruction], home: int) -> tuple[str, str]:
-        """Return an instruction's position and the text there; in a function of another file, the line that led there.
+        """Return an instruction's location and the text there; in a function of another file, the call that led there.
 
         `calls` are the calls that the instruction is inside of, the innermost first, and `home` is the kernel's file.
-        The text begins with a line break, and is "" where it isn't at hand.
+        The text begins with a line break, and is "" if it isn't available.
         """
         if site.user[0] != home:
             found = [call for call in calls if call.user[0] == home]
@@ -108,10 +108,10 @@ class Places:
 
     @property
     def origin(self) -> str:
-        """Return which line compiled a source that is no file, behind a line break; "" for a file."""
+        """Return a line break and the line that compiled a source that isn't a file; "" for a file."""
         return f"\n    {self._name} was compiled at {self._origin}" if self._origin else ""
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return the text of the source by its name, where it is no file."""
+        """Return the text of the source by its name, if it isn't a file."""
         return {self.files[number]: "\n".join(lines) for number, lines in self._texts.items() if self._origin}

@@ -30,11 +30,11 @@ class _Range:
 
 
 class Scopes:
-    """The meanings of names at the place that is being read.
+    """The meanings of names at the current position of the parser.
 
-    Every name has a stack of meanings, the innermost last, so that a look-up doesn't depend on how deep the braces
-    are; each scope knows which names to take back. `registers` receives the type of every register that is used,
-    under a name that no other register of the function has.
+    Every name has a stack of meanings, the innermost last, so the cost of a look-up doesn't depend on how deeply the
+    braces are nested. Each scope knows which names it declared. `registers` receives the type of every register that is
+    used, under a name that is unique in the function.
     """
 
     def __init__(self, registers: dict[str, str]) -> None:
@@ -42,7 +42,7 @@ class Scopes:
         self._meanings: _Table = {}
         self._ranges: _Table = {}
         self._declared: list[list[tuple[_Table, str]]] = [[]]
-        # The results of look-ups, and the operands that were read, since the last declaration.
+        # Caches, which are cleared at every declaration: the results of look-ups, and the operands that were read.
         self._kept: dict[str, Operand | None] = {}
         self.operands: dict[str, Operand] = {}
         self._numbers = [0]
@@ -74,17 +74,17 @@ class Scopes:
         return len(self._numbers) - 1
 
     def unique(self, name: str) -> str:
-        """Return a name that no other scope of the function gives away."""
+        """Return a name that differs from those that other scopes of the function return for it."""
         return f"{name}@{self._numbers[-1]}" if self.depth else name
 
     def declare(self, name: str, meaning: Operand) -> None:
-        """Return a name a meaning in the current scope; raise PtxError if it has one there."""
+        """Declare the meaning of a name in the current scope; raise PtxError if it has one there."""
         if not _NAME.match(name.removeprefix(":")):
             raise PtxError(f"{name!r} isn't a name")
         self._put(self._meanings, name, meaning)
 
     def declare_registers(self, register_type: str, vector: int, names: str) -> None:
-        """Declare registers, ``%r<5>`` or by their names, of `vector` components each (0: no vector)."""
+        """Declare registers, as ``%r<5>`` or by name, with `vector` components each (0: scalars)."""
         for item in names.split(","):
             name = item.strip()
             match = _RANGE.match(name)
@@ -119,7 +119,7 @@ class Scopes:
         self._forget()
 
     def find(self, name: str) -> Operand | None:
-        """Return what a name stands for, None for names that the function doesn't declare."""
+        """Return the meaning of a name, or None if the function doesn't declare it."""
         if name in self._kept:
             return self._kept[name]
         found = self._kept[name] = self._search(name)

@@ -1,4 +1,4 @@
-"""PTX text without its comments, cut into statements, with the line of each position."""
+"""PTX text without its comments: the ends of its statements and blocks, and the line of each position."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bisect import bisect_right
 from ..faults import PtxError
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|/\*|"[^"\n]*"', re.DOTALL)
-# Only the names of files may have other characters than ASCII's.
+# Characters outside of ASCII may occur only in the names of files.
 _FOREIGN = re.compile(r'"[^"\n]*"|[^\t\n\r\f\v -~]')
 _BLANK = re.compile(r"\s*")
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -17,7 +17,7 @@ _BRACE = re.compile(r'[{}]|"[^"\n]*"')
 
 
 class Source:
-    """A module's text with blanks in place of comments, so that positions and lines stay what they are."""
+    """A module's text with blanks in place of comments, so that positions and lines don't change."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -36,7 +36,7 @@ class Source:
         return _NOT_NEWLINE.sub(" ", found)
 
     def line(self, position: int) -> int:
-        """Return the number of a position's line, counted from 1."""
+        """Return the line number of a position, counted from 1."""
         return bisect_right(self._starts, position)
 
     def error(self, position: int, what: str) -> PtxError:
@@ -44,17 +44,17 @@ class Source:
         return PtxError(what, self.line(position))
 
     def excerpt(self, position: int) -> str:
-        """Return the text at a position, cut off for a message."""
+        """Return the text at a position, shortened for a message."""
         return self.text[position : position + 60].strip().partition("\n")[0]
 
     def skip_blanks(self, position: int) -> int:
-        """Return the position of the next character that isn't white."""
+        """Return the position of the next character that isn't white space."""
         match = _BLANK.match(self.text, position)
         assert match is not None
         return match.end()
 
     def statement_end(self, position: int) -> int:
-        """Return where the semicolon stands that ends the statement at a position, past operands in braces."""
+        """Return the position of the semicolon that ends the statement, skipping operands in braces."""
         depth = 0
         for match in _STATEMENT_END.finditer(self.text, position):
             if match[0] == "{":

@@ -1,4 +1,4 @@
-"""The special registers of PTX with their types; others are refused when a module is loaded."""
+"""The special registers of PTX and their types; others are rejected when a module is loaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DTYPES = {
 
 
 def known(name: str) -> bool:
-    """Return whether a name such as ``%tid.x`` is that of a special register."""
+    """Return whether a name, such as ``%tid.x``, is that of a special register."""
     return name in _DTYPES
 
 
@@ -39,5 +39,5 @@ def dtype(name: str) -> str:
 
 
 def is_clock(name: str) -> bool:
-    """Return whether a special register is read anew at each look."""
+    """Return whether a special register is a clock or timer, which may change between two reads."""
     return name in _CLOCKS

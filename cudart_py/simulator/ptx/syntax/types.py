@@ -1,8 +1,8 @@
-"""The types of PTX: their sizes, their types in NumPy, and which registers serve which instructions."""
+"""The types of PTX: their sizes, their types in NumPy, and which registers fit which operands."""
 
 from __future__ import annotations
 
-# The types that registers and variables are declared with, and their bytes.
+# The types that registers and variables are declared with, and their sizes in bytes.
 TYPE_SIZES = {
     "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
     "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8,
@@ -10,7 +10,7 @@ TYPE_SIZES = {
 }  # fmt: skip  # rows of a table
 # Types of instructions that no register or variable is declared with.
 _SIZES = {**TYPE_SIZES, "u16x2": 4, "s16x2": 4, "tf32": 4, "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "f32x2": 8}
-# PTX types as NumPy types; half precision and packed halves travel as bits.
+# The NumPy types of PTX types; half precision and packed halves are kept as bit patterns.
 DTYPES = {
     "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "u2", "bf16": "u2",
     "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4", "f16x2": "u4", "bf16x2": "u4", "tf32": "u4",
@@ -23,12 +23,12 @@ _NARROW_FLOATS = {"f16", "bf16", "f16x2", "bf16x2", "tf32", "e4m3", "e5m2", "e4m
 
 
 def type_size(name: str) -> int:
-    """Return the bytes of a type."""
+    """Return the size of a type in bytes."""
     return _SIZES[name]
 
 
 def dtype_of(name: str) -> str:
-    """Return the NumPy type that keeps the values of a type."""
+    """Return the NumPy type that holds the values of a type."""
     return DTYPES[name]
 
 
@@ -46,9 +46,9 @@ def _family(name: str) -> str:
 def register_fits(register: str, wanted: str, wider: bool = False) -> bool:
     """Return whether a register of a type can be an operand of the type `wanted`.
 
-    A `wider` register keeps the operand in its low bits. Sizes must agree, and integers aren't floats; untyped bits
-    agree with both. Narrow floats live in registers of bits, which some declare as integers. Floats aren't kept in
-    wider float registers.
+    With `wider`, a larger register may hold the operand in its low bits; otherwise the sizes must be equal. Integers
+    and floats don't fit each other, but untyped bits fit both. Narrow floats are in registers of untyped bits, which
+    some programs declare as integers. A float doesn't fit a wider float register.
     """
     if "pred" in (register, wanted):
         return register == wanted
