@@ -1,4 +1,4 @@
-"""Sums of products of narrow floating-point numbers, with the bits that an H200's ``mma`` gives.
+"""Sums of products of narrow floating-point numbers, bit for bit as an H200's ``mma`` returns them.
 
 NVIDIA does not document how tensor cores add. The rules here were found by comparing with an H200, whose results are in
 ``tests/launch/data/products.npz``. For 16-bit numbers and tf32, one addition takes the accumulator and all products of

@@ -70,7 +70,7 @@ class Texture:
 
     @property
     def size(self) -> int:
-        """Return the bytes from the first texel to the end of the last."""
+        """Return the size of the memory in bytes, from the first texel to the end of the last."""
         above = self.slice_pitch * (max(self.depth, 1) - 1) + self.pitch * (max(self.height, 1) - 1)
         return above + self.width * self.texel
 
@@ -195,7 +195,7 @@ def _nearest(texture: Texture, place: Sequence[Array]) -> list[Array]:
 
 
 def _scale(coordinate: Array, extent: int) -> Array:
-    """Return normalized coordinates as texels."""
+    """Return normalized coordinates in units of texels."""
     unit = 1 << _COORDINATE_BITS
     texels: Array = np.floor(coordinate * unit) / unit * extent
     return texels
@@ -227,7 +227,7 @@ def _one(texture: Texture) -> int:
 
 
 def _weighted(coordinate: Array) -> tuple[Array, Array]:
-    """Return the last texel whose center is not after each coordinate, and the weight of the texel after it."""
+    """Return the last texel whose center is not after each coordinate (in 256ths), and the weight of the next one."""
     steps = np.floor((coordinate - 0.5) * _WEIGHT + 0.5).astype(np.int64)
     return steps >> 8, steps & (_WEIGHT - 1)
 

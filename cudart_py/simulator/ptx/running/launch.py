@@ -36,8 +36,8 @@ _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
 # The steps between two checks of the limits: a few milliseconds of most kernels.
 _STEPS_BETWEEN_LOOKS = 1000
-# Threads that have only waited for this many steps are in a deadlock. It takes seconds to reach, so that a loop that
-# polls a barrier a limited number of times can end before.
+# Threads that have only waited for this many steps are checked for a deadlock. That takes seconds, so a loop that polls
+# a barrier a limited number of times can end before.
 _STEPS_OF_WAITING = 1 << 19
 # After an eighth of those steps, the clocks that threads read in such waits run faster, so that a wait with a timeout
 # reaches it long before it is reported as a deadlock.

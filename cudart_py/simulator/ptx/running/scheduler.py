@@ -144,9 +144,9 @@ class Chunk:
         return bool(self._ready or self._held or self.barriers.parked)
 
     def run(self, alone: bool) -> bool:
-        """Run until all lanes have ended, or, unless `alone`, until they only wait for other chunks.
+        """Run until all lanes have exited, or, unless `alone`, until they only wait for other chunks.
 
-        Return whether all lanes have ended.
+        Return whether all lanes have exited.
         """
         started: int | None = None
         while True:

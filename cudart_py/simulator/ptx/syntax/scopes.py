@@ -19,7 +19,7 @@ _Table: TypeAlias = "dict[str, list[tuple[int, Any]]]"
 
 
 class _Range:
-    """Registers declared as ``%r<5>``: how many, their type, and the suffix of their names elsewhere."""
+    """Registers declared as ``%r<5>``: their count, their type, and the suffix of their unique names."""
 
     __slots__ = ("count", "suffix", "type")
 

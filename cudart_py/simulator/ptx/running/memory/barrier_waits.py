@@ -40,7 +40,7 @@ class _Wait(NamedTuple):
 
 
 class BarrierWaits:
-    """Keep the latest waits of the groups of a launch."""
+    """The latest waits of a launch's groups."""
 
     def __init__(self) -> None:
         self._waits: dict[tuple[int, int, int], _Wait] = {}

@@ -97,7 +97,7 @@ def _summary(values: Any) -> tuple[Any, int, int, int]:
 
 
 class Resolver:
-    """Place addresses in their spaces and check them, for the groups of one launch.
+    """The resolution of addresses to places in their spaces, and the checks, for the groups of one launch.
 
     It has no reference to the launch, which refers to it: a launch's memory must be freed with the last reference to
     the launch.

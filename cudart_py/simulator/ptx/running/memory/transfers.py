@@ -21,7 +21,7 @@ ndarray = np.ndarray
 
 
 class Memory(Resolver):
-    """Move data for the groups of one launch."""
+    """The data transfers of the groups of one launch."""
 
     def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
         """Return the view and the indices that reach `offset` bytes after each place."""
