@@ -1,1 +1,1 @@
-"""Checks: what is looked for in launches, copies and fills that hardware does not notice."""
+"""Checks for mistakes in launches, copies and fills that hardware does not report."""

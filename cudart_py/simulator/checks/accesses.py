@@ -1,4 +1,4 @@
-"""Accesses to memory, and the footprint of each: the pieces of memory that it touches."""
+"""Memory accesses and their footprints: the pieces of memory that each access touches."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ ndarray = np.ndarray
 class MemoryAccess(NamedTuple):
     """An instruction's access to memory, with the arguments of `Observer.access`.
 
-    `positions` are the positions in the group of the lanes that do it; None stands for all. `register` is the number of
-    the register that a load writes, among those of the instruction, and the first byte of it; None stands for all.
+    `positions` are the positions in the group of the lanes that make the access; None means all lanes. If a load writes
+    only one register, `register` is its index among the instruction's registers, and the first byte that is written in
+    it; None means all registers.
     """
 
     group: Group
@@ -35,29 +36,29 @@ class MemoryAccess(NamedTuple):
 
     @property
     def low(self) -> int:
-        """The place of the first byte that any lane touches."""
+        """The offset of the first byte that any lane touches."""
         return self.address.low + self.offset
 
     @property
     def high(self) -> int:
-        """The place after the last byte that any lane touches."""
+        """The offset after the last byte that any lane touches."""
         return self.address.high + self.offset + self.size
 
     @property
     def outside(self) -> bool:
-        """Whether a part lies outside of its space's variables: it is a fault, or memory that CUDA's headers use."""
+        """Whether a part lies outside the space's variables: a fault, or an access to memory of CUDA's headers."""
         return self.low < self.address.space.first or self.high > (self.address.space.size or 0)
 
     @property
     def part_of_register(self) -> tuple[int, int] | None:
-        """The number of the one register that a load writes, and a bit for each byte of it; None for all registers."""
+        """The index of the one register that a load writes, and a mask of the bytes written; None for all registers."""
         if self.register is None:
             return None
         number, first = self.register
         return number, ((1 << self.size) - 1) << first
 
     def part(self, address: Address, some: Array) -> MemoryAccess:
-        """Return the access of some of its lanes, by their positions, which have this address."""
+        """Return the part of the access made by the lanes `some`, an array of indices, which have this address."""
         chosen = tuple(v[some] if v.__class__ is ndarray else v for v in self.values)
         positions = some if self.positions is None else self.positions[some]
         return self._replace(address=address, values=chosen, positions=positions)
@@ -66,8 +67,8 @@ class MemoryAccess(NamedTuple):
 class Footprint:
     """The pieces of memory that one access touches.
 
-    `index` is a slice or an array over pieces of ``1 << shift`` bytes, each lane's `each` pieces side by side; `alone`
-    says that no two lanes share one. `origin` is the place of piece 0.
+    `index` is a slice or an array over pieces of ``1 << shift`` bytes, with each lane's `each` pieces in a row. `alone`
+    says that no two lanes are known to share a piece. `origin` is the offset of piece 0.
     """
 
     __slots__ = ("access", "alone", "each", "group", "index", "lanes")
@@ -93,7 +94,7 @@ class Footprint:
         self.index = pieces if self.each == 1 else (pieces[:, None] + np.arange(self.each)).reshape(-1)
 
     def records(self, time: int) -> Array:
-        """Return the record of each piece: the thread and the time."""
+        """Return the record of each piece: its thread, combined with `time`, which is already shifted."""
         notes = self.group.notes
         if notes is None:
             notes = self.group.notes = {}
@@ -110,7 +111,7 @@ class Footprint:
         return threads + time
 
     def position(self, piece: int) -> int:
-        """Return the position in the group of the lane that a piece of `index` belongs to."""
+        """Return the position in the group of the lane that touches a piece, given as a subscript of `index`."""
         lane = piece // self.each
         positions = self.access.positions
         return lane if positions is None else int(positions[lane])

@@ -1,4 +1,4 @@
-"""Records of the checks that live as long as one chunk of thread blocks runs."""
+"""Records of the checks that are kept while one chunk of thread blocks runs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class ChunkRecords:
     """The records of the checks for one chunk, each made when it is first needed.
 
-    It doesn't refer to the chunk, which refers to it, so that both end when the chunk has run. `local_written` says of
-    each word of local memory whether its thread has written it.
+    The chunk refers to its records. They do not refer back to the chunk, so that both are freed as soon as the chunk
+    has run. `local_written` says, for each word of local memory, whether its thread has written it.
     """
 
     divergence: Divergence | None = None
@@ -34,7 +34,7 @@ class ChunkRecords:
     local_written: NDArray[np.bool_] | None = None
 
     def divergence_of(self, chunk: Chunk) -> Divergence:
-        """Return who waits at the chunk's barriers."""
+        """Return the record of the threads that wait at the chunk's barriers."""
         if self.divergence is None:
             self.divergence = Divergence(chunk.blocks)
         return self.divergence
@@ -71,7 +71,7 @@ class ChunkRecords:
 
 
 def records_of(chunk: Chunk) -> ChunkRecords:
-    """Return the records of a chunk, made at the first call."""
+    """Return the records of a chunk, which the first call makes."""
     if chunk.notes is None:
         chunk.notes = ChunkRecords()
     records: Any = chunk.notes

@@ -1,4 +1,4 @@
-"""Divergence: barriers that not all threads of a block reach, and member masks that leave out who executes them."""
+"""Divergence: barriers that some threads of a block never reach, and member masks that omit an executing lane."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class _Place:
-    """The place of a barrier: the block of instructions that it ends, in its function.
+    """The location of a barrier: its function, and the basic block that it ends.
 
-    An inlined function has a barrier of its own at each place where it is inlined, all of one source line.
+    Each inlined copy of a function has its own barrier, although all of them have the same source line.
     """
 
     __slots__ = ("at", "code", "site")
@@ -32,12 +32,12 @@ class _Place:
 class Divergence:
     """The threads of one chunk that wait at barriers.
 
-    A thread that has returned needn't come to a barrier any more. A thread that has gone past the barrier, to a block
-    from which the barrier can't be reached again, should have come.
+    A thread that has returned need not reach a barrier. A thread that has gone past the barrier, to a basic block from
+    which the barrier can't be reached again, should have waited at it.
     """
 
     def __init__(self, blocks: int) -> None:
-        # The place where the lanes of each block wait: a number in `_places`, or -1.
+        # The barrier at which lanes of each thread block wait, as an index into `_places`, or -1.
         self._waiting = np.full(blocks, -1)
         self._places: list[_Place] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -45,7 +45,7 @@ class Divergence:
         self.some = False
 
     def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
-        """Note lanes that wait; return another barrier at which lanes of the same thread block wait, and a position."""
+        """Record lanes that wait; return another barrier where lanes of their block wait, and a position, or None."""
         number = self._numbers.setdefault(group.path, len(self._places))
         if number == len(self._places):
             self._places.append(_Place(group, site))
@@ -57,7 +57,7 @@ class Divergence:
         return (self._places[int(waiting[other[0]])].site, int(other[0])) if len(other) else None
 
     def leave(self, group: Group) -> None:
-        """Note lanes that go on from a barrier."""
+        """Record lanes that leave a barrier."""
         if group.n == group.chunk.lanes:
             self._waiting[:] = -1
         else:
@@ -65,7 +65,7 @@ class Divergence:
         self.some = bool((self._waiting >= 0).any())
 
     def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
-        """Return the barrier that lanes about to run a block have gone past, and a position, else None."""
+        """Return the barrier that lanes about to run a basic block have gone past, and a lane's position, or None."""
         if group.frames or not block.instructions:
             return None
         waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
@@ -88,7 +88,7 @@ class Divergence:
 
 
 def outside_mask(group: Group, block: Block) -> int:
-    """Return the position of a lane that executes an instruction whose member mask doesn't name it, else -1."""
+    """Return the position of a lane that executes an instruction whose member mask omits it, or -1."""
     operand = block.mask
     if isinstance(operand, Immediate):
         if operand.value & 0xFFFFFFFF == 0xFFFFFFFF:

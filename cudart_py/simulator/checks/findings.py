@@ -1,7 +1,7 @@
-"""Findings: the mistakes that the checks have found, on their way to the program.
+"""Findings: the mistakes that the checks have found, kept until the program is told of them.
 
-A finding changes nothing about a launch. It waits here until the driver's function that ran the kernel returns, and
-is then a warning, or an exception when the mode of the checks is "error".
+A finding does not affect the launch. It is kept here until the driver function that ran the kernel returns, and then
+becomes a warning, or an exception if the mode of the checks is "error".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
 
 class Finding:
-    """A mistake, by the report of where it was found first, which waits to be delivered.
+    """A mistake that waits to be delivered, with the report of where it was found first.
 
     `again` counts the other instructions of the same line that make the same mistake.
     """
@@ -38,12 +38,12 @@ class Finding:
         return f"{self._text}\n    the same at {instructions} of this line (unrolled loops have several)"
 
 
-# Findings that no function has delivered yet.
+# Findings that have not been delivered yet.
 pending: list[Finding] = []
 
 
 class _Choice:
-    """The mode that the program chose, None while the environment decides."""
+    """The mode that the program has chosen; None means that the environment decides."""
 
     def __init__(self) -> None:
         self.chosen: str | None = None
@@ -53,7 +53,11 @@ _state = _Choice()
 
 
 def mode() -> str:
-    """Return "off", "warn" or "error": what `set_sanitizer` chose, else what the environment says."""
+    """Return the mode of the checks: "off", "warn" or "error".
+
+    It is the mode that `set_sanitizer` has chosen, else the value of `CUDART_PY_SANITIZER`, where "0" means "off", and
+    "1" or no value means "warn". Any other value of the variable raises ValueError.
+    """
     if _state.chosen is not None:
         return _state.chosen
     value = os.environ.get(CHECKS_VARIABLE, "")
@@ -64,7 +68,10 @@ def mode() -> str:
 
 
 def set_sanitizer(chosen: str | None) -> str | None:
-    """Choose the mode for launches that run from now on, None for the environment's; return the previous choice."""
+    """Choose the mode for launches that run from now on, and return the previous choice.
+
+    None, the initial choice, means that `CUDART_PY_SANITIZER` decides.
+    """
     before, _state.chosen = _state.chosen, chosen
     return before
 
@@ -77,7 +84,10 @@ def put_finding(text: str) -> Finding:
 
 
 def deliver() -> None:
-    """Warn of the pending findings at the program's own line; raise them when the mode, or a filter, says so."""
+    """Report the pending findings: as warnings at the program's own line, or as one SimulatorWarning that is raised.
+
+    They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
+    """
     texts = [str(finding) for finding in pending]
     pending.clear()
     if mode() == "error":

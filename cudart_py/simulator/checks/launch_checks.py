@@ -1,7 +1,8 @@
-"""The checks of a launch: an observer of the PTX machine that looks for mistakes that hardware hides.
+"""The checks of a launch: an observer of the PTX machine that looks for mistakes that hardware does not report.
 
-They are races in shared and global memory, uninitialised values, barriers that not all threads reach, and wrong member
-masks. A finding changes nothing about the launch; each line is reported once a launch for each kind.
+These are races in shared and global memory, uninitialised values, writes beyond a block's shared variables, barriers
+that some threads never reach, and wrong member masks. A finding does not affect the launch. Each kind of mistake is
+reported once per launch for the instructions of a line that have the same opcode.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def without_failing(method: Method) -> Method:
-    """End the checks of a launch, rather than the program, where there is no memory for their records."""
+    """Wrap a method so that it ends the launch's checks, and not the program, if there is no memory for records."""
 
     @functools.wraps(method)
     def guarded(checks: LaunchChecks, *arguments: Any) -> None:
@@ -50,14 +51,14 @@ def without_failing(method: Method) -> Method:
 
 
 class LaunchChecks(Observer):
-    """Check one launch. `ended_early` says that the checks have ended before the launch, for want of memory."""
+    """The checks of one launch; `ended_early` says that they ran out of memory and stopped before the launch ended."""
 
     ended_early = False
 
     def start(self, state: LaunchState) -> None:
-        """Begin with what the launch is, and what ran before it that it may meet."""
+        """Prepare the checks for the launch, and for earlier work that is not ordered before it."""
         self._findings = LaunchFindings(state)
-        # Records have no room for the numbers of more threads.
+        # A record has no bits for larger thread numbers.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
@@ -70,11 +71,11 @@ class LaunchChecks(Observer):
             racing=self._racing,
             concurrent=concurrent,
         )
-        # Records of machine code don't say what other launches need to know.
+        # Records of machine code lack what the checks of other launches need to know.
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
     def end_early(self) -> None:
-        """Check nothing more of this launch, and take all memory for written, since what it writes isn't known."""
+        """Stop checking this launch, and treat all memory as written, because its writes are no longer recorded."""
         self.ended_early = True
         limit.say(
             "there is no memory left for the records of a launch",
@@ -89,12 +90,12 @@ class LaunchChecks(Observer):
 
     @without_failing
     def ended(self, chunk: Chunk) -> None:
-        """Keep of a chunk's happens-before relation only what later chunks may ask for."""
+        """Keep only the part of a chunk's happens-before relation that later chunks may need."""
         self._races.ended(chunk)
 
     @without_failing
     def finish(self, state: LaunchState) -> None:
-        """End the checks, and remember the launch for work of other streams that may meet it."""
+        """End the checks, and remember the launch for work in other streams that is not ordered after it."""
         self._memory_checks.finish()
         if self._racing:
             past = self._races.past
@@ -102,7 +103,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def block(self, group: Group, block: Block) -> None:
-        """Check member masks, and lanes that go past a barrier at which others of their thread block wait."""
+        """Check member masks, and look for lanes that go past a barrier where others of their thread block wait."""
         if block.converges:
             position = outside_mask(group, block)
             site = block.instructions[0] if block.instructions else block.terminator.instruction
@@ -124,7 +125,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def executed(self, group: Group, block: Block) -> None:
-        """Pass the marks of uninitialised values from operands to results."""
+        """Propagate the marks of uninitialised values from operands to results."""
         records: ChunkRecords | None = group.chunk.notes
         marks = records.marks if records is not None else None
         if marks is None:
@@ -142,14 +143,14 @@ class LaunchChecks(Observer):
 
     @without_failing
     def deserted(self, group: Group, block: Block, position: int) -> None:
-        """Report a member mask that names lanes that never come."""
+        """Report a member mask that names lanes that never reach the instruction."""
         site = block.instructions[0] if block.instructions else block.terminator.instruction
         if site is not None:
             self._findings.put("mask", site, group, position, "its member mask names threads that never come to it")
 
     @without_failing
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
-        """Mark the values that are read from lanes that take no part, which are undefined."""
+        """Mark the values that lanes read from lanes that don't take part in the shuffle: these are undefined."""
         absent = group.chunk.warps.absent(group, mode, lane, control)
         if absent is None or self._findings.known("mask", site):
             return
@@ -163,7 +164,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def fence(self, group: Group, site: Instruction) -> None:
-        """Note a fence."""
+        """Record a fence."""
         if not self._racing:
             return
         form, now = form_of(site), self._races.tick(site)
@@ -175,7 +176,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def barrier(self, group: Group, site: Instruction, event: str) -> None:
-        """Note which threads wait, and what a barrier puts in order; report divergent barriers."""
+        """Record which threads wait and what the barrier orders; report divergent barriers."""
         words = form_of(site).words
         whole = len(site.operands) == (3 if "red" in words else 1) or "cluster" in words
         now = self._races.tick(site)
@@ -212,7 +213,7 @@ class LaunchChecks(Observer):
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
-        """Check an access, in parts where its lanes differ in their space, then note what it puts in order."""
+        """Check an access, separately for each memory space if its lanes differ, then record what it orders."""
         self._check(address, MemoryAccess(group, kind, address, offset, size, site, values))
         form = form_of(site)
         if form.strong and self._racing:
@@ -231,12 +232,12 @@ class LaunchChecks(Observer):
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
     ) -> None:
-        """Check what lanes read or write of matrices."""
+        """Check the parts of matrices that lanes read or write."""
         for address, size, number, first, values in pieces:
             self._check(address, MemoryAccess(group, kind, address, 0, size, site, values, register=(number, first)))
 
     def _check(self, address: Any, access: MemoryAccess) -> None:
-        """Check an access, in parts where its lanes differ in their space."""
+        """Check an access, separately for each memory space if its lanes differ."""
         if isinstance(address, Address):
             self._memory_checks.check(access)
         else:
@@ -246,7 +247,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
-        """Note where groups of asynchronous copies end, and which groups are waited for."""
+        """Record the ends of groups of asynchronous copies, and the waits for them."""
         if self._racing:
             records = records_of(group.chunk)
             row = form_of(site).row

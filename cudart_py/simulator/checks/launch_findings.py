@@ -1,4 +1,4 @@
-"""The findings of one launch: what an access did and where, reported once for each line of the source."""
+"""The findings of one launch: what an access did and where, reported once per source line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ndarray = np.ndarray
 
 
 class LaunchFindings:
-    """Report the findings of one launch, each kind of mistake once for all instructions of a line that are alike.
+    """The findings of one launch: each kind of mistake is reported once for the instructions of a line with one opcode.
 
-    A loop that the compiler has unrolled has each of its lines several times. Loads and stores of a line are not alike.
-    It doesn't refer to the machine's state of the launch, which refers to its observer.
+    An unrolled loop has several instructions for each of its lines. Loads and stores of a line are reported separately.
+    The object holds no reference to the machine's state of the launch, because that state refers to its observer.
     """
 
     def __init__(self, state: LaunchState) -> None:
@@ -36,7 +36,7 @@ class LaunchFindings:
         return (kind, id(site)) in self._found
 
     def put(self, kind: str, site: Instruction, group: Group, position: int, what: str) -> None:
-        """Report a mistake at an instruction, or count it where the report of an instruction like it waits."""
+        """Report a mistake at an instruction, or count it if the same mistake of its line has already been reported."""
         if self.known(kind, site):
             return
         self._found.add((kind, id(site)))
@@ -51,14 +51,14 @@ class LaunchFindings:
         return self._launch.entry.module.places.of(site)
 
     def access(self, footprint: Footprint, piece: int) -> str:
-        """Return a text that says what the access of a piece's lane does, and where."""
+        """Return a text that says what the lane that touches a piece does, and where."""
         access = footprint.access
         verb = {"ld": "reads", "st": "writes"}.get(access.kind, "updates")
         amount = "1 byte" if access.size == 1 else f"{access.size} bytes"
         return f"{verb} {amount} of {self.place(footprint, piece)}"
 
     def place(self, footprint: Footprint, piece: int, distance: int = 0) -> str:
-        """Return a text that names the byte at a distance from where the access of a piece's lane begins."""
+        """Return a text that names the byte at a distance from the first byte accessed by the lane of a piece."""
         address, chunk = footprint.access.address, footprint.group.chunk
         places, lane = address.places, piece // footprint.each
         first = int(places[lane] if places.__class__ is ndarray else places)

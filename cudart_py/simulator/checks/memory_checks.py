@@ -1,4 +1,4 @@
-"""Checks of memory accesses: reads of what nothing has written, and races."""
+"""Checks of memory accesses: uninitialised reads, races, and writes beyond a block's shared variables."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _BLOCK_SCOPED = (
 
 
 class MemoryChecks:
-    """Check the memory accesses of one launch.
+    """The checks of the memory accesses of one launch.
 
-    `racing` tells whether races are looked for, `concurrent` whether work of other streams may meet the launch: then
-    loads of what the launch itself doesn't write matter too.
+    `racing` says whether to look for races. `concurrent` says whether work in other streams may overlap the launch: in
+    that case, loads of data that the launch itself does not write (`ld.global.nc`, constants) are checked too.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class MemoryChecks:
         self._findings = findings
         self._racing = racing
         self._concurrent = concurrent
-        # The blocks of a cluster wait for one another at barriers in memory.
+        # The blocks of a cluster may wait for one another at barriers in memory.
         self._clustered = prod(state.launch.cluster) > 1
-        # The shadow memory of the allocations that the launch writes, by their starts.
+        # The shadow memory of the allocations that the launch writes, by their start addresses.
         self._written: dict[int, ShadowMemory] = {}
 
     def finish(self) -> None:
@@ -79,7 +79,7 @@ class MemoryChecks:
         if space == "shared" and access.kind != "ld":
             self._beyond_variables(access)
         if access.kind == "mbarrier":
-            # An operation elsewhere is a fault, and no barrier is there.
+            # An operation elsewhere is a fault, so there is no barrier to record.
             if space == "shared" and not access.outside:
                 self._memory_barrier(access)
         elif space == "global":
@@ -94,7 +94,7 @@ class MemoryChecks:
             self._pass_marks(access)
 
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Array | None, site: Instruction) -> None:
-        """Check what the asynchronous proxy reads or writes, and note what a barrier that counts the bytes releases."""
+        """Check what the asynchronous proxy reads or writes, and record the releases at barriers that count bytes."""
         for positions, part in units.parts:
             access = MemoryAccess(group, kind, part, 0, UNIT, site, (), positions)
             self.check(access)
@@ -125,7 +125,7 @@ class MemoryChecks:
             self._asynchronous(Footprint(access, 0, 2))
 
     def _beyond_variables(self, access: MemoryAccess) -> None:
-        """Report a write beyond a block's shared variables, in bytes that the hardware lets it access nevertheless."""
+        """Report a write beyond a block's shared variables, to bytes that the hardware nevertheless lets it access."""
         if access.outside:
             return
         lanes = np.flatnonzero(_beyond(access))
@@ -138,13 +138,13 @@ class MemoryChecks:
 
     @staticmethod
     def _pass_marks(access: MemoryAccess) -> None:
-        """Let an access to shared or local memory pass on the marks of uninitialised values."""
+        """Propagate the marks of uninitialised values through an access to shared or local memory."""
         marks = records_of(access.group.chunk).marks
         if marks is not None:
             marks.access(access)
 
     def _memory_barrier(self, access: MemoryAccess) -> None:
-        """Note an operation on a barrier in memory: an arrival releases, a wait acquires."""
+        """Record an operation on a barrier in memory: an arrival releases, a wait acquires."""
         group, site = access.group, access.site
         if self._racing:
             records = records_of(group.chunk)
@@ -189,10 +189,10 @@ class MemoryChecks:
             self._coarsely(Footprint(access, origin, history.coarse_shift), history)
 
     def _scattered(self, access: MemoryAccess) -> None:
-        """Check an access whose lanes go to several allocations, one allocation after the other."""
+        """Check an access whose lanes touch several allocations, one allocation after the other."""
         address = access.address
         if address.places.__class__ is not ndarray:
-            return  # All lanes have one address outside of all allocations, a fault that the machine reports.
+            return  # All lanes have the same address, outside all allocations: the machine reports that as a fault.
         owners = self._shadows.owners(address.places + (self._memory.base + access.offset), access.size)
         for number in () if owners is None else np.unique(owners):
             some = np.flatnonzero(owners == number)
@@ -208,7 +208,7 @@ class MemoryChecks:
             written[footprint.index] = True
 
     def _coarsely(self, footprint: Footprint, history: History) -> None:
-        """Check an access for uninitialised bytes alone, where records would take too much memory."""
+        """Check an access for uninitialised bytes only, because full records would take too much memory."""
         written = history.coarse
         assert written is not None
         if footprint.access.kind == "ld":
@@ -240,7 +240,7 @@ class MemoryChecks:
             self._race(race, footprint)
 
     def _asynchronous(self, words: Footprint) -> None:
-        """Check that copies of `cp.async` to the words of an access are complete, and note the copies that it makes."""
+        """Check that `cp.async` copies to the words of an access are complete, and record the copies that it issues."""
         site, chunk = words.access.site, words.group.chunk
         copies = records_of(chunk).copies_of(chunk)
         incomplete = copies.missing(words, partial(self._races.ordered, chunk))
@@ -255,7 +255,7 @@ class MemoryChecks:
             copies.overwrite(words)
 
     def _meets_bulk_copies(self, words: Footprint, history: History) -> None:
-        """Check that an access meets no bulk copy under way, and that a bulk copy sees what stores have written."""
+        """Check that an access overlaps no bulk copy in flight, and that a bulk copy sees what stores have written."""
         site, group, findings = words.access.site, words.group, self._findings
         copies = records_of(group.chunk).bulk_of(group.chunk)
         now = self._races.tick(site)
@@ -285,7 +285,7 @@ class MemoryChecks:
                 findings.put("race", site, group, words.position(word), what)
 
     def _note_bulk_copies(self, words: Footprint) -> None:
-        """Note what an access means to the bulk copies of its chunk."""
+        """Update the records of the bulk copies of the chunk with an access."""
         form = form_of(words.access.site)
         copies = records_of(words.group.chunk).bulk_of(words.group.chunk)
         if words.access.kind != "ld":
@@ -294,13 +294,13 @@ class MemoryChecks:
             copies.reads(form.row.name).issue(words)
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
-        """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""
+        """Mark the values of a load from unwritten memory; an element counts as written if any part of it is."""
         access = footprint.access
         if form_of(access.site).row.name == "wgmma":
             self._read_matrix(footprint, np.asarray(missing.reshape(-1, footprint.each).all(axis=1)), what)
             return
         vector = form_of(access.site).vector if access.register is None else 1
-        # Elements that are smaller than the pieces of the records are not known apart.
+        # The records do not distinguish elements that are smaller than a piece.
         count = vector if footprint.each >= vector else 1
         elements = np.asarray(missing.reshape(footprint.lanes, count, -1).all(axis=2))
         whole = np.asarray(elements.all(axis=1))
@@ -313,9 +313,9 @@ class MemoryChecks:
     def _mark(
         self, footprint: Footprint, lanes: Array, part: tuple[int, int] | None, what: str, distance: int = 0
     ) -> None:
-        """Mark what some lanes of a load get, in a part of one register or in all registers.
+        """Mark the values that some lanes of a load receive, in a part of one register or in all registers.
 
-        `distance` is that of the first byte which nothing has written from the first byte that the lane reads.
+        `distance` is the offset of the first unwritten byte from the first byte that the lane reads.
         """
         places = np.flatnonzero(lanes)
         if not len(places):
@@ -333,15 +333,16 @@ class MemoryChecks:
         )
 
     def _read_matrix(self, footprint: Footprint, undefined: Array, what: str) -> None:
-        """Mark the products of matrices in which nothing was written: of others, a kernel may use the rows that were.
+        """Mark the product of a matrix in shared memory in which nothing has been written.
 
-        `undefined` says of each unit of 16 bytes whether it is so.
+        If only a part of the matrix has been written, a kernel may use only that part of the product. `undefined` says,
+        for each unit of 16 bytes, whether it is unwritten.
         """
         group, site, findings = footprint.group, footprint.access.site, self._findings
         destination, readers = site.operands[0], footprint.access.positions
         assert isinstance(destination, Vector)
         assert readers is not None
-        # For each warp its first lane reads.
+        # The first lane of each warp reads for the whole warp.
         for reader in np.unique(readers):
             units = np.flatnonzero(readers == reader)
             if not undefined[units].all():
@@ -388,20 +389,20 @@ def _end_of_variables(access: MemoryAccess) -> str:
 
 
 def _arrivals(access: MemoryAccess) -> Array:
-    """Return the number of arrivals at a barrier in memory that each lane makes at most."""
+    """Return an upper bound on the arrivals of each lane at a barrier in memory."""
     form = form_of(access.site)
     counted = form.words[0].startswith("arrive") and "expect_tx" not in form.words and access.values
     return np.broadcast_to(access.values[0] if counted else 1, access.group.n)
 
 
 def _strength(form: Form) -> int:
-    """Return the flags that a record has of a strong access, and 0 for a plain one."""
+    """Return the flags of a strong access in its record, and 0 for a plain access."""
     if not form.strong:
         return 0
     return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG
 
 
 def _is_relaxed(form: Form) -> bool:
-    """Return whether an operation on a barrier in memory releases nothing by itself."""
+    """Return whether an operation on a barrier in memory has no release semantics of its own."""
     expects = form.words[0] in ("expect_tx", "complete_tx")
     return form.row.access == "mbarrier" and (expects or "relaxed" in form.words)

@@ -1,7 +1,7 @@
-"""The records that machine code keeps of accesses to global memory, beside the history that the NumPy engine keeps.
+"""Records that machine code keeps of accesses to global memory, separate from the history of the NumPy engine.
 
-Machine code's records say less: they only tell whether there may be a finding. So they are of use to one launch alone,
-and stay where they are because their times are older than those of any later launch.
+They say less than the history: only whether there may be a finding. They are therefore of use to one launch only. They
+need not be cleared after it, because their times are older than those of any later launch.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from ..state.memory.shadow import FILLED, ShadowMemory
 
 Array = NDArray[Any]
 
-# The time takes 32 bits of a record. A launch that would begin after this one begins anew, with new records.
+# The time takes 32 bits of a record. If a launch would begin later than this, the clock restarts, with new records.
 _LAST_BEGIN = 1 << 31
-# The record of a piece that was written before all times; machine code reads the lowest bits of a line's record.
+# The record of a piece that was written before any launch. Its lowest bits are 0, because those of a line's record have
+# a meaning of their own in machine code.
 _WRITTEN = 4
 _LINE = 32
-# The bytes of the largest allocation whose records are made anew for each launch, if a part of it has been written.
+# The size in bytes of the largest partly written allocation whose records are rebuilt for each launch.
 _MOST_PARTLY = 1 << 24
 
 
 class _Clock:
-    """The time of machine code's records, and how often it has begun anew."""
+    """The clock of machine code's records, and the number of times that it has restarted."""
 
     def __init__(self) -> None:
         self.now = _WRITTEN + 1
@@ -38,7 +39,7 @@ _clock = _Clock()
 
 
 def _new(lines: int) -> PieceRecords | None:
-    """Return records for an allocation that was written earlier, by anyone; None if there is no room for them."""
+    """Return records for an allocation that has been completely written, or None if there is no room for them."""
     writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
     if writes is None or reads is None:
         return None
@@ -54,14 +55,14 @@ class NativeRecords:
         if _clock.now > _LAST_BEGIN:
             _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
         self.begin = _clock.now
-        # The allocations that were not written completely before, with the records of their writes.
+        # The allocations that had not been completely written before, with the records of their writes.
         self._unwritten: list[tuple[ShadowMemory, int, PieceRecords]] = []
 
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
-        None stands for one for whose records there is no room, and for a large allocation of which a part has been
-        written: all its records would have to be made.
+        Return None if there is no room for the records, or if the allocation is large and partly written, because all
+        its records would have to be rebuilt.
         """
         shadow: ShadowMemory = self._memory.shadow(start)
         count = -(-shadow.size // 4) << (2 - shift)
@@ -94,11 +95,11 @@ class NativeRecords:
         return kept
 
     def end(self, now: int) -> None:
-        """Advance the time, whether the launch has ended or runs again."""
+        """Advance the clock, whether the launch has ended or has to run again."""
         _clock.now = max(_clock.now, now + 1)
 
     def keep(self) -> None:
-        """Note in the histories what the launch has written."""
+        """Record in the histories what the launch has written."""
         for shadow, shift, records in self._unwritten:
             try:
                 self._keep(shadow, shift, records)
@@ -110,7 +111,7 @@ class NativeRecords:
                 shadow.initialised = True
 
     def _keep(self, shadow: ShadowMemory, shift: int, records: PieceRecords) -> None:
-        """Note in the history of one allocation what the launch has written."""
+        """Record in the history of one allocation what the launch has written."""
         count = -(-shadow.size // 4) << (2 - shift)
         if records.write_lines.all():
             shadow.initialised = True
@@ -119,13 +120,13 @@ class NativeRecords:
         if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
             shadow.initialised = True
             return
-        # Earlier writes are in the history.
+        # The history already has the earlier writes.
         written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
         history = shadow.history
         if not history.prepare(1 << shift, reads=False):
             history.note_coarsely(written, shift)
             return
-        # Only what was written is touched: the rest of a large allocation takes no memory.
+        # Touch only what was written, so that the records of the rest of a large allocation take no memory.
         parts = 1 << (shift - history.shift)
         pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
         history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)

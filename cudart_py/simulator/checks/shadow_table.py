@@ -1,4 +1,4 @@
-"""The shadow table: the shadow memory of the allocation that an access goes to."""
+"""The shadow table, which finds the shadow memory of the allocation that an access touches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 class ShadowTable:
-    """Look up shadow memory by address; the last allocation of each instruction is tried first."""
+    """A lookup of shadow memory by address, which tries the last allocation of each instruction first."""
 
     def __init__(self, memory: Any) -> None:
         self._memory = memory
@@ -23,7 +23,7 @@ class ShadowTable:
         self._known: dict[int, tuple[int, int, ShadowMemory]] = {}
 
     def find(self, site: Instruction, low: int, high: int) -> ShadowMemory | None:
-        """Return the shadow memory of the one allocation that holds an instruction's range, None if none does."""
+        """Return the shadow memory of the allocation that contains an instruction's whole range, None if none does."""
         if self._generation != self._memory.generation:
             self._generation = self._memory.generation
             self._known.clear()
@@ -38,7 +38,7 @@ class ShadowTable:
         return known[2]
 
     def owners(self, addresses: Array, size: int) -> Array | None:
-        """Return the number of each access's allocation, None if one access is outside of all allocations."""
+        """Return the index of each access's allocation, None if any access is outside all allocations."""
         starts, ends = self._memory.extents()
         found: Array = np.searchsorted(starts, addresses, "right") - 1
         if not len(starts) or ((found < 0) | (addresses > ends[found] - size)).any():

@@ -1,1 +1,1 @@
-"""Counters: what the hardware would count of a launch."""
+"""Counters: the values that the hardware's performance counters would have after a launch."""

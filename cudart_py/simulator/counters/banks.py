@@ -1,13 +1,13 @@
-"""Wavefronts and bank conflicts: what the 32 banks of shared memory must do for the accesses of warps.
+"""Wavefronts and bank conflicts: the work of the 32 banks of shared memory for the accesses of warps.
 
-A bank gives one 4-byte word at a time, to any number of lanes; a wavefront is one word of each bank. Accesses of 8
-bytes take two passes of 16 lanes, and accesses of 16 bytes four passes of 8 lanes. Two passes become one where each
-lane of the warp has the address of its neighbour (the lane number with the lowest or the second bit inverted), as
-measured on an H200. A wavefront beyond the first of a pass is a bank conflict. Atomics take one lane after the other,
-even at one word.
+In one wavefront, each bank delivers one 4-byte word to any number of lanes. Accesses of 8 bytes take two passes of 16
+lanes, and accesses of 16 bytes take four passes of 8 lanes. Two passes merge into one if every lane of the warp has the
+same address as its neighbour, as measured on an H200. The neighbour is the lane whose number differs in bit 0, or, for
+all lanes alike, in bit 1. Each wavefront of a pass beyond the first is a bank conflict. A bank serves atomics one lane
+at a time, even if the lanes access the same word.
 
-Rows hold the lanes' byte places. A block's shared memory may begin anywhere among them: an offset that all lanes of a
-warp share doesn't change which of them meet in a bank.
+Each row holds the byte offsets of one warp's lanes. They need not count from the start of the block's shared memory:
+adding the same offset to all lanes does not change which of them conflict.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _LANES = np.arange(32)
 
 
 def count_wavefronts(rows: Array, present: Array | None, size: int, *, atomic: bool = False) -> tuple[int, int]:
-    """Return the wavefronts of rows of accesses of `size` bytes, and how many of them are conflicts.
+    """Return the number of wavefronts for rows of `size`-byte accesses, and how many of them are bank conflicts.
 
-    `present` says which lanes take part; None stands for all.
+    `present` says which lanes are active; None means all of them.
     """
     words = rows >> 2
     relative = words - words[:, :1]
     if (relative == relative[0]).all() and (present is None or (present == present[0]).all()):
-        # All warps do the same, which is the rule in programs whose blocks are alike.
+        # All warps have the same access pattern, as is usual if all blocks do the same work, so one is enough.
         lanes = None if present is None else present[0].tobytes()
         wavefronts, conflicts = _of_one(relative[0].tobytes(), lanes, size, atomic)
         return wavefronts * len(rows), conflicts * len(rows)
@@ -51,7 +51,7 @@ def _of_one(relative: bytes, lanes: bytes | None, size: int, atomic: bool) -> tu
 
 
 def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array, Array]:
-    """Return the wavefronts and conflicts of each row of word numbers."""
+    """Return the wavefronts and conflicts of each row of word indices."""
     if atomic:
         most = _most(words, present, 1, distinct=False)
         return most, np.maximum(most - 1, 0)
@@ -76,7 +76,7 @@ def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array
 
 
 def _joins(words: Array, present: Array) -> Array:
-    """Return in which rows all lanes have the address of their neighbour at one of the two distances."""
+    """Return a mask of the rows in which every active lane has the address of its neighbour, so that passes merge."""
     result = np.zeros(len(words), np.bool_)
     for distance in (1, 2):
         other = _LANES ^ distance
@@ -86,13 +86,13 @@ def _joins(words: Array, present: Array) -> Array:
 
 
 def _most(words: Array, present: Array, each: int, *, distinct: bool = True) -> Array:
-    """Return for each row the largest number of words that one bank must give: of different words, or of all."""
+    """Return, for each row, the largest number of words (distinct ones, or all) that any bank has to deliver."""
     count = len(words)
     if each > 1:
         words = (words[:, :, None] + np.arange(each)).reshape(count, -1)
         present = np.repeat(present, each, axis=1)
     if distinct:
-        # Lanes that take no part come first, with a word that no lane has.
+        # Inactive lanes get a sentinel word, which sorts first and is not counted.
         words = np.sort(np.where(present, words, np.iinfo(np.int64).min), axis=1)
         counted = words > np.iinfo(np.int64).min
         counted[:, 1:] &= words[:, 1:] != words[:, :-1]
@@ -105,10 +105,10 @@ def _most(words: Array, present: Array, each: int, *, distinct: bool = True) -> 
 
 
 def assign_wavefronts(row: Array, present: Array, size: int, *, atomic: bool = False) -> Array:
-    """Return the number of the wavefront that serves each 4-byte word of each lane of a warp, from 0 on.
+    """Return the index of the wavefront that serves each 4-byte word of each lane of a warp.
 
-    `row` has the lanes' byte places. The result has a row for each lane, -1 where it takes no part. The largest number
-    is one less than the wavefronts that `count_wavefronts` returns.
+    `row` has the lanes' byte offsets. The result has one row per lane and one column per word, -1 for an inactive lane.
+    The largest index is one less than the number of wavefronts that `count_wavefronts` returns.
     """
     words = row >> 2
     each = 1 if atomic else max(1, size // _WORD)
@@ -123,7 +123,7 @@ def assign_wavefronts(row: Array, present: Array, size: int, *, atomic: bool = F
             for part in range(each if present[lane] else 0):
                 word = int(words[lane]) + part
                 known = served[word % _BANKS]
-                # Atomics of several lanes at one word are served one after another.
+                # Atomics of several lanes on one word are served one after another.
                 key = word, lane if atomic else 0
                 if key not in known:
                     known.append(key)

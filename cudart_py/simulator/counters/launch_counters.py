@@ -1,6 +1,6 @@
-"""The counters of a launch: an observer of the PTX machine that counts as the hardware's counters would.
+"""The counters of a launch: an observer of the PTX machine that counts what the hardware's counters would.
 
-Counts are kept for each instruction and each block of instructions, and summed by source line at the end.
+Counts are kept per instruction and per basic block, and summed by source line at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Line = tuple[str, int]
 
 
 class LaunchCounters(Observer):
-    """Count one launch; `lines` and `metrics` have the results when it has ended."""
+    """The counters of one launch; `lines` and `metrics` hold the results once it has ended."""
 
     watch = frozenset({"counters"})
 
@@ -46,12 +46,12 @@ class LaunchCounters(Observer):
         self._kinds: dict[int, str] = {}
 
     def start(self, state: LaunchState) -> None:
-        """Note the launch's shape."""
+        """Record the launch's shape."""
         launch = state.launch
         self.kernel, self.grid, self.block_shape = launch.entry.name, launch.grid, launch.block
 
     def block(self, group: Group, block: Block) -> None:
-        """Count the instructions of a block, each once for a warp and once for each of its lanes."""
+        """Count the instructions of a basic block, once per warp and once per lane."""
         self._add_block(block, warps_of(group), group.n)
 
     def _add_block(self, block: Block, warps: int, lanes: int) -> None:
@@ -70,9 +70,10 @@ class LaunchCounters(Observer):
             known = self._sites[id(site)] = site, {}
             self._kinds[id(site)] = _kind(group.code, kind, site)
         if kind == "mbarrier":
-            return  # how barriers in memory count isn't known
+            return  # it isn't known how the hardware counts operations on an mbarrier
         if form_of(site).space == "const":
-            # Constants have a cache of their own; instructions have those at fixed places as operands.
+            # Constants have their own cache. An instruction takes a constant at a fixed address as an operand, without
+            # a load, so only addresses in registers count.
             if not isinstance(address, Mixed) and _by_register(site):
                 _add(known[1], ("requests", "const", "ld"), _constant_requests(group, address, offset))
             return
@@ -87,12 +88,12 @@ class LaunchCounters(Observer):
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
     ) -> None:
-        """Count the rows of `ldmatrix` and `stmatrix` as accesses of 16 bytes, so that eight rows are one wavefront.
+        """Count the rows of `ldmatrix` and `stmatrix` as 16-byte accesses: eight rows take one wavefront.
 
-        Nsight Compute has a counter of its own for the instructions of `ldmatrix`, which its rule on bank conflicts
-        adds to the other loads from shared memory, and counts their wavefronts and conflicts with those of the loads.
-        For `stmatrix` the same of the stores is assumed, and its instructions are counted with them. The instruction
-        `wmma` names no rows, and the loads and stores that the assembler makes of it are unknown, so they aren't
+        Nsight Compute has a separate counter for `ldmatrix` instructions, which its rule on bank conflicts adds to the
+        other loads from shared memory. It counts their wavefronts and conflicts with those of the loads. `stmatrix` is
+        assumed to be counted with the stores in the same way, including its instructions. `wmma` does not give the
+        addresses of its rows, and the loads and stores that the assembler makes of it are unknown, so they aren't
         counted.
         """
         if rows is not None:
@@ -109,11 +110,11 @@ class LaunchCounters(Observer):
         arranged = np.concatenate([rows.arrange(column) for column in places.T], axis=1)
         borders = np.count_nonzero((arranged < 0).any(axis=1))
         _add(tally, ("requests", "texture", "ld"), rows.count)
-        # All places of no texel count as one sector of their warp.
+        # Entries without a texel (-1) are counted above as one sector per warp.
         _add(tally, ("sectors", "texture", "ld"), count_sectors(arranged) - int(borders))
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
-        """Add what machine code has counted."""
+        """Add the counts of machine code."""
         for one in blocks:
             self._add_block(one.block, one.warps, one.lanes)
         for found in accesses:
@@ -137,7 +138,7 @@ class LaunchCounters(Observer):
                 sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
                 sums[0] += warps
                 sums[1] += lanes
-            # A guarded instruction, which stands in a block of its own, counts for the lanes whose guard holds.
+            # A guarded instruction has a block of its own, so it counts only for the lanes whose guard holds.
             for instruction in block.instructions:
                 form = form_of(instruction)
                 if form.row.arithmetic:
@@ -176,7 +177,7 @@ class LaunchCounters(Observer):
 
 
 def _kind_in(space: str, kind: str) -> str:
-    """Return the kind of an access that its counters have in a space."""
+    """Return the kind under which an access is counted in a memory space."""
     if kind in ("atom", "red") and space != "global":
         return "atom" if space == "shared" else "st"
     return kind
@@ -204,9 +205,10 @@ def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
 
 
 def executed_instructions(block: Block) -> list[Instruction]:
-    """Return the instructions that count for a block.
+    """Return the instructions that count as executed for a basic block.
 
-    The branch around a guarded instruction stands for that instruction, which all lanes of the warp execute.
+    The branch around a guarded instruction stands for that instruction, because the hardware counts a predicated
+    instruction as executed by all active lanes of the warp.
     """
     terminator = block.terminator
     found = [instruction for instruction in block.instructions if instruction.guard is None]
@@ -217,7 +219,7 @@ def executed_instructions(block: Block) -> list[Instruction]:
 
 
 def _kind(code: Code, kind: str, site: Instruction) -> str:
-    """Return the kind of an access; for the hardware an atomic whose result nothing reads is a reduction."""
+    """Return the kind of an access; like the hardware, treat an atomic whose result is never read as a reduction."""
     if kind != "atom":
         return kind
     results = set(code.touched(site)[1])
@@ -228,7 +230,7 @@ def _kind(code: Code, kind: str, site: Instruction) -> str:
 def _sectors_and_bytes(
     group: Group, address: Address, offset: int, size: int, positions: Any, warps: int
 ) -> tuple[int, int]:
-    """Return the sectors of warps' accesses, and the bytes that their lanes use; what lanes share counts once."""
+    """Return the sectors of the warps' accesses and the bytes that lanes use; bytes that lanes share count once."""
     places = address.places
     if places.__class__ is not ndarray:
         return warps, warps * size
@@ -237,12 +239,12 @@ def _sectors_and_bytes(
     if counts is None:
         rows = rows_of(group) if positions is None else WarpRows(group, positions)
         start = address.run_start(size) if rows.present is None else -1
-        # Places count from the region's start, which is a multiple of the sector.
+        # Offsets count from the region's start, which is aligned to a sector.
         if start >= 0:
             counts = run_sectors(start + offset, size, warps), 32 * size * warps
         else:
             arranged = rows.arrange(places if not offset % 32 else places + offset)
-            # Accesses are aligned, so that those at different places have no byte in common.
+            # Accesses are aligned, so accesses at different offsets do not overlap.
             counts = count_sectors(arranged), size * count_different(arranged)
         address.notes[key] = counts
     return counts
@@ -254,7 +256,7 @@ def _by_register(site: Instruction) -> bool:
 
 
 def _constant_requests(group: Group, address: Address, offset: int) -> int:
-    """Return a request for each different address of a warp."""
+    """Return the number of requests: one for each distinct address of each warp."""
     places = address.places
     if places.__class__ is not ndarray:
         return warps_of(group)
@@ -270,7 +272,7 @@ def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any,
 
 
 def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> int:
-    """Return the sectors of local memory, in which the words of one address lie side by side over the lanes."""
+    """Return the sectors of local memory, where the words of a warp's lanes at the same address are contiguous."""
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     chunk = group.chunk
     lanes = group.lane_numbers if positions is None else group.lane_numbers.take(positions)

@@ -1,4 +1,4 @@
-"""Metrics: the names that Nsight Compute has for what is counted, and sums of counts."""
+"""Metrics: Nsight Compute's names for the counts, and sums of counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 _L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
 
-# A metric's name, by what is counted, in which space, by what kind of instruction.
+# The name of each metric, by the quantity counted, the memory space and the kind of instruction.
 COUNTED: dict[tuple[str, str, str], str] = {
     **{
         (what, space, kind): _L1.format(what=f"t_{what}", space=space, kind=kind)
@@ -39,7 +39,7 @@ COUNTED: dict[tuple[str, str, str], str] = {
     ("lanes", "", ""): "smsp__thread_inst_executed.sum",
 }  # fmt: skip  # rows of a table
 
-# Quotients of two counts.
+# Ratios of two counts.
 RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
     **{
         f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{kind}.ratio": (
@@ -61,11 +61,11 @@ RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
 NAMES = (*COUNTED.values(), *RATIOS)
 _NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromkeys(RATIOS, 0.0)}
 
-# Metrics that follow the hardware's rules and not always its numbers. The hardware runs machine code instead of PTX,
-# and counts instructions for which all lanes of a warp are predicated off; it keeps most local variables in registers;
-# how it divides the texels of a warp's fetch, which constants it takes without a load, and whether bytes that lanes
-# share count once, is not documented; and its sectors of atomics at random addresses are a few more than the turns of
-# lanes explain (3,721 for 3,699).
+# Metrics that follow the hardware's rules but may differ from its values. The hardware runs machine code instead of
+# PTX, and counts instructions for which all lanes of a warp are predicated off. It keeps most local variables in
+# registers. It is not documented how it divides the texels of a warp's fetch, which constants it reads without a load,
+# and whether bytes that lanes share count once. For atomics at random addresses it counts slightly more sectors than
+# the turns of the lanes explain (3,721 instead of 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES

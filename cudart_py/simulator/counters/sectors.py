@@ -1,4 +1,4 @@
-"""Sectors: the 32-byte pieces of global memory that the accesses of warps touch."""
+"""Sectors: the aligned 32-byte pieces of global memory that the accesses of warps touch."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ SECTOR = 32
 
 
 def run_sectors(start: int, size: int, warps: int) -> int:
-    """Return the sectors of full warps whose lanes lie side by side from byte `start` on, `size` bytes each."""
-    # A warp's bytes are a multiple of a sector, so that all warps lie alike.
+    """Return the sectors of full warps whose lanes access contiguous elements of `size` bytes, from byte `start` on."""
+    # A warp's bytes are a multiple of a sector, so all warps have the same alignment.
     each: int = (start % SECTOR + 32 * size + SECTOR - 1) // SECTOR
     return warps * each
 
 
 def count_sectors(rows: Array) -> int:
-    """Return the number of different sectors in each row of byte places, summed over the rows.
+    """Return the number of distinct sectors in each row of byte offsets, summed over the rows.
 
-    An access is aligned and at most 16 bytes, so it lies in one sector.
+    An access is aligned and at most 16 bytes long, so it lies in one sector.
     """
     return count_different(rows >> 5)
 
 
 def count_different(rows: Array) -> int:
-    """Return the number of different values in each row, summed over the rows."""
+    """Return the number of distinct values in each row, summed over the rows."""
     before, after = rows[:, :-1], rows[:, 1:]
     if (after < before).any():
         rows = np.sort(rows, axis=1)
@@ -36,16 +36,16 @@ def count_different(rows: Array) -> int:
 
 
 def count_atomic_sectors(rows: Array, present: Array | None) -> int:
-    """Return the sectors of atomics: lanes at the same word take turns, and each turn counts its sectors anew.
+    """Return the sectors of atomics: lanes that access the same word take turns, and each turn counts its own sectors.
 
-    Where all lanes of a warp are at one word, the assembler combines them into one access.
+    If all lanes of a warp access one word, the assembler combines them into one access.
     """
     words = rows >> 2
     order = np.argsort(words, axis=1, kind="stable")
     arranged = np.take_along_axis(words, order, axis=1)
     taking = np.ones(words.shape, np.bool_) if present is None else np.take_along_axis(present, order, axis=1)
     together = (arranged[:, 0] == arranged[:, -1])[:, None]
-    # A lane's turn is its number among the lanes at its word; lanes that take no part have none.
+    # A lane's turn is its index among the active lanes at its word; inactive lanes have no turn.
     start = np.ones(words.shape, np.bool_)
     start[:, 1:] = arranged[:, 1:] != arranged[:, :-1]
     taken = np.cumsum(taking, axis=1)

@@ -1,4 +1,4 @@
-"""The record of one warp: which lanes were active at each line, and the addresses of their accesses to memory."""
+"""The record of one warp: its active lanes at each source line, and the addresses of their memory accesses."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _LANES = 32
-# A loop's first rounds tell what all of them do. A longer record would hold the memory of many launches.
+# The first iterations of a loop show what all of them do. The limit bounds the memory that the records take when many
+# launches are recorded.
 _MOST_OF_ONE_SITE = 16
 _MOST_STEPS = 1024
 _OPERATIONS = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic"}
 
 
 class RecordedAccess(NamedTuple):
-    """One access: each lane's address as the kernel has it, -1 for a lane that takes no part.
+    """One access: the address that the kernel uses in each lane, -1 for an inactive lane.
 
-    `wavefronts` has, for shared memory, the number of the wavefront that serves each 4-byte word of each lane.
+    For shared memory, `wavefronts` has the index of the wavefront that serves each 4-byte word of each lane; otherwise
+    it is None. `size` is in bytes.
     """
 
     file: str
@@ -46,7 +48,7 @@ class RecordedAccess(NamedTuple):
 
 
 class RecordedShuffle(NamedTuple):
-    """One shuffle: the lane that each lane reads from, -1 for a lane that takes no part."""
+    """One shuffle: the lane that each lane reads from, -1 for an inactive lane."""
 
     file: str
     line: int
@@ -54,7 +56,7 @@ class RecordedShuffle(NamedTuple):
 
 
 class RecordedStep(NamedTuple):
-    """Instructions of one line, executed one after another by the same lanes."""
+    """Consecutive instructions of one source line, executed by the same lanes."""
 
     file: str
     line: int
@@ -63,7 +65,7 @@ class RecordedStep(NamedTuple):
 
 
 class WarpRecorder(Observer):
-    """Record the warp of a number, counted over the blocks of the launch.
+    """A recorder of one warp of a launch, whose number counts across the blocks of the launch.
 
     Machine code records no addresses, so a launch with a recorder runs in the NumPy engine.
     """
@@ -123,7 +125,7 @@ class WarpRecorder(Observer):
         self.shuffles.append(RecordedShuffle(self._file(site.file), site.line, sources))
 
     def _own(self, group: Group) -> tuple[slice, Array] | None:
-        """Return the positions in a group of the warp's lanes, and their numbers in the warp; None without any."""
+        """Return the positions in a group of the warp's lanes, and their lane numbers, or None if it has none."""
         chunk = group.chunk
         begin = (self._block - chunk.first) * chunk.threads + self._first
         end = min(begin + _LANES, begin - self._first + chunk.threads)
@@ -184,7 +186,7 @@ class WarpRecorder(Observer):
 
 
 def _seen(group: Group, address: Address, positions: Array | None) -> Any:
-    """Return addresses as the kernel has them: within the block in shared memory, within the thread in local memory."""
+    """Return addresses as the kernel sees them: shared ones relative to the block, local ones to the thread."""
     space = address.space.name
     if space == "global":
         return address.places + group.chunk.memory.base

@@ -1,4 +1,4 @@
-"""Warp rows: values of the lanes of a group arranged in rows, one for each warp."""
+"""Warp rows: per-lane values of a group, arranged with one row per warp."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LANES = 32
 
 
 class WarpRows:
-    """Arrange the lanes of a group, or those at some positions of it, in rows of 32.
+    """The lanes of a group, or those at some positions of it, in rows of 32.
 
-    `count` is the number of warps, `present` says which lanes of each take part; None stands for all.
+    `count` is the number of warps. `present` says which lanes of each warp are active; None means all of them.
     """
 
     def __init__(self, group: Group, positions: Array | None = None) -> None:
@@ -34,7 +34,7 @@ class WarpRows:
         active = np.diff(first, append=len(lanes))
         if self.count * _LANES == len(lanes):
             return
-        # A lane that takes no part repeats the first lane of its row that does, which adds nothing to the row's bytes.
+        # An inactive lane repeats the first active lane of its row, which adds nothing to the row's bytes.
         row = np.repeat(np.arange(self.count), active)
         column = (lanes % threads if threads % _LANES else lanes) % _LANES
         self._places = np.repeat(first[:, None], _LANES, axis=1)
@@ -43,12 +43,12 @@ class WarpRows:
         self.present[row, column] = True
 
     def arrange(self, values: Array) -> Array:
-        """Return an array over the lanes as rows."""
+        """Return an array over the lanes, arranged in rows."""
         return values.reshape(-1, _LANES) if self._places is None else values.take(self._places)
 
 
 def _warp_numbers(lanes: Array, threads: int) -> Array:
-    """Return the number of each lane's warp; the last warp of a block may be partly filled."""
+    """Return the number of each lane's warp; the last warp of a block may be partial."""
     if threads % _LANES == 0:
         return lanes >> 5
     per_block = -(-threads // _LANES)
@@ -74,7 +74,7 @@ def warps_of(group: Group) -> int:
 
 
 def rows_of(group: Group) -> WarpRows:
-    """Return the rows of all lanes of a group, made once."""
+    """Return the rows of all lanes of a group, computed once per group."""
     notes = _notes(group)
     rows: WarpRows | None = notes.get("rows")
     if rows is None:

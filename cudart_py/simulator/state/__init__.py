@@ -1,1 +1,1 @@
-"""State: what the driver in software keeps: devices, contexts, memory, streams and their work."""
+"""State of the driver in software: devices, contexts, memory, streams and their work."""

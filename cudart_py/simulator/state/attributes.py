@@ -1,11 +1,11 @@
-"""Device attributes: what an H200 answers to cuDeviceGetAttribute."""
+"""Device attributes: the values that cuDeviceGetAttribute returns on an H200."""
 
 from __future__ import annotations
 
 from cuda.bindings.driver import CUdevice_attribute
 
-# The answers of an H200, by the attribute's name without its prefix; all others are 0. What this driver has no
-# function for (interprocess handles, virtual memory, stream memory operations, sparse arrays) is 0 as well.
+# The values of an H200, by the attribute's name without its prefix; all others are 0. Attributes of features that this
+# driver lacks (interprocess handles, virtual memory, stream memory operations, sparse arrays) are 0 as well.
 _ANSWERS = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,
@@ -108,7 +108,7 @@ _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 
 def _by_number() -> dict[int, int]:
-    # Names of the enumeration share numbers; the answer may stand under any of them.
+    # Several names of the enumeration may share a number; the value may be listed under any of them.
     answers = dict.fromkeys((member.value for member in CUdevice_attribute.__members__.values()), 0)
     for name, value in _ANSWERS.items():
         answers[getattr(CUdevice_attribute, _PREFIX + name).value] = value
@@ -120,5 +120,5 @@ ATTRIBUTES = _by_number()
 
 
 def attribute(name: str) -> int:
-    """Return an attribute that every device has the same, by its name without the prefix."""
+    """Return an attribute that is the same for all devices, by its name without the prefix."""
     return _ANSWERS[name]

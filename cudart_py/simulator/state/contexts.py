@@ -1,7 +1,7 @@
-"""Contexts: the primary context of each device, and which one each thread has current.
+"""Contexts: the primary context of each device, and the current context of each thread.
 
-A fault in a context's work is sticky: every later call in that context answers its status, until the primary
-context is reset.
+A fault in a context's work is sticky: every later call in that context returns its status, until the primary context is
+reset.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def default_limits() -> dict[int, int]:
-    """Return the limits that a new context has, by the number of the limit."""
+    """Return the limits of a new context, by the number of the limit."""
     return {
         CUlimit.CU_LIMIT_STACK_SIZE.value: 1024,
         CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value: 7 << 20,
@@ -58,14 +58,14 @@ class Context:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with nothing but the default stream: when the context is made, and after its end."""
+        """Set the context up with nothing but the default stream, when it is created and after its end."""
         self.limits = default_limits()
-        # Limits that may no longer be set, since code that depends on them was loaded.
+        # Limits that may no longer be set, because code that depends on them has been loaded.
         self.fixed_limits: set[int] = set()
         # The report of the fault that has ended the context, "" before.
         self.ended_by = ""
         self.failure: CUresult | None = None
-        # A text that says what was broken off, until a call that waits for the work has reported it.
+        # A text that says which work was interrupted, until a call that waits for the work has reported it.
         self.untold = ""
         self.pending = 0
         self.busy: dict[Stream, None] = {}
@@ -75,7 +75,7 @@ class Context:
         self.per_thread: dict[int, Stream] = {}
         self.textures: dict[int, Texture] = {}  # by handle, and so are surfaces
         self.surfaces: dict[int, Surface] = {}
-        # By handle; the graphs that have them keep them alive.
+        # By handle. The graphs that own the conditions keep them alive.
         self.conditions: WeakValueDictionary[int, Condition] = WeakValueDictionary()
         self.peers: set[Device] = set()
         self.memory = ContextMemory(self)
@@ -83,28 +83,28 @@ class Context:
 
     @property
     def active(self) -> bool:
-        """Return whether somebody has retained the context."""
+        """Return whether the context is retained."""
         return self.references > 0
 
     def reaches(self, allocation: memory.Allocation) -> bool:
-        """Return whether this context's kernels may touch an allocation."""
+        """Return whether this context's kernels may access an allocation."""
         owner = allocation.device
         if allocation.kind == memory.HEAP:
             return allocation.context is self
         if allocation.kind != memory.DEVICE or owner is self.device:
             return True
-        # Each pool has a list of its own of the devices that may touch its memory.
+        # Each pool has its own set of devices that may access its memory.
         return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
 
     def after_work(self) -> None:
-        """Let frees in destroyed streams happen, and let the pools release memory, as at every synchronization."""
+        """Run the frees in destroyed streams, and let the pools release memory, as at every synchronization."""
         if self.destroyed:
             settle(self)
         for pool in list(self.device.pools.values()):
             pool.release_excess()
 
     def tell(self) -> None:
-        """Raise CUDA_ERROR_ILLEGAL_STATE, once, before anything runs after work that was broken off."""
+        """Raise CUDA_ERROR_ILLEGAL_STATE, once, if work was interrupted, before any other work runs."""
         if self.untold:
             text = self.untold
             if not of_thread.finalizing:
@@ -112,9 +112,9 @@ class Context:
             raise broken_off(text)
 
     def raise_failure(self) -> None:
-        """Raise the sticky status, or once the status of work that failed without ending the context.
+        """Raise the sticky status, or, once, the status of work that failed without ending the context.
 
-        A finalizer is not told of the latter, since it would be lost there.
+        The latter is not raised in a finalizer, where it would be lost.
         """
         if self.sticky is not None:
             raise StatusError(self.sticky)
@@ -124,7 +124,7 @@ class Context:
 
 
 class _ContextStacks(threading.local):
-    """The stack of contexts of each thread, the current one last, and whether it is in a finalizer."""
+    """The stack of contexts of each thread, the current one last, and whether the thread is in a finalizer."""
 
     def __init__(self) -> None:
         self.stack: list[Context] = []
@@ -135,18 +135,18 @@ of_thread = _ContextStacks()
 
 
 def in_a_call() -> bool:
-    """Return whether the thread is in the middle of a call, where others are refused; not in a host function."""
+    """Return whether the thread is in the middle of a call that refuses other calls, but not in a host function."""
     return progress.here and not runner.in_callback
 
 
 def in_finalizer(function: Callable[[], None]) -> None:
-    """Call a function, and keep errors that end no context, and findings, for a later call.
+    """Call a function from a finalizer; keep findings, and errors that end no context, for a later call.
 
-    Nobody sees what a finalizer's calls return. While any call of the driver is in progress, it is called when that
-    returns.
+    They are kept because the results of a finalizer's calls are lost. If any call of the driver is in progress, the
+    function is called when that call returns.
     """
-    # It may be in the middle of a call, perhaps of one that changes what the function would. Nor may it wait for a call
-    # of another thread, which may wait for a lock that this thread has.
+    # The finalizer may run in the middle of a call, perhaps of one that changes the same tables as the function. Nor
+    # may it wait for a call of another thread, which may itself wait for a lock that this thread holds.
     taken: list[bool] = []
     before = of_thread.finalizing
     try:
@@ -166,7 +166,7 @@ def in_finalizer(function: Callable[[], None]) -> None:
 def take_report() -> str | None:
     """Return the report of a refusal or of the last fault, once.
 
-    In a finalizer, whose errors nobody sees, it stays for a later one.
+    In a finalizer, whose errors are lost, return None and keep the report for a later call.
     """
     if of_thread.finalizing:
         return None
@@ -175,7 +175,7 @@ def take_report() -> str | None:
 
 
 def lost_by() -> str | None:
-    """Return what ended the current context, or another one if that is sound; None where no fault has ended any."""
+    """Return the report of the fault that ended the current context, or else another one; None if there is none."""
     contexts = (*of_thread.stack[-1:], *_contexts.values())
     return next((context.ended_by for context in contexts if context.ended_by), None)
 
@@ -184,7 +184,7 @@ _contexts: dict[int, Context] = {}
 
 
 def current() -> Context:
-    """Return the calling thread's context, or raise what a call without a usable one answers."""
+    """Return the calling thread's context, or raise the status of a call without a usable context."""
     stack = of_thread.stack
     if not stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -195,7 +195,7 @@ def current() -> Context:
 
 
 def all_active() -> list[Context]:
-    """Return the contexts that somebody has retained and no fault has ended."""
+    """Return the contexts that are retained and that no fault has ended."""
     return [context for context in _contexts.values() if context.active and context.sticky is None]
 
 
@@ -208,7 +208,7 @@ def find_context(ctx: Any) -> Context:
 
 
 def primary(device: Device) -> Context:
-    """Return a device's primary context, made at the first call, active or not."""
+    """Return a device's primary context, active or not; the first call creates it."""
     if device.primary is None:
         device.primary = Context(device)
         _contexts[device.primary.handle] = device.primary

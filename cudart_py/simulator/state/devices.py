@@ -1,4 +1,4 @@
-"""Devices: simulated cards like an H200, with their memory, primary contexts and pools."""
+"""Devices: simulated GPUs like an H200, with their memory, primary contexts and pools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """One card: the bytes of its memory that are in use, its primary context and its pools."""
+    """One device: the number of bytes of its memory that are in use, its primary context and its pools."""
 
     def __init__(self, ordinal: int, total: int) -> None:
         self.ordinal = ordinal
@@ -31,7 +31,7 @@ class Device:
         self.uuid = uuid.uuid5(uuid.NAMESPACE_URL, f"cudart-py simulator device {ordinal}").bytes
 
     def take(self, size: int) -> None:
-        """Count bytes as used; raise CUDA_ERROR_OUT_OF_MEMORY when there are not enough."""
+        """Count bytes as used; raise CUDA_ERROR_OUT_OF_MEMORY if there are not enough."""
         if self.used + size > self.total:
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
         self.used += size
@@ -54,12 +54,12 @@ class Device:
 
     @property
     def bus_id(self) -> str:
-        """Return the address on the bus that the card would have."""
+        """Return the PCI address that the device would have."""
         return f"0000:{self.bus:02X}:00.0"
 
 
 class _State:
-    """The state that cuInit makes; a forked child has none of it."""
+    """The state that cuInit creates, which a forked child does not have."""
 
     def __init__(self) -> None:
         self.devices: list[Device] = []

@@ -1,4 +1,4 @@
-"""Numbers and words that the environment sets."""
+"""Settings from environment variables: numbers and words."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ _RENAMED = {
 
 
 def refuse_old_names() -> None:
-    """Raise ValueError for a variable that was renamed, unless the new one is set too, for use with either version."""
+    """Raise ValueError if a renamed variable is set by its old name only.
+
+    A program that has to run with older versions too may set both names.
+    """
     for old, new in _RENAMED.items():
         if os.environ.get(old) and new not in os.environ:
             raise ValueError(f"{old} is now called {new}; set {new}={os.environ[old]!r} instead")
 
 
 def whole_number(variable: str, default: int, least: int, most: int) -> int:
-    """Return the number in an environment variable, or raise ValueError that names it."""
+    """Return the integer in an environment variable, or `default` if it is not set or empty.
+
+    Raise ValueError, with the name of the variable, for anything but an integer from `least` to `most`.
+    """
     text = os.environ.get(variable)
     if not text:
         return default
@@ -33,7 +39,10 @@ def whole_number(variable: str, default: int, least: int, most: int) -> int:
 
 
 def one_of(variable: str, words: tuple[str, ...]) -> str:
-    """Return the word in an environment variable, the first one if it isn't set, or raise ValueError that names it."""
+    """Return the word in an environment variable, or the first of `words` if it is not set or empty.
+
+    Raise ValueError, with the name of the variable, for any other word.
+    """
     text = os.environ.get(variable) or words[0]
     if text not in words:
         raise ValueError(f"{variable}={text!r} is none of {', '.join(words)}")

@@ -1,4 +1,4 @@
-"""Statuses other than success, on their way from a function's body to its caller."""
+"""The exception that carries a status other than success from a function's body to its entry point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cuda.bindings.driver import CUresult
 
 
 class StatusError(Exception):
-    """A status other than success, which the driver function that raises it answers."""
+    """A status other than success, which the driver function returns."""
 
     def __init__(self, status: CUresult) -> None:
         super().__init__(status.name)

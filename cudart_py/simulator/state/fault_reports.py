@@ -1,4 +1,4 @@
-"""Fault reports: what the simulator can say of the last fault beyond its status."""
+"""Fault reports: what the simulator can say about the last fault beyond its status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def put_report(text: str) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a report with the C++ names of functions; the instruction at its end stays as it is."""
+    """Return a report with functions' C++ names in place of mangled ones, except in the instruction at its end."""
     said, mark, instruction = text.partition(", instruction '")
     return re.sub(r"\b_Z\w+", _plain, said) + mark + instruction
 

@@ -12,12 +12,12 @@ from .errors import StatusError
 
 Value = TypeVar("Value")
 
-# Far above 0, 1 and 2, which are the default streams; never used again, so that a stale handle is found out.
+# Far above 0, 1 and 2, which are the default streams. A number is never reused, so that a stale handle is detected.
 _numbers = itertools.count(0x5000_0000, 0x10)
 
 
 def next_handle() -> int:
-    """Return a number that no handle has had."""
+    """Return a number that has never been a handle."""
     return next(_numbers)
 
 
@@ -36,21 +36,21 @@ class Handles(Generic[Value]):
         return len(self._values)
 
     def add(self, value: Value, handle: int | None = None) -> int:
-        """Enter an object and return its handle."""
+        """Add an object and return its handle."""
         if handle is None:
             handle = next(_numbers)
         self._values[handle] = value
         return handle
 
     def find(self, handle: Any) -> Value:
-        """Return the object of a handle or raise the status for a handle that has none."""
+        """Return the object of a handle, or raise the status for an unknown handle."""
         try:
             return self._values[int(handle)]
         except (KeyError, TypeError, ValueError):
             raise StatusError(self._missing) from None
 
     def remove(self, handle: int) -> None:
-        """Forget a handle; it is never given again."""
+        """Forget a handle; it is never reused."""
         self._values.pop(handle, None)
 
     def remove_all(self, belongs: Callable[[Value], bool]) -> list[Value]:

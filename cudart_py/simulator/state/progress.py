@@ -1,8 +1,8 @@
 """Progress: the thread in the middle of a call of the driver, and what waits until that call returns.
 
 Python may run signal handlers and finalizers between any two instructions: between two changes to the driver's tables,
-or while a kernel is half executed. The driver of a GPU is written in C, and Python runs nothing during its calls. So
-here signal handlers wait while a call changes tables, and finalizers wait until the call returns.
+or while a kernel is half executed. The driver of a GPU is written in C, so that Python runs nothing during its calls.
+Therefore, signal handlers wait here while a call changes tables, and finalizers wait until the call returns.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from threading import get_ident
 from types import FrameType
 from typing import Any
 
-# Several times as fast as the functions of `signal`, which make enums of what these return.
+# These are several times as fast as the functions of `signal`, which convert the results to enums.
 getsignal: Callable[[int], Any] = _signal.getsignal
 set_handler: Callable[[int, Any], Any] = _signal.signal
 
-# A call whose caller has used up Python's stack to this many frames of its limit is a RecursionError before it begins.
-# Changing the tables takes fewer, so that it is never broken off halfway.
+# A call raises RecursionError before it begins if fewer than this many frames of Python's stack are left. Changing the
+# tables takes fewer frames, so that a change is never interrupted halfway.
 _FRAMES = 100
 _SIGNALS = sorted(map(int, signal.valid_signals()))
-# Signals whose handlers wait from the first call on. To look for handlers of all signals takes longer than many calls:
-# only work does, and from then on the handlers that it has seen wait too.
+# Signals whose handlers wait from the first call on. Looking for handlers of all signals takes longer than many calls,
+# so only running work does that (`has_handlers`), and from then on the handlers that it has found wait too.
 _USUAL = tuple(map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)))
 
 
@@ -36,37 +36,37 @@ class _Progress:
     """The call in progress, and the lock that makes it the only one.
 
     `thread` is the thread that is in the middle of a call, 0 for none, and `workers` are others that run work of that
-    call. `printed` is what kernels have printed, and `postponed` are
-    finalizers and frees, until the call returns.
+    call. `printed` is what kernels have printed, and `postponed` has finalizers and frees; both wait until the call
+    returns.
     """
 
     def __init__(self) -> None:
-        # Re-entrant, because a signal may be handled while its thread waits for work that runs beside it, and the
+        # Re-entrant, because a thread may handle a signal while it waits for work that runs in another thread, and the
         # handler may call the driver.
         self.lock = threading.RLock()
         self.thread = 0
         self.workers: set[int] = set()
         self.printed: list[str] = []
         self.postponed: deque[Callable[[], None]] = deque()
-        # The frees among them, by what they free.
+        # The frees in `postponed`, by what they free.
         self._frees: dict[Hashable, Callable[[], None]] = {}
         # The threads that are calling what was postponed.
         self._emptying: set[int] = set()
-        # Functions that account for objects that were collected, perhaps in another thread. The next call runs them
-        # when it begins.
+        # Functions that update the accounts for objects that were garbage-collected, perhaps in another thread. The
+        # next call runs them when it begins.
         self.dropped: deque[Callable[[], None]] = deque()
-        # The reason why the last call in the middle of another one was refused, until somebody asks.
+        # The reason why the last call in the middle of another one was refused, until it is asked for.
         self.refusal: str | None = None
         self._main = threading.main_thread().ident
-        # The usual signals and those that the program was seen to handle, those among them whose handlers wait at the
-        # moment, and the handlers. A signal may arrive between any two lines that change these.
+        # The usual signals and those that the program was found to handle; those among them whose handlers wait at the
+        # moment; and the handlers. A signal may arrive between any two lines that change these.
         self._watched: tuple[int, ...] = _USUAL
         self._held: set[int] = set()
         self._handlers: dict[int, Any] = {}
         self._reveals = 0
         self._seen: tuple[Any, ...] = ()
         self._arrived: deque[tuple[int, FrameType | None]] = deque()
-        self._recorder = self._record  # one object, which `is` finds again
+        self._recorder = self._record  # one bound method, so that `is` recognizes it
 
     @property
     def here(self) -> bool:
@@ -80,7 +80,7 @@ class _Progress:
         return bool(self.printed or self.postponed or self._arrived)
 
     def begin(self) -> None:
-        """Begin a call; RecursionError, before anything changes, where Python's stack is nearly used up."""
+        """Begin a call; raise RecursionError, before anything changes, if Python's stack is nearly used up."""
         try:
             sys._getframe(sys.getrecursionlimit() - _FRAMES)
         except ValueError:  # the stack is not that deep
@@ -92,10 +92,10 @@ class _Progress:
             self.dropped.popleft()()
 
     def enter(self) -> None:
-        """Be in the middle of a call, so that signal handlers wait and finalizers are postponed."""
+        """Mark this thread as being in the middle of a call, so that signal handlers and finalizers wait."""
         reveals = -1
-        # Again where a handler or a finalizer that still ran in between has called the driver: that call has revealed
-        # the handlers.
+        # Repeat if a handler or a finalizer that still ran in between has called the driver, because that call has put
+        # the handlers back.
         while reveals != self._reveals:
             self.thread = 0
             reveals = self._reveals
@@ -109,7 +109,7 @@ class _Progress:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Count the calling thread among those that run work of the call, for which its caller waits."""
+        """Count the calling thread as one that runs work of the call in progress, whose caller waits for it."""
         thread = get_ident()
         self.workers.add(thread)
         try:
@@ -118,8 +118,8 @@ class _Progress:
             self.workers.discard(thread)
 
     def postpone_free(self, thing: Hashable, free: Callable[[], None]) -> bool:
-        """Free a thing at the end of the call; return False if that was asked for before."""
-        # One step, since other threads postpone frees too.
+        """Free a thing at the end of the call; return False if that has already been requested."""
+        # One atomic step, because other threads postpone frees too.
         if self._frees.setdefault(thing, free) is not free:
             return False
         self.postponed.append(partial(self._free, thing))
@@ -131,9 +131,9 @@ class _Progress:
     def catch_up(self) -> None:
         """Call the finalizers and frees that were postponed, and then handle the signals that have arrived.
 
-        The calls of the driver that those finalizers make leave both to this one. If they called what is left, each
-        call would be nested in the one before, down to the end of Python's stack. And what a signal's handler raises
-        in a finalizer is lost.
+        The calls of the driver that those finalizers make leave both to this call. If they ran what is left, each call
+        would be nested in the one before, until Python's stack was used up. Besides, an exception that a signal handler
+        raises in a finalizer is lost.
         """
         thread = get_ident()
         if thread in self._emptying:
@@ -150,7 +150,7 @@ class _Progress:
             self.deliver()
 
     def conceal(self) -> None:
-        """Let the signal handlers wait."""
+        """Make signal handlers wait: put `_record` in their place."""
         if get_ident() != self._main:
             return
         for which in self._watched:
@@ -163,7 +163,7 @@ class _Progress:
                 set_handler(which, self._recorder)
 
     def reveal(self) -> None:
-        """Put the handlers back, but for those in whose place the program has put others."""
+        """Put the handlers back, except those that the program has since replaced."""
         if not self._held or get_ident() != self._main:
             return
         self._reveals += 1
@@ -173,12 +173,12 @@ class _Progress:
                     set_handler(which, self._handlers[which])
                 self._held.discard(which)
         except BaseException:
-            # A handler that is back may raise at once. The others come back all the same.
+            # A handler that is back may raise at once. Put the others back nevertheless.
             self.reveal()
             raise
 
     def expose(self) -> None:
-        """Let signals be handled in the middle of a call, those that have arrived at once."""
+        """Allow signals to be handled in the middle of a call, and handle those that have arrived."""
         self.reveal()
         self.deliver()
 
@@ -191,12 +191,12 @@ class _Progress:
                 if callable(handler):
                     handler(which, frame)
         except BaseException:
-            # The other signals are handled all the same, as Python does when several arrive at once.
+            # Handle the other signals nevertheless, as Python does when several arrive at once.
             self.deliver()
             raise
 
     def has_handlers(self) -> bool:
-        """Return whether the program handles signals itself, other than Ctrl-C by KeyboardInterrupt, in this thread."""
+        """Return whether the program has signal handlers, other than Python's KeyboardInterrupt, that run in this thread."""
         if get_ident() != self._main:
             return False
         found = tuple(map(getsignal, _SIGNALS))
@@ -214,7 +214,7 @@ class _Progress:
         return callable(handler) and handler is not signal.default_int_handler
 
     def _record(self, which: int, frame: FrameType | None) -> None:
-        """Handle a signal in place of the program's handler: later, if that is concealed."""
+        """Handle a signal in place of the program's handler: record it while that handler waits, else call the handler."""
         if which in self._held:
             self._arrived.append((which, frame))
         else:

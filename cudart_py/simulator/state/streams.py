@@ -1,6 +1,7 @@
-"""Streams by their handles, and what is submitted to them.
+"""Streams by their handles, and the submission of work to them.
 
-Handle 0 and CU_STREAM_LEGACY are the context's legacy default stream, CU_STREAM_PER_THREAD the calling thread's own.
+Handle 0 and CU_STREAM_LEGACY are the context's legacy default stream, and CU_STREAM_PER_THREAD is the calling thread's
+default stream.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ streams: Handles[Stream] = Handles()
 
 
 def find_stream(handle: Any) -> Stream:
-    """Return the stream of a handle, or raise what the driver answers for a wrong one."""
+    """Return the stream of a handle, or raise the status that the driver returns for an invalid one."""
     value = 0 if handle is None else int(handle)
     if value > CU_STREAM_PER_THREAD:
         stream = streams.find(value)
@@ -47,7 +48,7 @@ def find_stream(handle: Any) -> Stream:
 
 
 def submit(stream: Stream, operation: Operation | None, *others: Work) -> Work | None:
-    """Put an operation into a stream, or into the graph that the stream is being captured to."""
+    """Submit an operation to a stream and return its work; during a capture, add it to the graph and return None."""
     if captures.active:
         if stream.capture is not None:
             stream.capture.add(stream, operation)
@@ -57,7 +58,7 @@ def submit(stream: Stream, operation: Operation | None, *others: Work) -> Work |
 
 
 def refuse_captured(stream: Stream) -> None:
-    """Raise what the driver answers where a capture forbids to ask how far a stream is."""
+    """Raise the status that the driver returns if a capture forbids querying or synchronizing a stream."""
     if captures.active:
         if stream.capture is not None:
             stream.capture.invalidate()
@@ -67,24 +68,24 @@ def refuse_captured(stream: Stream) -> None:
 
 
 def complete_stream(stream: Stream) -> None:
-    """Run all of a stream's work; refuse while a capture forbids it."""
+    """Run all of a stream's work, or raise the driver's status if a capture forbids that."""
     refuse_captured(stream)
     tail = stream.tail
     if stream.is_legacy:
-        # Work of the legacy stream would wait for the blocking streams now, and so does its synchronisation.
+        # New work in the legacy stream would wait for the blocking streams, so its synchronisation waits for them too.
         tail = enqueue(stream, None)
     complete(tail)
     stream.context.raise_failure()
 
 
 def run_now(stream: Stream, operation: Operation) -> None:
-    """Run all that a stream has, then an operation, and raise what goes wrong."""
+    """Run all of a stream's work and then an operation, and raise the first failure."""
     submitted = submit(stream, operation)
     if submitted is not None:
         try:
             complete(submitted)
         except BaseException:
-            # Interrupted: the host's memory may be gone when the rest of the queue runs.
+            # Interrupted: drop the operation, because the host's memory may be gone when the rest of the queue runs.
             submitted.operation = None
             raise
         stream.context.raise_failure()

@@ -1,4 +1,4 @@
-"""Asynchronous copies (`cp.async`): the group of each word's copy, and when its thread has waited for that group.
+"""Asynchronous copies (`cp.async`): the group of each word's copy, and when its thread waited for that group.
 
 A copy is complete for its own thread once that thread has waited for the copy's group, and for other threads once that
 wait happens before their accesses.
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of a thread's latest groups whose waits have a time; older groups count as waited for long ago.
+# The number of latest groups per thread whose wait times are kept; older groups count as waited for long ago.
 _KEPT = 8
 
 
 class AsynchronousCopies:
     """The groups of one chunk's copies; a thread's groups are numbered from 1.
 
-    Each `together` neighbouring threads have their groups in common: the wait of one of them is enough.
+    Each set of `together` adjacent threads shares its groups: a wait by any one of the threads is enough.
     """
 
     def __init__(self, chunk: Chunk, together: int = 1) -> None:
@@ -36,26 +36,26 @@ class AsynchronousCopies:
         self._committed = np.zeros(chunk.lanes, np.int64)
         self._waited = np.zeros(chunk.lanes, np.int64)
         self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
-        # For each word of shared memory the group of the copy that wrote it, 0 for none, and its lane.
+        # For each word of shared memory: the group of the copy that wrote it, 0 for none, and the lane of that copy.
         self._groups = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._lanes = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
 
     def issue(self, words: Footprint) -> None:
-        """Note the words to which copies have been issued."""
+        """Record the words to which copies have been issued."""
         lanes = words.records(-self._first)
         self._groups[words.index] = self._committed[lanes] + 1
         self._lanes[words.index] = lanes
 
     def overwrite(self, words: Footprint) -> None:
-        """Note words that something other than a copy has written."""
+        """Record words that something other than a copy has written."""
         self._groups[words.index] = 0
 
     def commit(self, group: Group) -> None:
-        """End the current group of copies of lanes."""
+        """Commit the current group of copies of each lane."""
         self._committed[group.lane_numbers] += 1
 
     def wait(self, group: Group, allowed: int, now: int) -> None:
-        """Note that lanes have waited for all their groups but the last `allowed` ones."""
+        """Record that lanes have waited for all their groups except the last `allowed` ones."""
         lanes = group.lane_numbers
         target = self._committed[lanes] - allowed
         waited = self._waited[lanes]
@@ -68,7 +68,7 @@ class AsynchronousCopies:
         self._waited[lanes] = np.maximum(waited, target)
 
     def missing(self, words: Footprint, ordered: Ordered) -> tuple[int, int, str] | None:
-        """Return the first word whose copy isn't complete for the lane that accesses it, the copy's thread, and why."""
+        """Return the first word whose copy isn't complete for its accessing lane, the copy's thread, and the reason."""
         groups = self._groups[words.index]
         places = np.flatnonzero(groups)
         if not len(places):
@@ -93,14 +93,14 @@ class AsynchronousCopies:
         return (int(places[late[0]]), int(owners[late[0]]) + self._first, what) if len(late) else None
 
     def _waiters(self, owners: Array) -> Array:
-        """Return the lanes whose waits complete what each owner has issued: an array of a row for each owner."""
+        """Return the lanes whose waits complete the copies of each owner, with one row per owner."""
         within = owners % self._threads % self._together
         last = owners - owners % self._threads + self._threads - 1
         rows: Array = np.minimum((owners - within)[:, None] + np.arange(self._together), last[:, None])
         return rows
 
     def _unlike(self, owners: Array, groups: Array, lanes: Array) -> Array:
-        """Return a position of each combination of an owner, a group and a lane, which all words of it stand for."""
+        """Return one position for each combination of owner, group and lane, whose words all have the same result."""
         count = len(self._waited)
         chosen: Array = np.sort(np.unique((groups * count + owners) * count + lanes, return_index=True)[1])
         return chosen

@@ -1,8 +1,8 @@
-"""Bulk copies (`cp.async.bulk`): which words of shared memory they write and read, and who has waited for them.
+"""Bulk copies (`cp.async.bulk`): the words of shared memory that they write and read, and the waits for them.
 
-A copy to shared memory is complete for a thread that has waited since at the barrier which counts its bytes, and for
-those threads before whose accesses such a wait happens. A copy from shared memory reads until its own thread has waited
-for its group. A copy sees the values of ordinary stores if a proxy fence came between.
+A copy to shared memory is complete for a thread that has since waited at the barrier that counts the copy's bytes, and
+for threads whose accesses such a wait happens before. A copy from shared memory may still read until its own thread has
+waited for its group. A copy sees the values of ordinary stores only if a proxy fence lies between them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Array = NDArray[Any]
 
 
 def by_words(history: History) -> Array:
-    """Return the record of the last write of each word; of smaller pieces the first one stands for the word."""
+    """Return the record of the last write to each word; if pieces are smaller, the first one stands for the word."""
     records: Array = history.writes[:: 4 >> history.shift]
     return records
 
 
-# Four warps have their matrix instructions in common.
+# The four warps of a warpgroup share their matrix instructions.
 _TOGETHER = {"wgmma": 128}
 
 
 class _Waits:
-    """Who has waited at a barrier in memory since the copies began whose bytes it counts now, and when first."""
+    """The first wait of each lane at a barrier in memory (0 for none) since it began to count its current copies."""
 
     def __init__(self, lanes: int, now: int) -> None:
         self.began = now
@@ -49,37 +49,37 @@ class BulkCopies:
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
         self._first = chunk.first * chunk.threads
-        # When a bulk copy wrote each word that nothing has written since, 0 for other words, and the place of the
-        # barrier that counts the bytes.
+        # For each word that a bulk copy was the last to write: the time of that copy (0 for other words), and the
+        # offset of the barrier that counts its bytes.
         self._arrived = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._barriers = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._waits: dict[int, _Waits] = {}
         self.fences = ProxyFences(chunk)
-        # The reads of bulk copies and of matrix instructions, each in groups of their own, by the opcode's first name.
+        # The reads of bulk copies and of matrix instructions, which have separate groups, by the opcode's first name.
         self._reads: dict[str, AsynchronousCopies] = {}
 
     def reads(self, name: str) -> AsynchronousCopies:
-        """Return the groups of reads by instructions of an opcode's first name."""
+        """Return the groups of the reads by instructions whose opcode has this first name."""
         if name not in self._reads:
             self._reads[name] = AsynchronousCopies(self._chunk, _TOGETHER.get(name, 1))
         return self._reads[name]
 
     def all_reads(self) -> list[tuple[str, AsynchronousCopies]]:
-        """Return the groups of all reads, with the instruction that reads."""
+        """Return the groups of all reads, each with the name of the instruction that reads."""
         return [("wgmma" if name == "wgmma" else "cp.async.bulk", reads) for name, reads in self._reads.items()]
 
     def arrive(self, words: Footprint, barriers: Array, now: int) -> None:
-        """Note the words that bulk copies have written, and the place of the barrier of each 16 bytes."""
+        """Record the words that bulk copies have written; `barriers` has the offset of the barrier of each 16 bytes."""
         self._arrived[words.index] = now
         self._barriers[words.index] = np.repeat(barriers, words.each)
         for barrier in np.unique(barriers):
             waits = self._waits.get(int(barrier))
-            # Several copies may be counted in one phase, for which nobody has waited before the last of them.
+            # Several copies may be counted in one phase. If a thread has waited since, this copy is of a later phase.
             if waits is None or waits.first.any():
                 self._waits[int(barrier)] = _Waits(self._chunk.lanes, now)
 
     def wait(self, group: Group, barriers: Array, now: int) -> None:
-        """Note that lanes wait at barriers, by their places."""
+        """Record that lanes wait at barriers, given by their offsets."""
         for barrier in np.unique(barriers):
             waits = self._waits.get(int(barrier))
             if waits is not None:
@@ -87,11 +87,11 @@ class BulkCopies:
                 waits.first[lanes] = np.where(waits.first[lanes], waits.first[lanes], now)
 
     def overwrite(self, words: Footprint) -> None:
-        """Note the words that something other than a bulk copy has written."""
+        """Record the words that something other than a bulk copy has written."""
         self._arrived[words.index] = 0
 
     def incomplete(self, words: Footprint, ordered: Ordered, now: int) -> tuple[int, int] | None:
-        """Return the first word whose copy isn't complete for the lane that accesses it, and the barrier's place."""
+        """Return the first word whose copy isn't complete for its accessing lane, and the barrier's offset, or None."""
         arrived = self._arrived[words.index]
         places = np.flatnonzero(arrived)
         if not len(places):
@@ -116,7 +116,7 @@ class BulkCopies:
     def unfenced(
         self, words: Footprint, history: History, order: HappensBefore, ordered: Ordered
     ) -> tuple[int, int] | None:
-        """Return the first word that a copy is about to read and whose store no proxy fence follows, and its record."""
+        """Return the first word to be copied that was stored without a later proxy fence, and its record, or None."""
         records = by_words(history)[words.index]
         stored = np.flatnonzero((records != 0) & (self._arrived[words.index] == 0))
         if not len(stored):

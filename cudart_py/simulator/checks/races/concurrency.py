@@ -1,7 +1,7 @@
-"""Concurrency: the launches, copies and fills whose order with the one that runs now nothing determines.
+"""Concurrency: the launches, copies and fills that are not ordered with the one that runs now.
 
-Work runs one piece after the other here, and on a GPU at the same time. Streams, events, the legacy default stream and
-the host's waiting put work in order; all else may meet.
+The simulator runs one piece of work after another, but a GPU may run them at the same time. Streams, events, the legacy
+default stream and synchronisation by the host put work in order. Any other two pieces of work may overlap.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..findings import mode, put_finding
 UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
 Array = NDArray[Any]
 
-# The most pieces of work that are remembered; races with older ones are not reported.
+# The largest number of pieces of work that are remembered; races with older ones are not reported.
 _MOST = 256
-# The most bytes of a copy or fill that are compared at once.
+# The largest number of bytes of a copy or fill that are compared at once.
 _LONGEST = 1 << 22
 
 
 class Span:
-    """A piece of work that has run: the time of its accesses, and a function that names who left a record."""
+    """A piece of work that has run: the time range of its accesses, and a function that names a record's author."""
 
     __slots__ = ("__weakref__", "begin", "end", "name", "piece")
 
@@ -36,17 +36,17 @@ class Span:
         self.piece = piece
         self.begin = begin
         self.end = end
-        # Called with a record and a verb, it returns a text that says who did that, and where.
+        # Called with a record and a verb, it returns a text that says which thread or copy did that, and where.
         self.name = name
 
     def left(self, records: Array) -> Array:
-        """Return which records this work has left."""
+        """Return a mask of the records that this work has left."""
         return np.asarray((records >= self.begin << TIME) & (records < self.end << TIME))
 
     def records(self, history: History, kind: str, index: Any, present: Array) -> Array | None:
-        """Return what this work has left at some pieces, 0 where that is nothing, and None where it is nothing at all.
+        """Return this work's records of some pieces, 0 for a piece without one, or None if it has left none at all.
 
-        `present` are the last records of the pieces.
+        `present` has the latest records of the pieces.
         """
         left, aside = self.left(present), history.aside(self, kind, index)
         if left.any():
@@ -58,7 +58,7 @@ _spans: list[Span] = []
 
 
 def unordered() -> list[Span]:
-    """Return the pieces of work that have run and may meet the one that runs now, oldest first."""
+    """Return the pieces of work that have run and are not ordered before the one that runs now, oldest first."""
     running = runner.piece
     if running is None or not _spans:
         return []
@@ -69,7 +69,7 @@ def unordered() -> list[Span]:
 
 
 def others_wait() -> bool:
-    """Return whether what runs now may meet what hasn't run: work of other streams, or other nodes of its graph."""
+    """Return whether the current work may overlap work that hasn't run: in other streams, or nodes of its graph."""
     running = runner.piece
     if running is None:
         return False
@@ -81,7 +81,7 @@ def others_wait() -> bool:
 
 
 def keep(begin: int, name: Callable[[int, str], str]) -> None:
-    """Remember the work that runs now, whose accesses began at the time `begin`, if other work may meet it."""
+    """Remember the current work, whose accesses began at the time `begin`, if other work may overlap it."""
     running = runner.piece
     if running is not None and others_wait():
         _spans.append(Span(running, begin, clock.now, name))
@@ -91,9 +91,8 @@ def keep(begin: int, name: Callable[[int, str], str]) -> None:
 def set_aside(spans: list[Span], history: History, kind: str, index: Any, before: Array) -> None:
     """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
 
-    Later work may race with each of them: that it comes after one read says nothing about the other. Plain writes need
-    no such care, since of two writes that don't race one comes after the other, and what comes after that one comes
-    after both.
+    Later work may race with any of them: being ordered after one read says nothing about another read. Plain writes
+    need no such care. Two writes that don't race are ordered, and whatever comes after the second comes after both.
     """
     if not spans or not ((before >= spans[0].begin << TIME) & (before < spans[-1].end << TIME)).any():
         return
@@ -110,7 +109,7 @@ def find_span(spans: list[Span], record: int) -> Span | None:
 
 
 def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
-    """Check and record that a copy or a fill reads or writes rows of device memory, each an address and its bytes."""
+    """Check and record the rows of device memory, each an address and a size, that a copy or a fill reads or writes."""
     if mode() == "off":
         return
     spans = unordered()
@@ -132,14 +131,14 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
 
 
 def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Divide long rows, so that what is compared of them takes little memory."""
+    """Split long rows, so that comparing them takes little memory."""
     for address, size in rows:
         for start in range(0, size, _LONGEST):
             yield address + start, min(_LONGEST, size - start)
 
 
 def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -> str:
-    """Check and record one row; return a text that says what it meets, "" for nothing."""
+    """Check and record one row; return a text that says what it races with, or "" if there is no race."""
     allocation = memory.live.find(address)
     if allocation is None or allocation.on_host:
         return ""

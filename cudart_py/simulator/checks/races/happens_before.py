@@ -1,16 +1,17 @@
-"""The happens-before relation among the accesses of a launch's threads, by barriers, fences and atomics.
+"""The happens-before relation among the accesses of a launch's threads, established by barriers, fences and atomics.
 
-Time counts accesses. An access happens before another thread's access when a barrier of their thread block or an
-instruction that synchronises their warp lies between, or when it was released before the other thread acquired.
+Time counts accesses. An access happens before another thread's access if a barrier of their thread block, or an
+instruction that synchronises their warp, lies between the two, or if it was released before the other thread acquired.
 
-At barriers in memory, warps have vector clocks: an arrival passes on what happens before it, and a wait receives what
-arrivals of the phases that are complete have passed on. Lanes of one warp share a clock.
+For barriers in memory, each warp has a vector clock: an arrival passes on everything that happens before it, and a wait
+receives what the arrivals of completed phases have passed on. The lanes of a warp share a clock.
 
-A fence covers the accesses of its own thread, those that barriers put before it (of its block and its warp), and those
-that others of its block had released to it. The thread's next atomic, volatile access or barrier releases all of them,
-whichever thread of the block then publishes that. A thread acquires by an atomic or a volatile load, and passes on at
-barriers what it has acquired. There are no vector clocks for this, nor in clusters: what a thread acquires counts as
-all that was released anywhere before. All of this errs towards order, so that no correct program is accused.
+A fence covers the accesses of its own thread, the accesses of its block and its warp that barriers order before it, and
+the accesses that other threads of its block had released to it. The thread's next atomic, volatile access or barrier
+releases all of them; any other thread of the block may then publish that release. A thread acquires with an atomic or a
+volatile load, and passes on at barriers what it has acquired. There are no vector clocks for this, nor for clusters: a
+thread that acquires counts as acquiring everything that was released anywhere before. All these approximations err
+towards order, so that no correct program is reported.
 """
 
 from __future__ import annotations
@@ -30,32 +31,33 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Returns which accesses of threads at times happen before what threads do now.
+# Takes threads, the times of their accesses, and other threads; returns a mask of the accesses that happen before what
+# the other threads do now.
 Ordered = Callable[[Array, Array, Array], Array]
 
-# The number of releases of a thread, a warp or a block that are remembered; older ones count as acquired by everybody.
+# The number of releases remembered per thread, warp or block; older ones count as acquired by all threads.
 _KEPT = 4
 _FOREVER = np.int64(1 << 62)
 
 
 class _Reach:
-    """Until when fences cover the accesses of owners, and when that was released.
+    """The time up to which fences cover the accesses of each owner, and the times of the releases of that coverage.
 
-    An owner is the lane itself, or its warp or block; `owner` has it for each of a chunk's lanes.
+    An owner is a lane, a warp or a block; `owner` has the owner of each of the chunk's lanes.
     """
 
     def __init__(self, owner: Array) -> None:
         self._owner = owner
-        # The column of each owner's releases, once equal columns share one.
+        # The column of each owner's releases, after equal columns have been merged.
         self._column: Array | None = None
         count = int(owner[-1]) + 1
-        # The coverage of each lane's last fence, the time of each owner's last releases, and their coverage.
+        # The coverage of each lane's last fence, the times of each owner's last releases, and their coverage.
         self.fenced = np.zeros(len(owner), np.int64)
         self._times = np.zeros((_KEPT, count), np.int64)
         self._covers = np.zeros((_KEPT, count), np.int64)
 
     def release(self, lanes: Array, now: int) -> None:
-        """Note that lanes release what their fences cover, unless their owners' last releases covered as much."""
+        """Record that lanes release what their fences cover, unless their owners' last releases covered as much."""
         owners, until = self._owner[lanes], self.fenced[lanes]
         fresh = until > self._covers[0].take(owners)
         if not fresh.any():
@@ -69,17 +71,17 @@ class _Reach:
         self._covers[0, who] = latest[who]
 
     def covered(self, lanes: Array, acquired: Array) -> Array:
-        """Return until when the accesses of the lanes' owners were released before the times in `acquired`."""
+        """Return the time up to which the accesses of the lanes' owners had been released by the times `acquired`."""
         owners = self._owner.take(lanes)
         columns = owners if self._column is None else self._column.take(owners)
         times, covers = self._times[:, columns], self._covers[:, columns]
         until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
-        # If even the oldest release that is known came later, there may have been an earlier one.
+        # If even the oldest remembered release came later, there may have been an earlier one.
         until[times[-1] > acquired] = _FOREVER
         return until
 
     def end(self) -> None:
-        """Keep only the releases, equal ones once: lanes that ran together mostly released together."""
+        """Keep only the releases, and merge equal columns: lanes that ran together mostly released together."""
         self.fenced = np.empty(0, np.int64)
         kinds, column = np.unique(np.concatenate((self._times, self._covers)), axis=1, return_inverse=True)
         self._times, self._covers = kinds[:_KEPT], kinds[_KEPT:]
@@ -87,27 +89,27 @@ class _Reach:
 
 
 class _Scope:
-    """The fences and releases of one scope: within thread blocks, or on the whole device."""
+    """The fences and releases of one scope: the thread block or the whole device."""
 
     def __init__(self, lanes: Array, warp_of_lane: Array, block_of_lane: Array) -> None:
         self.own = _Reach(lanes)
         self.warp = _Reach(warp_of_lane)
         self.block = _Reach(block_of_lane)
-        # Here the times are those of releases to the block that the fencing thread had acquired.
+        # The coverage here is the time up to which the fencing thread had acquired releases of its block.
         self.sync_times = _Reach(block_of_lane)
 
     def release(self, lanes: Array, now: int) -> None:
-        """Note that lanes release all that their fences cover."""
+        """Record that lanes release all that their fences cover."""
         for reach in (self.own, self.warp, self.block, self.sync_times):
             reach.release(lanes, now)
 
     def end(self) -> None:
-        """Keep only what later chunks may ask for."""
+        """Keep only what later chunks may need."""
         for reach in (self.own, self.warp, self.block, self.sync_times):
             reach.end()
 
     def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
-        """Return which accesses of `lanes` at `when` the lanes, their warps or their blocks have released."""
+        """Return which accesses of `lanes` at `when` the lanes, their warps or blocks had released by `acquired`."""
         result: Array = self.own.covered(lanes, acquired) > when
         result |= self.warp.covered(lanes, acquired) > when
         result |= self.block.covered(lanes, acquired) > when
@@ -117,7 +119,7 @@ class _Scope:
 class HappensBefore:
     """The waits, releases and acquisitions of the threads of one chunk.
 
-    It lives as long as the launch, and so keeps nothing of the chunk but its shape.
+    It lives as long as the launch, and therefore keeps only the shape of the chunk and no reference to it.
     """
 
     def __init__(self, chunk: Chunk) -> None:
@@ -137,7 +139,7 @@ class HappensBefore:
     # --- what happens
 
     def barrier_done(self, group: Group, now: int) -> None:
-        """Note that a group leaves a barrier of its whole block."""
+        """Record that a group leaves a barrier of its whole block."""
         lanes = group.lane_numbers
         blocks = self._block_of_lane[lanes]
         if group.n == len(self._lanes):
@@ -153,7 +155,7 @@ class HappensBefore:
         self.release(group, now)
 
     def warp_together(self, group: Group, now: int) -> None:
-        """Note that an instruction has synchronised the lanes of a group's warps."""
+        """Record that an instruction has synchronised the lanes of a group's warps."""
         if self._warp is None:
             self._warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
         lanes = group.lane_numbers
@@ -167,7 +169,7 @@ class HappensBefore:
         self.release(group, now)
 
     def fence(self, group: Group, now: int, scope: str) -> None:
-        """Note a fence, of the block ("cta") or the whole device ("gpu")."""
+        """Record a fence whose scope is the block ("cta") or the whole device ("gpu")."""
         lanes = group.lane_numbers
         for name in ("cta", "gpu") if scope == "gpu" else ("cta",):
             kept = self._scope(name)
@@ -181,14 +183,14 @@ class HappensBefore:
             )
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
-        """Note an access that releases what the last fence covers; with a scope it is a fence itself."""
+        """Record an access that releases what the last fence covers; with a scope, the access is itself a fence."""
         if scope:
             self.fence(group, now, scope)
         for kept in self._scopes.values():
             kept.release(group.lane_numbers, now)
 
     def acquire(self, group: Group, now: int) -> None:
-        """Note an access that acquires what others have released."""
+        """Record an access that acquires what others have released."""
         if self._acquired is None:
             self._acquired = np.zeros(len(self._lanes), np.int64)
         self._acquired[group.lane_numbers] = now
@@ -196,13 +198,13 @@ class HappensBefore:
     def arrive(
         self, chunk: Chunk, lanes: Array, barriers: Array, now: int, arrivals: Array, *, releases: bool = True
     ) -> None:
-        """Note that lanes make so many arrivals each at barriers in memory, by their places, or copies of theirs."""
+        """Record that lanes, or their copies, make `arrivals` arrivals each at barriers in memory, given by offsets."""
         if self._clocks is None:
             self._clocks = WarpClocks(chunk.blocks, chunk.threads, chunk.shared.views["u8"])
         self._clocks.arrive(lanes, barriers, self.acquired(lanes), now if releases else 0, arrivals)
 
     def wait(self, lanes: Array, barriers: Array, now: int) -> None:
-        """Note that lanes wait at barriers in memory, by their places."""
+        """Record that lanes wait at barriers in memory, given by their offsets."""
         if self._waited is None:
             self._waited = np.zeros(len(self._lanes), np.int64)
         self._waited[lanes] = now
@@ -213,7 +215,7 @@ class HappensBefore:
             self._acquired[lanes] = np.maximum(self._acquired[lanes], acquired)
 
     def end(self) -> None:
-        """Keep only the releases, which later chunks may ask for, now that all lanes have ended."""
+        """Keep only the releases, which later chunks may need, after all lanes have ended."""
         self._warp = self._acquired = self._waited = self._clocks = None
         for kept in self._scopes.values():
             kept.end()
@@ -221,22 +223,22 @@ class HappensBefore:
     # --- what it means
 
     def acquired(self, lanes: Array) -> Array:
-        """Return when lanes have last acquired."""
+        """Return the time of each lane's last acquire, 0 for none."""
         return np.zeros(len(lanes), np.int64) if self._acquired is None else self._acquired.take(lanes)
 
     def sync_times(self, lanes: Array) -> Array:
-        """Return the last barriers of lanes' blocks, the last ones of their warps, and when they have last acquired."""
+        """Return three rows of times per lane: its block's last barrier, its warp's last one, and its last acquire."""
         warps = np.zeros(len(lanes), np.int64) if self._warp is None else self._warp[self._warp_of_lane[lanes]]
         return np.stack([self.barrier[self._block_of_lane[lanes]], warps, self.acquired(lanes)])
 
     def clocks(self, lanes: Array) -> Array | None:
-        """Return the clocks of lanes' warps, a row for each lane; None without barriers in memory."""
+        """Return the clock of each lane's warp, with one row per lane; None if no barrier in memory has been used."""
         return None if self._clocks is None else self._clocks.of(lanes)
 
     def reached(self, lanes: Array, sync_times: Array, clocks: Array | None, others: Array, when: Array) -> Array:
-        """Return which accesses of `others` at `when` happen before what any of `lanes` did.
+        """Return which accesses of `others` at `when` happen before what any of `lanes` did at some earlier time.
 
-        `sync_times` and `clocks` are what the methods of these names returned then.
+        `sync_times` and `clocks` are what the methods of these names returned at that time.
         """
         blocks, warps = self._block_of_lane[lanes], self._warp_of_lane[lanes]
         barrier, acquired = np.zeros((2, len(self.barrier)), np.int64)
@@ -254,7 +256,7 @@ class HappensBefore:
         return result
 
     def passed(self, lanes: Array, when: Array, other: Array) -> Array:
-        """Return which accesses of `lanes` at `when` barriers put before what the lanes `other` do now."""
+        """Return which accesses of `lanes` at `when` are ordered by barriers before what the lanes `other` do now."""
         block = self._block_of_lane.take(lanes)
         same = block == self._block_of_lane.take(other)
         result: Array = same & (when < self.barrier.take(block))
@@ -271,7 +273,7 @@ class HappensBefore:
         if kept is None:
             return np.zeros(len(lanes), np.bool_)
         result = kept.released(lanes, when, acquired)
-        # A thread of the block that has acquired these releases passes them on by its own fence.
+        # A thread of the block that has acquired these releases passes them on with its own fence.
         sync_times = kept.sync_times.covered(lanes, acquired)
         result |= (sync_times > 0) & self._scope("cta").released(lanes, when, sync_times)
         return result
@@ -284,6 +286,6 @@ class HappensBefore:
 
 @lru_cache(maxsize=16)
 def _warps(blocks: int, threads: int) -> Array:
-    """Return the warp of each lane of a chunk, numbered through the chunk; chunks of one shape share it."""
+    """Return the warp of each lane, numbered across the chunk; chunks of the same shape share the array."""
     lanes = np.arange(blocks * threads)
     return np.asarray(lanes // threads * -(-threads // 32) + lanes % threads // 32)

@@ -1,7 +1,7 @@
-"""Proxy fences (`fence.proxy.async`), and the stores of ordinary instructions that they show to bulk copies.
+"""Proxy fences (`fence.proxy.async`), which make ordinary stores visible to bulk copies.
 
-Such a fence lies between a store and a copy where the thread that stored has executed it since, or the one that copies.
-A third thread's fence does too, if the store happens before it, and it before the copy.
+A fence lies between a store and a copy if the storing thread, or the copying thread, has executed it since the store. A
+third thread's fence counts too, if the store happens before the fence, and the fence before the copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of a thread's latest fences that are remembered.
+# The number of latest fences remembered per thread.
 _KEPT = 4
 
 
@@ -27,15 +27,15 @@ class ProxyFences:
 
     def __init__(self, chunk: Chunk) -> None:
         self._first = chunk.first * chunk.threads
-        # When each lane has executed its last fences, the latest first, and what it had learnt before each: its
-        # block's barrier, what brought its warp together, and what it had acquired.
+        # The times of each lane's last fences, the latest first, and for each fence what `HappensBefore.sync_times`
+        # returned for the lane: the last barrier of its block, the last of its warp, and its last acquire.
         self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
         self._sync_times = np.zeros((3, _KEPT, chunk.lanes), np.int64)
-        # The clock that each lane's warp had at the lane's last fence; an earlier fence is taken to have had it too.
+        # The clock of each lane's warp at the lane's last fence. It is used for the lane's earlier fences too.
         self._clocks: Array | None = None
 
     def note(self, group: Group, order: HappensBefore, now: int) -> None:
-        """Note a fence."""
+        """Record a fence."""
         lanes = group.lane_numbers
         self._times[1:, lanes] = self._times[:-1, lanes]
         self._sync_times[:, 1:, lanes] = self._sync_times[:, :-1, lanes]

@@ -1,4 +1,4 @@
-"""Races: two threads at the same bytes, one of them writing, with no happens-before relation between them."""
+"""Races: accesses of two threads to the same bytes, at least one a write, that no happens-before relation orders."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ ndarray = np.ndarray
 
 _BLOCK_ATOMIC = STRONG | BLOCK_SCOPE
 
-# A race: what happened before ("write" or "read"), where in the pieces of an access, and the earlier record.
+# A race: the kind of the earlier access ("write" or "read"), its index among the pieces of the present access, and the
+# record of the earlier access.
 Race = tuple[str, int, int]
 
 
 class Past:
-    """The names of who left the records of a launch, and where; it is all that stays of the launch after its end."""
+    """The threads and source lines of a launch's records; it is all that is kept of the launch after its end."""
 
     __slots__ = ("_launch", "_sites", "began")
 
@@ -58,27 +59,27 @@ class Past:
 
 
 class Races:
-    """Look for races of one launch, given the history of the memory that each access touches.
+    """A detector of races in one launch, based on the history of the memory that each access touches.
 
-    `spans` are the launches and copies before it that it may meet. `block_scope` says that the kernel may have atomics,
-    or other strong accesses, with block scope.
+    `spans` are earlier launches, copies and fills that are not ordered before it. `block_scope` says that the kernel
+    may have atomics, or other strong accesses, with block scope.
     """
 
     def __init__(self, spans: list[Span], launch: Launch, *, block_scope: bool) -> None:
         self.past = Past(launch)
         self.tick = self.past.tick
-        # In a cluster other blocks access a block's shared memory, and the block's own barriers don't order them.
+        # In a cluster, other blocks access a block's shared memory, and the block's own barriers don't order them.
         self._alone = prod(launch.cluster) == 1
         self._begin = clock.now << TIME
         self._spans = spans
         self._block_scope = block_scope
-        # From here on records matter: other launches' too, if there are any to meet.
+        # Records from this time on matter, including those of other work that may overlap the launch.
         self._horizon = spans[0].begin << TIME if spans else self._begin
         self._orders: dict[int, HappensBefore] = {}
         self._starts: list[int] = []
 
     def order(self, chunk: Chunk) -> HappensBefore:
-        """Return the happens-before relation of a chunk, made at the first call."""
+        """Return the happens-before relation of a chunk, which the first call makes."""
         first = chunk.first * chunk.threads
         order = self._orders.get(first)
         if order is None:
@@ -87,7 +88,7 @@ class Races:
         return order
 
     def ended(self, chunk: Chunk) -> None:
-        """Keep of a chunk that has ended only what other chunks may ask for."""
+        """Keep only the part of an ended chunk's happens-before relation that other chunks may need."""
         order = self._orders.get(chunk.first * chunk.threads)
         if order is not None:
             order.end()
@@ -101,9 +102,9 @@ class Races:
     ) -> Race | None:
         """Check a load and record it; `strength` is 0 for a plain one, else the flags of its record.
 
-        A strong load races with nothing but with accesses of other blocks where one of the two has block scope; an
-        `exempt` one not with strong writes. Of a load that `lasts` beyond its instruction others find out when it ends;
-        it is not recorded here.
+        A strong load races only with accesses of other blocks, and only if one of the two has block scope. An `exempt`
+        load does not race with strong writes. A load that `lasts` beyond its instruction is not recorded here, because
+        `BulkCopies` keeps track of its end.
         """
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
@@ -117,14 +118,14 @@ class Races:
             set_aside(self._spans, history, "read", footprint.index, earlier)
             records = footprint.records(now << TIME | strength)
             if strength:
-                # A plain read races with more.
+                # Keep the record of a plain read, because it races with more accesses.
                 records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
             self._keep_other_reader(footprint, history, earlier, records)
             history.reads[footprint.index] = records
         return race
 
     def _keep_other_reader(self, footprint: Footprint, history: History, earlier: Array, records: Array) -> None:
-        """Set the last reads of other threads aside: of each piece's last two, one is not the next writer's."""
+        """Set aside the last reads of other threads: of a piece's last two readers, one is not the next writer."""
         latest = int(earlier.max())
         if latest < self._begin or self._all_passed(footprint.group.chunk, latest, history):
             return
@@ -135,8 +136,8 @@ class Races:
     def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
         """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
 
-        Strong ones don't race with each other, unless their threads are of different blocks and one has block scope.
-        Writing the value that is there already is not a race with the write of that value.
+        Strong accesses don't race with each other, unless their threads are in different blocks and one of the accesses
+        has block scope. A store of the value that is already there doesn't race with earlier accesses.
         """
         race = None
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
@@ -165,13 +166,13 @@ class Races:
     def _scoped(
         self, footprint: Footprint, history: History, before: Array, records: Array, strength: int
     ) -> Race | None:
-        """Record a strong write where scopes matter; return where blocks meet in one instruction with block scope.
+        """Record a strong write if scopes matter; return a race of two blocks in one instruction with block scope.
 
-        The last write of another block is set aside, so that of each piece's last writes one is always another block's.
+        The last write of another block is set aside, so that one of a piece's last writes is always by another block.
         """
         chunk, index = footprint.group.chunk, footprint.index
         recent, others = before >= self._begin, _of_other_blocks(chunk, before, records)
-        # A later atomic of its block doesn't widen what a thread has done with block scope.
+        # A later atomic of the same block does not widen the scope of an earlier access with block scope.
         records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
         history.writes[index] = records
         left = history.writes[index]
@@ -190,7 +191,7 @@ class Races:
         history.writes[footprint.index] = footprint.records(now << TIME)
 
     def _all_passed(self, chunk: Chunk, latest: int, history: History) -> bool:
-        """Return whether even the latest record of shared memory lies before the last barrier of every block."""
+        """Return whether even the latest record of shared memory is older than the last barrier of every block."""
         order = self._orders.get(chunk.first * chunk.threads)
         records: ChunkRecords | None = chunk.notes
         shared = self._alone and records is not None and history is records.shared
@@ -207,9 +208,10 @@ class Races:
         *,
         exempt: bool = False,
     ) -> Race | None:
-        """Return the first piece whose earlier record races with an access of this strength by what doesn't order it.
+        """Return the race of the first piece whose earlier record is not ordered with this access, or None.
 
-        `kind` is that of the record; an `exempt` access doesn't race with strong ones.
+        `kind` is that of the records, and `strength` that of the access. An `exempt` access doesn't race with strong
+        ones.
         """
         chunk = footprint.group.chunk
         loads = footprint.access.kind == "ld"
@@ -244,11 +246,11 @@ class Races:
     def _may_race(
         self, records: Array, kind: str, strength: int, apart: Array | bool, *, loads: bool, exempt: bool
     ) -> Array:
-        """Return which records race with an access if nothing orders them; `apart` says which are of other blocks."""
+        """Return which records race with an access if nothing orders them; `apart` says which are by other blocks."""
         strong = records & STRONG != 0
         if exempt:
             return np.asarray(~strong)
-        # If one of the two is for its own block alone, they aren't atomic to one another.
+        # If one of the two has block scope, they aren't atomic with respect to each other.
         scoped = apart & ((records & BLOCK_SCOPE != 0) | (strength == _BLOCK_ATOMIC))
         if kind == "read":
             return np.asarray(~strong | scoped)
@@ -294,12 +296,12 @@ class Races:
 
 
 def _of_other_blocks(chunk: Chunk, before: Array, mine: Array) -> Array:
-    """Return which records of this launch are of other blocks than the threads of `mine`."""
+    """Return which records of this launch are by other blocks than those of the threads in `mine`."""
     return np.asarray((before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads)
 
 
 def _unchanged(footprint: Footprint) -> Array | None:
-    """Return for each piece whether a store leaves its value as it is."""
+    """Return, for each piece, whether a store leaves its value unchanged, or None if that can't be determined."""
     access = footprint.access
     places = access.address.places
     if places.__class__ is not ndarray:
@@ -316,14 +318,14 @@ def _unchanged(footprint: Footprint) -> Array | None:
 
 
 def _collision(footprint: Footprint, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
-    """Return a piece to which two lanes of the same instruction store different values."""
+    """Return the race of two lanes that store different values to one piece in the same instruction, or None."""
     index = footprint.index
     left = writes[index]
     lost = np.flatnonzero(left != records)
     if not len(lost) or len(values) > 1 or values[0].__class__ is not ndarray or len(values[0]) != footprint.lanes:
         return None
     bits = values[0].view(f"u{values[0].dtype.itemsize}") if values[0].dtype.itemsize <= 8 else values[0]
-    # The lane whose record stayed is found among those that share the piece.
+    # Sort by piece, so that lanes that share a piece are adjacent.
     order = np.argsort(index, kind="stable")
     arranged = index[order]
     value = np.repeat(bits, footprint.each)[order]

@@ -1,8 +1,8 @@
-"""Vector clocks of warps, which barriers in memory (``mbarrier``) pass on from those who arrive to those who wait.
+"""Vector clocks of warps, which barriers in memory (``mbarrier``) pass on from arriving to waiting threads.
 
-A warp's clock says for each warp of its block until when that one's accesses happen before its own. A barrier has two
-clocks: of all arrivals, and of those until a phase was last complete, which a wait receives. With each goes the time
-until which who arrived had acquired what other blocks released.
+A warp's clock has, for each warp of its block, the time up to which that warp's accesses happen before its own. A
+barrier has two clocks: one of all arrivals, and one of the arrivals up to the last completed phase, which a wait
+receives. Each of the two comes with the time up to which the arriving threads had acquired what other blocks released.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _PARITY = np.uint64(63)
 class WarpClocks:
     """The clocks of the warps and barriers of a chunk of `blocks` blocks of `threads` threads.
 
-    `words` are the words of 64 bits of the blocks' shared memory, in which the barriers lie.
+    `words` are the 64-bit words of the blocks' shared memory, which contain the barriers.
     """
 
     def __init__(self, blocks: int, threads: int, words: NDArray[np.uint64]) -> None:
         self._threads = threads
         self._words = words
         warps = -(-threads // _LANES)
-        # By block, warp, and the warp whose accesses are meant.
+        # Indexed by block, warp, and the warp whose accesses the time refers to.
         self._clocks = np.zeros((blocks, warps, warps), np.int64)
-        # The barriers that were used, by the number of their words: -1 for other words.
+        # The row of each barrier that has been used, by the index of its word; -1 for other words.
         self._rows = np.full(len(words), -1, np.int32)
         self._parity = np.zeros(0, np.uint64)
         self._complete = np.zeros((0, warps), np.int64)
@@ -37,10 +37,10 @@ class WarpClocks:
         self._acquired = np.zeros((2, 0), np.int64)
 
     def arrive(self, lanes: Array, barriers: Array, acquired: Array, now: int, arrivals: Array) -> None:
-        """Note that lanes are about to arrive at barriers, by their places, so many times each.
+        """Record that lanes are about to make `arrivals` arrivals each at barriers, given by their offsets.
 
-        `acquired` is until when they have acquired what other blocks released; `now` is 0 for an arrival that releases
-        nothing.
+        `acquired` is the time up to which the lanes have acquired what other blocks released. `now` is 0 for an arrival
+        that releases nothing.
         """
         rows = self._rows_of(barriers)
         if now:
@@ -49,21 +49,22 @@ class WarpClocks:
             passed[np.arange(len(lanes)), warp] = now
             np.maximum.at(self._arrived, rows, passed)
             np.maximum.at(self._acquired[1], rows, acquired)
-        # A phase that ends between the lanes lets the next one begin; which lanes belong to it is not told apart.
+        # If a phase ends in the middle of these arrivals, the next one begins. Which lanes arrive in which phase is not
+        # distinguished.
         total = np.bincount(rows, arrivals, len(self._parity))
         between = rows[total[rows] > self._words[barriers >> 3] & mbarriers.MISSING]
         if len(between):
             self._complete_phases(np.unique(between))
 
     def wait(self, lanes: Array, barriers: Array) -> Array:
-        """Note that lanes wait at barriers, by their places; return until when they acquire what others released."""
+        """Record that lanes wait at barriers, given by offsets; return the time up to which they acquire releases."""
         rows = self._rows_of(barriers)
         np.maximum.at(self._clocks, self._warps_of(lanes), self._complete[rows])
         acquired: Array = self._acquired[0][rows]
         return acquired
 
     def of(self, lanes: Array) -> Array:
-        """Return the clocks of lanes' warps, a row for each lane."""
+        """Return the clock of each lane's warp, with one row per lane."""
         clocks: Array = self._clocks[self._warps_of(lanes)]
         return clocks
 
@@ -78,7 +79,7 @@ class WarpClocks:
         return block, thread // _LANES
 
     def _rows_of(self, barriers: Array) -> NDArray[np.int32]:
-        """Return the rows of barriers, after a look at which phases have become complete."""
+        """Return the rows of barriers, after checking which phases have been completed."""
         numbers = barriers >> 3
         rows: NDArray[np.int32] = self._rows[numbers]
         if (rows < 0).any():
@@ -89,7 +90,7 @@ class WarpClocks:
             self._complete, self._arrived = np.pad(self._complete, more), np.pad(self._arrived, more)
             self._acquired = np.pad(self._acquired, more[::-1])
             rows = self._rows[numbers]
-        # Without an arrival no phase becomes complete, so that one has at most since the last look.
+        # Only an arrival completes a phase, so at most one phase has been completed since the last check.
         done = np.unique(rows[self._words[numbers] >> _PARITY != self._parity[rows]])
         if len(done):
             self._parity[done] ^= np.uint64(1)

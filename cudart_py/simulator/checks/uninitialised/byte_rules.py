@@ -1,8 +1,8 @@
-"""Rules of bytes: which bytes of an instruction's operands each byte of its result is made of.
+"""Byte rules: the bytes of an instruction's operands on which each byte of its result depends.
 
-A byte of a register is undefined where it comes from uninitialised memory, constant where an instruction filled it (a
-zero above a loaded byte, or below a shifted value), and defined otherwise. The marks of a register are an integer for
-each lane: bit k for an undefined byte k, bit 8 + k for a constant one; 0 where all bytes are defined.
+A byte of a register is undefined if it comes from uninitialised memory, constant if an instruction filled it in (such
+as a zero above a loaded byte, or below a shifted value), and defined otherwise. The marks of a register are one integer
+per lane: bit k is set for an undefined byte k, and bit 8 + k for a constant one; 0 means that all bytes are defined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 # The marks of the registers that have some, by slot.
 Known = Mapping[int, Array]
-# A byte of a register: its slot and which byte.
+# A byte of a register: the register's slot, and the index of the byte.
 Byte = tuple[int, int]
 Bytes = tuple[Byte, ...]
 
@@ -37,10 +37,10 @@ _MOST = 8
 
 
 class Rule(NamedTuple):
-    """The origin of the bytes of a written register: `sources` has the source bytes of each.
+    """The origin of the bytes of a written register: `sources` has the source bytes of each byte.
 
-    `how` says when a byte is undefined: when "any" of its sources is; when one is, and the "rest" is constant; or
-    when of "every" register among them a byte is.
+    `how` says when a byte is undefined: if "any" of its sources is; if one of them is and the "rest" are undefined or
+    constant; or if "every" register among them has an undefined byte.
     """
 
     slot: int
@@ -60,7 +60,7 @@ class Rule(NamedTuple):
         return np.where(result & 0xFF, result, np.uint16(0))
 
     def _meet(self, known: Known, sources: Bytes) -> tuple[Any, Any]:
-        """Return whether what is made of some bytes is undefined, and whether it is constant."""
+        """Return whether a byte with these sources is undefined, and whether it is constant."""
         if self.how == "every":
             return reduce(and_, (_of(known, slot) & 0xFF != 0 for slot, _ in sources)), np.False_
         states = [_state(known, byte) for byte in sources]
@@ -83,18 +83,18 @@ def _of(known: Known, slot: int) -> Any:
 
 
 def width(code: Code, slot: int) -> int:
-    """Return the bytes of a register."""
+    """Return the size of a register in bytes."""
     kind = code.types[slot]
     return 1 if kind == "pred" else int(kind[1:]) // 8
 
 
 def undefined(code: Code, slot: int) -> int:
-    """Return the marks of a register that nothing has been written to."""
+    """Return the marks of a register that has never been written."""
     return (1 << min(width(code, slot), _MOST)) - 1
 
 
 def loaded(code: Code, site: Instruction, slot: int) -> int:
-    """Return the marks of a register into which an instruction has brought uninitialised bytes."""
+    """Return the marks of a register into which an instruction has loaded uninitialised bytes."""
     whole = undefined(code, slot)
     kind = form_of(site).type
     low = (1 << TYPE_SIZES[kind]) - 1 & whole
@@ -102,14 +102,15 @@ def loaded(code: Code, site: Instruction, slot: int) -> int:
 
 
 def bytes_of(marks: Array, first: int, size: int) -> Array:
-    """Return which of the `size` bytes from `first` on are undefined by each of some marks: a row for each."""
+    """Return which of the `size` bytes from `first` on are undefined, with one row for each element of `marks`."""
     return np.asarray(marks[:, None] >> np.arange(first, first + size, dtype=np.uint16) & 1 != 0)
 
 
 def widened(code: Code, site: Instruction, slot: int, first: int, bytes_: Array) -> Array:
-    """Return the marks of a register whose bytes from `first` on a load has brought; undefined ones are true.
+    """Return the marks of a register after a load has filled its bytes from `first` on.
 
-    `bytes_` has a row per lane. Above the last byte stand zeros, or copies of its sign.
+    `bytes_` has one row per lane, and is true for undefined bytes. Above the loaded bytes, the register has zeros or
+    copies of the sign.
     """
     size = bytes_.shape[1]
     marks = bytes_ @ (1 << np.arange(first, first + size)).astype(np.uint16)
@@ -122,7 +123,7 @@ def widened(code: Code, site: Instruction, slot: int, first: int, bytes_: Array)
 
 
 def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | MatrixRule, ...]:
-    """Return the rules of the registers that an instruction writes, none where no marks pass."""
+    """Return the rules of the registers that an instruction writes, or none if it doesn't propagate marks."""
     reads, writes = code.touched(instruction)
     flow = form.row.flow
     if flow == "fresh" or not reads or any(width(code, slot) > _MOST for slot in (*reads, *writes)):
@@ -142,7 +143,7 @@ def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | Matr
 
 
 def _bytes(code: Code, operand: Operand, size: int) -> list[Byte]:
-    """Return the bytes of an operand; zeros stand above a narrower register."""
+    """Return the bytes of an operand; a narrower register is extended with zeros."""
     if not isinstance(operand, Register):
         return [_DEFINED] * size
     slot = code.slot(operand.name)
@@ -150,13 +151,13 @@ def _bytes(code: Code, operand: Operand, size: int) -> list[Byte]:
 
 
 def _numbers(operands: Sequence[Operand]) -> list[int] | None:
-    """Return the values of immediates, None where one isn't."""
+    """Return the values of the operands, or None if one is not an immediate."""
     values = [operand.value for operand in operands if isinstance(operand, Immediate)]
     return values if len(values) == len(operands) else None
 
 
 def _destination(code: Code, instruction: Instruction) -> tuple[int, int] | None:
-    """Return the slot and the bytes of the one register that an instruction writes."""
+    """Return the slot and the size in bytes of the register that an instruction writes, or None for a vector."""
     first = instruction.operands[0]
     if not isinstance(first, Register):
         return None
@@ -165,7 +166,7 @@ def _destination(code: Code, instruction: Instruction) -> tuple[int, int] | None
 
 
 def _field(source: Sequence[Byte], first_bit: int, top: Byte) -> list[Bytes]:
-    """Return the bytes of a value that begins at a bit of `source`; zeros come below it, and `top` above it."""
+    """Return the source bytes of a value that begins at a bit of `source`, with zeros below it and `top` above it."""
     result = []
     for k in range(len(source)):
         low = (8 * k + first_bit) // 8
@@ -176,13 +177,13 @@ def _field(source: Sequence[Byte], first_bit: int, top: Byte) -> list[Bytes]:
     return result
 
 
-# --- what is followed byte by byte --------------------------------------------------------------------------------
+# --- instructions that are followed byte by byte ------------------------------------------------------------------
 
 Rules = tuple[Rule | MatrixRule, ...] | None
 
 
 def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rules of moves: each byte is a byte of a source, in their order, for vectors on either side too."""
+    """Return the rules of moves, including vector moves: the targets receive the bytes of the sources in order."""
     to, source = instruction.operands[:2]
     targets = to.items if isinstance(to, Vector) else (to,)
     pieces = source.items if isinstance(source, Vector) else (source,)
@@ -197,7 +198,7 @@ def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of conversions of integers: zeros or copies of the highest byte's sign stand above the source."""
+    """Return the rule of integer conversions: zeros, or copies of the sign in the highest byte, extend the source."""
     to, came = form.types
     found = _destination(code, instruction)
     if found is None:
@@ -210,7 +211,7 @@ def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of shifts: each byte is made of one or two bytes of the source, which a literal amount tells."""
+    """Return the rule of shifts: if the amount is an immediate, each byte depends on one or two bytes of the source."""
     found = _destination(code, instruction)
     if found is None:
         return None
@@ -218,7 +219,7 @@ def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
     source = _bytes(code, instruction.operands[1], size)
     amount = _numbers(instruction.operands[2:])
     if amount is None:
-        # Any byte may come to any place.
+        # Any byte may move to any other.
         return (Rule(slot, "rest", (tuple(source),) * size),)
     top = source[-1] if form.type.startswith("s") else _CONSTANT
     bits = min(amount[0] & 0xFFFFFFFF, 8 * size)
@@ -226,7 +227,7 @@ def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of what works byte by byte; a literal operand of ``and`` and ``or`` may decide a byte alone."""
+    """Return the rule of bytewise logic; an immediate operand of ``and`` or ``or`` may determine a byte by itself."""
     found = _destination(code, instruction)
     if found is None:
         return None
@@ -247,7 +248,7 @@ def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of permutations: each byte is one of two operands' eight, which a literal selector tells."""
+    """Return the rule of ``prmt``: each byte is one of two operands' eight, which an immediate selector determines."""
     found, selector = _destination(code, instruction), _numbers(instruction.operands[3:])
     source = [byte for operand in instruction.operands[1:3] for byte in _bytes(code, operand, 4)]
     if found is None:
@@ -258,7 +259,7 @@ def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of a field that is taken out: zeros or copies of its sign stand above it."""
+    """Return the rule of a bit-field extraction: zeros, or copies of the field's sign, extend the field."""
     found, numbers = _destination(code, instruction), _numbers(instruction.operands[2:])
     if found is None:
         return None
@@ -274,7 +275,7 @@ def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of a field that is inserted: the bytes at its ends are made of both operands."""
+    """Return the rule of a bit-field insertion: the bytes at the ends of the field depend on both operands."""
     found, numbers = _destination(code, instruction), _numbers(instruction.operands[3:])
     if found is None:
         return None
@@ -292,7 +293,7 @@ def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _sum(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of sums: each byte is made of the same and the lower bytes, since carries go to higher ones."""
+    """Return the rule of sums: because of carries, each byte depends on the same and the lower bytes."""
     found = _destination(code, instruction)
     if found is None:
         return None

@@ -1,8 +1,9 @@
-"""Structures that a line copies by several stores, and the padding in them, which nothing has ever written.
+"""Structures that one source line copies with several stores, and the padding in them, which is never written.
 
-A store of padding alone is not a mistake, although no byte that it stores is defined. PTX does not say which bytes are
-padding. But a compiler copies a structure by loads and stores of its members, from one base address, and padding
-follows a member, is smaller than the largest member's alignment, and ends at a multiple of a greater power of two.
+A store of nothing but padding is not a mistake, although no byte that it stores is defined. PTX does not say which
+bytes are padding. But a compiler copies a structure with loads and stores of its members, relative to one base address.
+Padding follows a member, is smaller than the largest member's alignment, and ends at a multiple of a power of two that
+is greater than its own size.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ Array = NDArray[Any]
 
 
 class CopiedStructure(NamedTuple):
-    """The stores of a copy, by the numbers of their instructions in the block: the offset and the size of each."""
+    """The stores of a copy: the offset and the size of each, by the index of its instruction in the basic block."""
 
     stores: dict[int, tuple[int, int]]
 
     @property
     def last(self) -> int:
-        """The number of the last store."""
+        """The index of the last store."""
         return max(self.stores)
 
     def padding(self, undefined: dict[int, Array], number: int) -> Array:
-        """Return for each lane whether the store with a number stores nothing but padding.
+        """Return, for each lane, whether the store with index `number` stores nothing but padding.
 
-        `undefined` has for each store which bytes are undefined, a row per lane. Stores that it lacks are defined.
+        `undefined` has a mask of the undefined bytes of each store, with one row per lane. Stores that are not in it
+        store only defined bytes.
         """
         start = min(offset for offset, _ in self.stores.values())
         end = max(offset + size for offset, size in self.stores.values())
@@ -50,7 +52,7 @@ class CopiedStructure(NamedTuple):
         return np.asarray(answers[inverse.reshape(-1)])
 
     def _is_padding(self, undefined: Array, start: int, number: int) -> bool:
-        """Return whether the bytes of a store are padding, where `undefined` begins with the byte at offset `start`."""
+        """Return whether the bytes of a store are padding; `undefined` begins with the byte at offset `start`."""
         offset, size = self.stores[number]
         first, end = offset - start, offset - start + size
         while first > 0 and undefined[first - 1]:
@@ -63,8 +65,8 @@ class CopiedStructure(NamedTuple):
 
 
 def copied_structures(code: Code, instructions: Sequence[Instruction]) -> list[CopiedStructure]:
-    """Return the copies among the instructions of a block whose stores bring what the block has loaded."""
-    # The last write of each register: the number of an instruction, and whether it is a load.
+    """Return the copies in a basic block: groups of stores of values that the block has loaded."""
+    # The last write of each register: the index of the instruction, and whether it is a load.
     writers: dict[int, tuple[int, bool]] = {}
     found: dict[tuple[int, int, int, int], dict[int, tuple[int, int]]] = {}
     for number, instruction in enumerate(instructions):

@@ -1,10 +1,11 @@
-"""Marks of uninitialised values in registers, followed until they reach an address, a branch or a store.
+"""Marks of uninitialised values in registers, propagated until they reach an address, a branch or a store.
 
 Reading uninitialised bytes is not a mistake by itself: padding is copied, and a lane may ignore a value that it reads.
-So a register that received such a value is marked for the lanes concerned, byte by byte, and the marks pass from
-operands to results. Instructions that choose (selections, comparisons) pass them only when all their operands are
-marked. Stores to shared and local memory pass them on to its bytes, and loads pass them back. A store to global memory
-is reported only where no byte of what it stores is defined, unless the bytes are the padding of a structure.
+Therefore, a register that receives such a value is marked in the lanes concerned, byte by byte, and the marks propagate
+from operands to results. Instructions that choose (selections, comparisons) propagate them only if all their operands
+are marked. Stores to shared and local memory propagate them to the bytes there, and loads propagate them back. A store
+to global memory is reported only if none of the bytes that it stores is defined, unless they are the padding of a
+structure.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ Array = NDArray[Any]
 
 
 class _Step(NamedTuple):
-    """The effect of an instruction on marks: `stored` are the slots of which it stores `size` bytes.
+    """The effect of an instruction on marks: `stored` are the slots that it stores, `size` bytes each.
 
-    `copy` is the copy of a structure that the store is a part of.
+    `copy` is the copy of a structure that the store is a part of, if any.
     """
 
     instruction: Instruction
@@ -58,9 +59,9 @@ class _Reached(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """The bytes of a store to global memory that no lane should read, one row per lane.
+    """The bytes of a store to global memory that hold no defined value, one row per lane.
 
-    They are undefined bytes, and constant ones next to them. `some` says which lanes store undefined bytes.
+    These are undefined bytes, and constant bytes of the same registers. `some` says which lanes store undefined bytes.
     """
 
     instruction: Instruction
@@ -70,12 +71,12 @@ class _Stored(NamedTuple):
 
 
 class Marks:
-    """The marks of one chunk's registers, by depth of calls, function and slot, and those of its memory."""
+    """The marks of one chunk's registers, by call depth, function and slot, and those of its memory."""
 
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._marks: dict[tuple[int, int, int], Array] = {}
-        # The origin of the value of a register that was marked last in any lane.
+        # For each register, the origin of the value that was marked last in any lane.
         self._origins: dict[tuple[int, int, int], Origin] = {}
         self._memory = MemoryMarks()
         self._pending: list[tuple[Instruction, Array, Origin, tuple[int, int] | None]] = []
@@ -83,14 +84,14 @@ class Marks:
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
 
     def read(self, site: Instruction, lanes: Array, origin: Origin, part: tuple[int, int] | None = None) -> None:
-        """Note that the load that is about to run reads uninitialised bytes, in these lanes of the chunk.
+        """Record that the load that is about to run reads uninitialised bytes in these lanes of the chunk.
 
-        `part` is the number of the element that gets them and its marks; None stands for all registers.
+        `part` is the index of the element that receives them, and its marks; None means all registers.
         """
         self._pending.append((site, lanes, origin, part))
 
     def access(self, access: MemoryAccess) -> None:
-        """Note an access to shared or local memory that is about to run."""
+        """Record an access to shared or local memory that is about to run."""
         if (self._marks or self._pending or self._memory) and (access.kind != "ld" or moves_registers(access.site)):
             self._touched.append(Touched.by(access))
 
@@ -100,7 +101,7 @@ class Marks:
         self._mark(group, slot, group.lane_numbers, marks, lambda: "a register that nothing has been written to")
 
     def executed(self, group: Group, block: Block) -> tuple[str, Instruction, int, str] | None:
-        """Pass marks through a block that has just run; return what they reached first, with a text on their origin."""
+        """Propagate marks through a basic block that has run; return the first use that they reach and the origin."""
         if not (self._marks or self._pending or self._touched):
             return None
         known = self._steps.get(id(block))
@@ -111,7 +112,7 @@ class Marks:
         pending, self._pending = self._pending, []
         touched, self._touched = self._touched, []
         reached: _Reached | None = None
-        # The values that stores of copied structures bring, by the numbers of their instructions.
+        # The values that the stores of copied structures store, by the index of the instruction.
         copied: dict[int, _Stored] = {}
         for number, step in enumerate(steps):
             here = [one for one in touched if one.site is step.instruction]
@@ -131,7 +132,7 @@ class Marks:
                     if slot >= 0:
                         self._mark(group, slot, missing, part[1], origin)
                 elif site is step.instruction:
-                    # The predicate of a shuffle, which comes second, is defined.
+                    # The second result of a shuffle, its predicate, is always defined.
                     for slot in step.writes[:1] if form_of(site).row.converges else step.writes:
                         self._mark(group, slot, missing, loaded(group.code, site, slot), origin)
         condition = block.terminator.condition
@@ -147,7 +148,7 @@ class Marks:
         return reached.sink, reached.instruction, reached.position, reached.origin()
 
     def _address(self, group: Group, lanes: Array, step: _Step) -> _Reached | None:
-        """Return the undefined address of an access."""
+        """Return the use of an undefined address by an access, or None."""
         for slot in step.addresses:
             marked = self._of(group, slot, lanes)
             if marked is not None:
@@ -156,7 +157,7 @@ class Marks:
         return None
 
     def _store(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> _Stored | None:
-        """Pass marks on to shared and local memory; return what an instruction stores elsewhere, if it is undefined."""
+        """Propagate marks to shared and local memory; return the undefined bytes that are stored elsewhere, or None."""
         moves = moves_registers(step.instruction)
         row = form_of(step.instruction).row
         for touched in here:
@@ -177,7 +178,7 @@ class Marks:
         return _Stored(step.instruction, undefined_bytes, some, self._origins[self._key(group, present[0])])
 
     def _store_marks(self, group: Group, lanes: Array, touched: Touched) -> None:
-        """Pass the marks of registers on to the shared or local memory that they are stored to."""
+        """Propagate the marks of registers to the shared or local memory to which they are stored."""
         for slot, first, size, distance in touched.elements(group.code):
             marks = self._of(group, slot, lanes) if slot >= 0 else None
             origin = None if marks is None else self._origins[self._key(group, slot)]
@@ -185,7 +186,7 @@ class Marks:
             self._memory.store(touched, distance, bytes_of(chosen, first, size), origin)
 
     def _load(self, group: Group, step: _Step, here: list[Touched]) -> None:
-        """Pass the marks of shared and local memory back to registers."""
+        """Propagate the marks of shared and local memory back to registers."""
         for touched in here if form_of(step.instruction).row.access == "ld" else ():
             for slot, first, size, distance in touched.elements(group.code):
                 read = self._memory.load(touched, distance, size) if slot >= 0 else None
@@ -194,7 +195,7 @@ class Marks:
                     self._mark(group, slot, group.lane_numbers[touched.positions], marks, read[1])
 
     def _pass(self, group: Group, lanes: Array, step: _Step) -> None:
-        """Pass the marks of an instruction's operands to its results."""
+        """Propagate the marks of an instruction's operands to its results."""
         marks_of = {slot: self._of(group, slot, lanes) for slot in step.reads} if step.rules else {}
         known = {slot: marks for slot, marks in marks_of.items() if marks is not None}
         results = {rule.slot: rule.marks(known) for rule in step.rules} if known else {}
@@ -208,7 +209,7 @@ class Marks:
         return len(group.frames), group.code.base, slot
 
     def _of(self, group: Group, slot: int, lanes: Array) -> Array | None:
-        """Return the marks of a register for a group's lanes, None when no lane has any."""
+        """Return the marks of a register in a group's lanes, or None if no lane has any."""
         marks = self._marks.get(self._key(group, slot))
         if marks is None:
             return None
@@ -217,7 +218,7 @@ class Marks:
 
     def _mark(self, group: Group, slot: int, lanes: Array, marks: int | Array, origin: Origin) -> None:
         key = self._key(group, slot)
-        # A matrix brings the halves of a register one after another.
+        # A matrix load fills the halves of a register one after another, so the marks are combined.
         self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.asarray(marks, np.uint16)
         self._origins[key] = origin
 
@@ -232,20 +233,20 @@ class Marks:
                 del self._marks[key], self._origins[key]
 
     def _forget(self, group: Group, kept: frozenset[int]) -> None:
-        """Drop the marks of registers that are not live any more in these lanes."""
+        """Drop the marks of registers that are no longer live in these lanes."""
         depth, base = len(group.frames), group.code.base
         for key in [key for key in self._marks if key[:2] == (depth, base) and key[2] not in kept]:
             self._set(group, key[2], group.lane_numbers, None)
 
 
 def _reached(stored: _Stored) -> _Reached | None:
-    """Return the first lane that stores something undefined and nothing that is defined."""
+    """Return the first lane that stores undefined bytes and no defined ones, or None."""
     places = np.flatnonzero(stored.some & stored.undefined.all(axis=1))
     return _Reached("a store", stored.instruction, int(places[0]), stored.origin) if len(places) else None
 
 
 def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reached | None:
-    """Return the first lane that stores a member of a structure of which no byte is defined."""
+    """Return the first lane that stores a member of which no byte is defined and that is not padding, or None."""
     members = {number: copied[number] for number in copy.stores if number in copied}
     for number, stored in members.items():
         whole = stored.some & stored.undefined.all(axis=1)
@@ -258,7 +259,7 @@ def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reac
 
 
 def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
-    """Return what each instruction of a block does with marks, and the slots that are live after it."""
+    """Return the effect of each instruction of a basic block on marks, and the slots that are live after the block."""
     steps = []
     copies = {number: copy for copy in copied_structures(code, block.instructions) for number in copy.stores}
     for number, instruction in enumerate(block.instructions):
@@ -266,7 +267,7 @@ def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
         reads, writes = code.touched(instruction)
         addresses, stored = _sinks(code, instruction, form)
         passed = rules(code, instruction, form)
-        # A matrix is stored from whole registers, which hold two halves each.
+        # A matrix is stored from whole registers, each of which holds two half-precision elements.
         size = (4 if form.row.converges else TYPE_SIZES[form.type]) if stored else 0
         copy = copies.get(number)
         steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size, copy))
@@ -277,11 +278,11 @@ def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
 
 
 def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the slots that an access takes its address from, and the slots that it stores to memory."""
+    """Return the slots that hold the addresses of an access, and the slots that it stores to memory."""
     row = form.row
     if row.access not in ("ld", "st", "atom", "red") or passes_parameter(form):
         return (), ()
-    # Of `ldmatrix` and `stmatrix` the addresses of some lanes may not count.
+    # `ldmatrix` and `stmatrix` may ignore the addresses of some lanes.
     addresses = (
         ()
         if row.converges
@@ -301,5 +302,5 @@ def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int,
 
 
 def _is_choice(site: Instruction) -> bool:
-    """Return whether a branch only guards one move, which is a selection."""
+    """Return whether a branch only guards one move, and so amounts to a selection."""
     return site.guard is not None and form_of(site).row.flow in ("copy", "select")

@@ -1,4 +1,4 @@
-"""Rules of matrices: which elements of operands each element of a product is made of, across the lanes of a warp."""
+"""Matrix rules: the elements of operands on which each element of a product depends, across the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ Array = NDArray[Any]
 class MatrixRule(NamedTuple):
     """The origin of the elements in one register of a product or of a transposed matrix.
 
-    `number` is that of the register among those of the result. `operands` has the slots of a, b and c, or of the one
-    matrix that is transposed; an operand that is not a register has the slot -1. `fragments` begin with the result's.
+    `number` is the index of the register among those of the result. `operands` has the slots of a, b and c, or of the
+    one matrix that is transposed; an operand that is not a register has the slot -1. `fragments` has the fragment of
+    the result, followed by those of the operands.
     """
 
     slot: int
@@ -32,7 +33,7 @@ class MatrixRule(NamedTuple):
     operands: tuple[tuple[int, ...], ...]
 
     def marks(self, known: Mapping[int, Array]) -> Array:
-        """Return the marks of the register: an element is undefined if one that it is made of is."""
+        """Return the marks of the register: an element is undefined if any element that it depends on is."""
         lanes = len(next(iter(known.values())))
         matrices = [
             _undefined(known, slots, fragment, lanes)
@@ -52,7 +53,7 @@ class MatrixRule(NamedTuple):
 
 
 def _element_bits(fragment: Fragment) -> list[tuple[int, int, int]]:
-    """Return each element of a lane with the number of its register, and a bit for each of its bytes there."""
+    """Return the index of each element of a lane, the index of its register, and a mask of its bytes there."""
     size = np.dtype(ELEMENTS[fragment.kind]).itemsize
     each = max(4 // size, 1)
     whole = (1 << size) - 1

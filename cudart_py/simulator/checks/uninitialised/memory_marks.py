@@ -1,7 +1,8 @@
-"""Marks of uninitialised values in the shared and local memory of a chunk, where stores have brought them.
+"""Marks of uninitialised values that have been stored to the shared and local memory of a chunk.
 
 Copying an uninitialised value is not a mistake: programs move padding, and the unused elements of a partial tile,
-through shared and local memory. So a store there passes the marks on, byte by byte, and a load passes them back.
+through shared and local memory. A store there therefore propagates the marks, byte by byte, and a load propagates them
+back.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ Origin = Callable[[], str]
 class Touched(NamedTuple):
     """Bytes of shared or local memory that an instruction is about to load into registers, or to store from them.
 
-    The lane at each of `positions` of the group touches `size` bytes, from the place in `places` on. `register` is the
-    number of the one register that a load writes and the first byte of it; None stands for all registers.
+    The lane at each of `positions` in the group touches `size` bytes, from the byte offset in `places` on. If a load
+    writes only one register, `register` is its index and the first byte that is written in it; None means all
+    registers.
     """
 
     site: Instruction
@@ -48,7 +50,7 @@ class Touched(NamedTuple):
         return cls(access.site, access.address.space, positions, places, access.size, access.register)
 
     def elements(self, code: Code) -> list[tuple[int, int, int, int]]:
-        """Return the slot of each register, its first byte, its bytes, and their distance from the place.
+        """Return, for each register, its slot, its first byte, the number of bytes, and their distance from the offset.
 
         A value that is not in a register has the slot -1.
         """
@@ -63,7 +65,7 @@ class Touched(NamedTuple):
 def slots_of(code: Code, operand: Operand) -> list[int]:
     """Return the slot of each element of an operand, -1 for one that is not in a register.
 
-    A vector load may drop elements (`_`), and a vector store may have constants.
+    A vector load may discard elements (`_`), and a vector store may have constants.
     """
     items = operand.items if isinstance(operand, Vector) else (operand,)
     return [code.slot(item.name) if isinstance(item, Register) else -1 for item in items]
@@ -78,20 +80,20 @@ def moves_registers(site: Instruction) -> bool:
 class MemoryMarks:
     """The marked bytes of a chunk's shared and local memory, by the name of the space.
 
-    Each byte has the number of the store that brought the value, 0 where the value is defined.
+    Each byte has the number of the store that wrote an uninitialised value there, or 0 if the value is defined.
     """
 
     def __init__(self) -> None:
         self._bytes: dict[str, Array] = {}
         self._numbers: dict[int, int] = {}
-        # The origin of the value that each store brought last.
+        # For each store, the origin of the uninitialised value that it wrote last.
         self._origins: dict[int, Origin] = {}
 
     def __bool__(self) -> bool:
         return bool(self._bytes)
 
     def store(self, touched: Touched, distance: int, undefined: Array, origin: Origin | None) -> None:
-        """Give bytes the marks of what is stored there; `undefined` has a row per lane and a column per byte."""
+        """Set the marks of the bytes that are stored; `undefined` has a row per lane and a column per byte."""
         marked = self._bytes.get(touched.space.name)
         number = 0
         if origin is not None and undefined.any():
@@ -104,13 +106,13 @@ class MemoryMarks:
             marked[places] = undefined * np.uint32(number)
 
     def define(self, touched: Touched) -> None:
-        """Forget the marks of bytes that get values from elsewhere than registers."""
+        """Clear the marks of bytes whose new values do not come from registers."""
         marked = self._bytes.get(touched.space.name)
         if marked is not None:
             marked[_bytes_at(touched.places, touched.size)] = 0
 
     def load(self, touched: Touched, distance: int, size: int) -> tuple[Array, Origin] | None:
-        """Return which bytes of each lane are undefined, and where such a value came from; None where none is."""
+        """Return which bytes of each lane are undefined, and the origin of one such value, or None if none is."""
         marked = self._bytes.get(touched.space.name)
         if marked is None:
             return None

@@ -1,4 +1,4 @@
-"""Memory: the address space, the allocations in it, and what is recorded of their bytes."""
+"""Memory: the address space, the allocations in it, and the records of their bytes."""
 
 from .address_space import space
 from .allocations import ARRAY, DEVICE, HEAP, MANAGED, ON_DEVICE, PINNED, REGISTERED, Allocation, rounded

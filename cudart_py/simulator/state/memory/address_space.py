@@ -1,4 +1,4 @@
-"""The address space: the region for the device's memory, and a view of every byte that the process can have."""
+"""The address space: the region for device memory, and a view of every byte that the process can address."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .region import Region
 class AddressSpace:
     """The address space of this process, which the simulated devices share.
 
-    Only what is allocated, or registered host memory, may be touched through the view `bytes`. It covers the whole
+    Only allocations and registered host memory may be accessed through the view `bytes`. The view covers the whole
     address space, so that registered host memory needs no device address of its own.
     """
 
-    # No process has anything below, and a page is at most as large.
+    # No process has memory below this address, and no page is larger than this.
     base = 65536
 
     @cached_property
     def region(self) -> Region:
-        """Return the reservation, made at the first use."""
+        """Return the reserved region, which the first use creates."""
         return Region()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Allocations: ranges of bytes that were asked for, and an index of them by address."""
+"""Allocations: ranges of bytes that have been requested, and an index of them by address."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ REGISTERED = "registered"
 MANAGED = "managed"
 HEAP = "heap"
 ARRAY = "array"
-# The kinds that take the device's own memory and are made by calls.
+# The kinds that take the device's own memory and are allocated by calls of the host.
 ON_DEVICE = (DEVICE, ARRAY)
 
-# The driver takes multiples of so many bytes of a device's memory.
+# The driver allocates a device's memory in multiples of this many bytes.
 _GRANULARITY = 512
 
 _identities = itertools.count(1)
 
 
 def rounded(size: int) -> int:
-    """Return the bytes that an allocation of `size` bytes takes of the device's memory."""
+    """Return the number of bytes of device memory that an allocation of `size` bytes takes."""
     return -(-size // _GRANULARITY) * _GRANULARITY
 
 
@@ -47,11 +47,11 @@ class AllocationRecord(NamedTuple):
     variable: str
 
     def contains(self, address: int) -> bool:
-        """Return whether an address was in it."""
+        """Return whether an address was in the allocation."""
         return self.address <= address < self.address + self.size
 
     def overlaps(self, allocation: Allocation) -> bool:
-        """Return whether an allocation shares bytes with it."""
+        """Return whether another allocation shares bytes with this one."""
         return allocation.address < self.address + self.size and self.address < allocation.end
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ class AllocationRecord(NamedTuple):
 
 
 class Allocation:
-    """A range of bytes that was asked for.
+    """A range of bytes that has been requested.
 
-    `kind` is "device", "pinned", "registered", "managed", "array" for a CUDA array, or "heap" for what a kernel's
-    malloc gave; `size` is the bytes that were asked for.
+    `kind` is "device", "pinned", "registered", "managed", "array" for a CUDA array, or "heap" for memory from a
+    kernel's malloc; `size` is the requested number of bytes.
     """
 
     __slots__ = (
@@ -105,17 +105,18 @@ class Allocation:
         self.context = context
         self.device = context.device if device is None else device
         self.flags = flags
-        # The object that keeps registered memory alive, where the caller gave one and not only an address.
+        # The object that keeps registered memory alive, if the caller passed an object and not only an address.
         self.held: Any = None
         self.pool = pool
-        # The stream of a stream-ordered allocation, and the work that begins it there, None where it began at once.
+        # The stream of a stream-ordered allocation, and the work in it that makes the allocation live, or None if it
+        # was live at once.
         self.stream = stream
         self.begin: Work | None = None
         self.identity = next(_identities)
         self.reserved = rounded(size)
-        # The program's line that asked for it, for reports.
-        # The name of the variable of a module that the bytes are.
+        # The name of the module's variable that has these bytes, "" for none.
         self.variable = ""
+        # The line of the program that requested the allocation, for reports.
         self.site = call_site() if kind != HEAP else "a kernel's malloc"
         self._shadow: ShadowMemory | None = None
 
@@ -126,7 +127,7 @@ class Allocation:
 
     @property
     def shadow(self) -> ShadowMemory:
-        """Return the record of its writes and reads; what the host can write to counts as written."""
+        """Return the record of its writes and reads; memory that the host can write counts as written."""
         if self._shadow is None:
             self._shadow = ShadowMemory(self.address, self.size, self.on_host)
         return self._shadow
@@ -143,14 +144,14 @@ class Allocation:
 
 
 class Index:
-    """Allocations that don't overlap, by address."""
+    """An index, by address, of allocations that don't overlap."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
         self.by_start: dict[int, Allocation] = {}
 
     def add(self, allocation: Allocation) -> None:
-        """Enter an allocation."""
+        """Add an allocation, in place of one with the same address."""
         start = allocation.address
         if start in self.by_start:
             self.by_start[start] = allocation
@@ -163,14 +164,14 @@ class Index:
             raise
 
     def remove(self, allocation: Allocation) -> None:
-        """Take an allocation out, if it is still the one at its address."""
+        """Remove an allocation, if it is still the one at its address."""
         start = allocation.address
         if self.by_start.get(start) is allocation:
             del self.by_start[start]
             del self.starts[bisect.bisect_left(self.starts, start)]
 
     def find(self, address: int) -> Allocation | None:
-        """Return the allocation that an address lies in."""
+        """Return the allocation that contains an address, or None."""
         starts = self.starts
         index = bisect.bisect_right(starts, address)
         if not index:
@@ -179,11 +180,11 @@ class Index:
         return allocation if address < allocation.address + allocation.size else None
 
     def before(self, address: int) -> Allocation | None:
-        """Return the last allocation that begins at or before an address."""
+        """Return the last allocation that begins at or before an address, or None."""
         index = bisect.bisect_right(self.starts, address)
         return self.by_start[self.starts[index - 1]] if index else None
 
     def after(self, address: int) -> Allocation | None:
-        """Return the first allocation that begins after an address."""
+        """Return the first allocation that begins after an address, or None."""
         index = bisect.bisect_right(self.starts, address)
         return self.by_start[self.starts[index]] if index < len(self.starts) else None

@@ -1,4 +1,4 @@
-"""Memory as the kernels of one context see it: what they may touch, a heap of their own, textures and surfaces."""
+"""Memory as the kernels of one context see it: the allocations that they may access, a heap, textures and surfaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ContextMemory:
-    """The memory that the kernels of one context may touch, as the PTX machine is given it."""
+    """The memory that the kernels of one context may access, with the interface that the PTX machine needs."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -33,11 +33,11 @@ class ContextMemory:
 
     @property
     def generation(self) -> int:
-        """Return a number that changes whenever what the kernels may touch does."""
+        """Return a number that changes whenever the memory that kernels may access changes."""
         return table.generation()
 
     def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sorted starts and ends of all that the kernels may touch."""
+        """Return the sorted starts and ends of all allocations that the kernels may access."""
         if self._generation != table.generation() or self._extents is None:
             context = self._context
             ranges = [
@@ -55,18 +55,18 @@ class ContextMemory:
         return table.describe(address, self._context)
 
     def allocate(self, size: int) -> int:
-        """Return the address that a kernel's malloc gets, 0 when the context's heap is exhausted."""
+        """Return the address for a kernel's malloc, 0 if the context's heap is exhausted or `size` is not positive."""
         limit = self._context.limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value]
         if size <= 0 or self._heap_used + size > limit:
             return 0
         allocation = Allocation(self._region.open(size), size, HEAP, self._context)
-        # Only kernels know it: the host's calls don't take such addresses.
+        # It is live but not known, because the host's calls don't accept such addresses.
         table.begin_life(allocation)
         self._heap_used += size
         return allocation.address
 
     def release(self, address: int) -> bool:
-        """Free what a kernel's malloc gave; return whether there was such an allocation."""
+        """Free memory from a kernel's malloc; return whether there was such an allocation."""
         allocation = table.live.by_start.get(address)
         if allocation is None or allocation.kind != HEAP or allocation.context is not self._context:
             return False
@@ -79,13 +79,13 @@ class ContextMemory:
         return table.live.by_start[start].shadow
 
     def set_condition(self, handle: int, value: int) -> None:
-        """Set the condition of a graph; raise KeyError when there is none."""
+        """Set the condition of a graph by its handle; raise KeyError if there is none."""
         self._context.conditions[handle].value = value
 
     def texture(self, handle: int) -> Texture:
-        """Return the texture object of a handle; raise KeyError when there is none."""
+        """Return the texture object of a handle; raise KeyError if there is none."""
         return self._context.textures[handle]
 
     def surface(self, handle: int) -> Surface:
-        """Return the surface object of a handle; raise KeyError when there is none."""
+        """Return the surface object of a handle; raise KeyError if there is none."""
         return self._context.surfaces[handle]

@@ -1,8 +1,8 @@
 """Pools: memory of a device from which stream-ordered allocations are taken.
 
-A block that cuMemFreeAsync frees is free for the host at once, and for the device when its stream gets there. It is
-used again only by the driver's rules: in the same stream, in a stream that waits for the free, or when the free has
-happened; and it is released to the device at a synchronization, down to the pool's release threshold.
+A block that cuMemFreeAsync frees is free for the host at once, and for the device when its stream reaches the free. It
+is reused only under the driver's rules: in the same stream, in a stream that waits for the free, or after the device
+has reached the free. A synchronization releases free blocks to the device, down to the pool's release threshold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTERNAL = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIE
 
 
 class FreeBlock:
-    """A range of a pool's memory that nobody uses: freed in `stream`, at the piece of work `freed`."""
+    """An unused range of a pool's memory, which the piece of work `freed` freed in `stream`."""
 
     __slots__ = ("address", "capacity", "freed", "stream")
 
@@ -47,7 +47,7 @@ class FreeBlock:
 
 
 class Pool:
-    """A pool of a device's memory; `limit` is its greatest size in bytes, 0 for the device's own."""
+    """A pool of a device's memory; `limit` is its maximum size in bytes, 0 for no limit but the device's memory."""
 
     def __init__(self, device: Device, limit: int = 0) -> None:
         self.device = device
@@ -63,10 +63,11 @@ class Pool:
         self.destroyed = False
 
     def allocate(self, size: int, stream: Stream) -> tuple[Allocation, bool]:
-        """Return an allocation of `size` bytes for a stream, of a block that was freed where the rules allow.
+        """Return an allocation of `size` bytes for a stream, in a freed block if the rules allow that.
 
-        The host knows it from now on. The second value says whether the device may use it at once too; otherwise work
-        that is still queued uses the bytes as the allocation that was freed.
+        The host may use it in calls from now on. The second value says whether the device may use it at once, too; if
+        not, work that is still queued uses the bytes as the freed allocation. Raises CUDA_ERROR_OUT_OF_MEMORY if the
+        pool or the device has no room.
         """
         capacity = rounded(size)
         block = self._reusable(capacity, stream) if self.blocks else None
@@ -82,14 +83,14 @@ class Pool:
         except MemoryError:
             table.known.remove(allocation)
             raise
-        # From here on nothing needs memory: until then the block is a free one.
+        # Nothing from here on needs the host's memory. If it runs out before, the block is still free.
         self.blocks.remove(block)
         self.used += block.capacity
         self.used_high = max(self.used_high, self.used)
         return allocation, block.reached
 
     def _reusable(self, capacity: int, stream: Stream) -> FreeBlock | None:
-        # At most twice the size, so that large blocks stay for large allocations.
+        # Blocks of at most twice the size, so that large blocks are kept for large allocations.
         fitting = [block for block in self.blocks if capacity <= block.capacity <= 2 * capacity]
         fitting.sort(key=lambda block: block.capacity)
         for block in fitting:
@@ -125,7 +126,7 @@ class Pool:
         return block
 
     def _make_room(self, capacity: int, stream: Stream, room: int) -> None:
-        # Blocks that the device has reached go first; then the driver waits for the frees that are still queued.
+        # First release the blocks whose free the device has reached; then wait for the frees that are still queued.
         if room < capacity:
             self.trim(0)
         waiting = [block.freed for block in self.blocks if block.freed is not None and not block.reached]
@@ -134,14 +135,14 @@ class Pool:
             self.trim(0)
 
     def give_back(self, allocation: Allocation, stream: Stream | None, freed: Work | None) -> None:
-        """Make the block of an allocation that the host has freed a free block."""
+        """Turn the block of an allocation that the host has freed into a free block."""
         capacity = self.capacities[allocation.address]
         self.blocks.append(FreeBlock(allocation.address, capacity, stream, freed))
         del self.capacities[allocation.address]
         self.used -= capacity
 
     def trim(self, keep: int) -> None:
-        """Release free blocks that the device has reached, oldest first, until `keep` bytes stay."""
+        """Release free blocks whose free the device has reached, oldest first, down to `keep` reserved bytes."""
         kept = []
         for block in self.blocks:
             if self.reserved > keep and block.reached:
@@ -176,19 +177,19 @@ def enter_pool(pool: Pool) -> Pool:
 
 
 def default_pool(device: Device) -> Pool:
-    """Return the pool that a device has from the start."""
+    """Return a device's default pool, which the first call creates."""
     if device.default_pool is None:
         device.default_pool = enter_pool(Pool(device))
     return device.default_pool
 
 
 def current_pool(device: Device) -> Pool:
-    """Return the pool that cuMemAllocAsync takes from."""
+    """Return the pool from which cuMemAllocAsync allocates."""
     return device.current_pool or default_pool(device)
 
 
 def free_now(allocation: Allocation) -> None:
-    """Free a pool's allocation whose context's work is done."""
+    """Free a pool's allocation at once, because all work of its context is done."""
     table.forget(allocation)
     if allocation.pool is not None:
         allocation.pool.give_back(allocation, None, None)
@@ -196,12 +197,12 @@ def free_now(allocation: Allocation) -> None:
 
 
 def end_context(context: Context) -> None:
-    """Drop all that the pools of a context's device hold."""
+    """Drop the pools of a context's device and everything in them."""
     for allocation in list(table.known.by_start.values()):
         if allocation.pool is not None and allocation.device is context.device:
             table.forget(allocation)
             allocation.pool.give_back(allocation, None, None)
-    # Allocations that the host has freed and the device hasn't reached.
+    # Allocations that the host has freed, but whose free the device has not reached.
     for allocation in list(table.live.by_start.values()):
         if allocation.pool is not None and allocation.device is context.device:
             table.end_life(allocation)

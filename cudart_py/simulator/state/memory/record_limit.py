@@ -1,4 +1,4 @@
-"""The limit of the memory that the records of the checks take, all together."""
+"""The limit on the total memory that the records of the checks take."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..environment import whole_number
 
 LIMIT_VARIABLE = "CUDART_PY_SANITIZER_MIB"
 _MEBIBYTE = 1 << 20
-# The default in MiB, and the largest part of the machine's memory that it may be.
+# The default limit in MiB, and the fraction of the machine's memory (one fourth) that it does not exceed.
 _MOST = 8192
 _PART = 4
-# Smaller arrays aren't counted, since counting takes as long as making them.
+# Arrays of fewer bytes aren't counted, because counting takes as long as making them.
 _SMALL = 1 << 16
 
 
 class RecordLimit:
-    """Count the bytes of records, and refuse more than the limit; `taken` are those that there are."""
+    """The limit on the bytes of records; `taken` is the number of bytes that the present ones take."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -31,9 +31,10 @@ class RecordLimit:
         self._most = 0
 
     def most(self) -> int:
-        """Return the limit in bytes: what the environment says, else 8 GiB or a quarter of the machine's memory.
+        """Return the limit in bytes: from the environment, else 8 GiB or, if less, a quarter of the machine's memory.
 
-        The environment is asked once, and cuInit does that: an error in the middle of work would break it off.
+        The environment is read only once, by cuInit, because an error in the middle of work would interrupt the work.
+        An invalid `CUDART_PY_SANITIZER_MIB` raises ValueError.
         """
         if not self._most:
             machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _PART // _MEBIBYTE
@@ -42,11 +43,11 @@ class RecordLimit:
         return self._most
 
     def admits(self, size: int) -> bool:
-        """Return whether there is room for so many bytes more."""
+        """Return whether there is room for `size` more bytes."""
         return size < _SMALL or self.taken + size <= self.most()
 
     def zeros(self, count: int, dtype: DTypeLike) -> NDArray[Any] | None:
-        """Return an array of zeros for records, or None where there is no room for it."""
+        """Return an array of zeros for records, or None if there is no room for it."""
         size = count * np.dtype(dtype).itemsize
         if not self.admits(size):
             return None
@@ -56,7 +57,7 @@ class RecordLimit:
             return None
 
     def repeated(self, records: list[NDArray[Any]], times: int) -> list[NDArray[Any]] | None:
-        """Return arrays of records with each element so many times, or None where there is no room for all of them."""
+        """Return copies of the arrays with each element repeated, or None if there is no room for all of them."""
         if not self.admits(sum(array.nbytes for array in records) * times):
             return None
         try:
@@ -74,7 +75,7 @@ class RecordLimit:
         self.taken -= size
 
     def say(self, reason: str, consequence: str) -> None:
-        """Say once in a process, on standard error, that the checks see less from here on."""
+        """Say on standard error, once per process, that the checks see less from now on."""
         stream = sys.stderr
         if self.said or stream is None:
             return

@@ -1,8 +1,7 @@
-"""The address region: one reservation without access, opened for an allocation and closed after it.
+"""The address region: one inaccessible reservation, of which parts are opened for allocations and closed after them.
 
-An address of the simulated device is the address of the same byte in this process. Addresses are given
-in ascending order and come round again only when the whole reservation has been used, so that a pointer that is kept
-after its allocation's end points at nothing.
+An address of the simulated device is the address of the same byte in this process. Addresses are given out in ascending
+order and reused only after the whole reservation has been used, so that a stale pointer points to inaccessible memory.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import mmap
 import resource
 
 PAGE = mmap.PAGESIZE
-# From <sys/mman.h>; the mmap module has no such reservation without access at a chosen address.
+# From <sys/mman.h>; the mmap module can't reserve inaccessible memory at a chosen address.
 _PROT_NONE = 0
 _MAP_FIXED = 0x10
 _MAP_NORESERVE = 0x4000
 
-# Reservations cost nothing, but the machine may refuse the larger ones. A limit on the address space counts them: then
-# the process itself keeps half of what is left of it.
+# Reservations cost nothing, but the machine may refuse the larger ones. They count towards a limit on the address
+# space; if there is one, half of what is left is kept for the process itself.
 _SIZES = tuple(1 << power for power in range(44, 25, -1))
 _ALIGNMENT = 2 << 20
 _SMALLEST_GAP = 64 << 10
@@ -36,7 +35,7 @@ def _addresses_used() -> int:
 
 
 class Region:
-    """A reserved range of addresses, its pages open only where something is allocated."""
+    """A reserved range of addresses, whose pages are accessible only where something is allocated."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None, use_errno=True)
@@ -56,7 +55,7 @@ class Region:
         self._opened_starts: list[int] = []
         self._slab_start = 0
         self._slab_cursor = 0
-        self._slab_counts: dict[int, int] = {}  # start -> allocations that live there
+        self._slab_counts: dict[int, int] = {}  # start -> number of live allocations in the slab
 
     def _reserve(self) -> tuple[int, int]:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
@@ -78,7 +77,7 @@ class Region:
         return self.start <= address < self.end
 
     def open(self, size: int) -> int:
-        """Return the address of `size` zero bytes; raise MemoryError when there is no room."""
+        """Return the address of `size` zero bytes; raise MemoryError if there is no room."""
         if size <= _LARGEST_IN_SLAB:
             return self._open_small(size)
         return self._open_pages(size)
@@ -104,7 +103,7 @@ class Region:
                 del self._slab_counts[emptied]
                 self._close_pages(emptied)
         address = self._slab_cursor
-        # A gap after each allocation, so that one byte past its end belongs to none.
+        # Leave a gap after each allocation, so that the byte past its end belongs to no allocation.
         self._slab_cursor += needed + _SMALL_ALIGNMENT
         self._slab_counts[self._slab_start] += 1
         return address
@@ -114,7 +113,7 @@ class Region:
 
     def _open_pages(self, size: int) -> int:
         length = -(-size // PAGE) * PAGE
-        # The gap grows with the allocation, so that a wild index more often hits nothing.
+        # The gap grows with the allocation, so that a wild index is more likely to hit no allocation.
         gap = min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
         alignment = _ALIGNMENT if length >= _ALIGNMENT else _SMALLEST_GAP
         start = self._free_range(length + gap, alignment)
@@ -129,7 +128,7 @@ class Region:
         for first in (self._cursor, self.start):
             candidate = -(-first // alignment) * alignment
             while candidate + length <= self.end:
-                # Only after coming round is anything open ahead of the cursor.
+                # Something may be open ahead of the cursor only after it has wrapped around.
                 index = bisect.bisect_left(self._opened_starts, candidate + length)
                 if not index or self._opened[self._opened_starts[index - 1]] <= candidate:
                     return candidate
@@ -139,6 +138,6 @@ class Region:
     def _close_pages(self, start: int) -> None:
         length = self._opened.pop(start) - start
         del self._opened_starts[bisect.bisect_left(self._opened_starts, start)]
-        # Mapping anew drops the bytes and the page tables, and takes the access away, at once.
+        # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
         self._library.mmap(start, length, _PROT_NONE, flags, -1, 0)

@@ -1,9 +1,9 @@
-"""Shadow memory: for each piece of memory, which access wrote it last and which read it last.
+"""Shadow memory: for each piece of memory, the access that wrote it last and the one that read it last.
 
-A piece is a word of 4 bytes; where kernels access single bytes or pairs of them, it is that. A record holds, from its
-lowest bit: the thread (28 bits), whether the access was strong (atomic or volatile), whether that had block scope, and
-the time, which counts accesses over all launches. 0 stands for a piece that nothing has written, and `FILLED` for one
-that the host has.
+A piece is a 4-byte word, or one or two bytes in memory where kernels make accesses of that size. A record holds, from
+its lowest bit up: the thread (28 bits), whether the access was strong (atomic or volatile), whether it had block scope,
+and the time, which counts accesses across all launches. 0 stands for a piece that nothing has written, and `FILLED` for
+one that the host has written.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ BLOCK_SCOPE = STRONG << 1
 TIME = _THREAD_BITS + 2
 FILLED = 1 << TIME
 _WORD = 2
-# Coarse records take at most this part of the limit, as a power of two.
+# Coarse records take at most the limit divided by two to this power.
 _COARSE_PART = 6
-# The coarse records of memory that counts as written: one piece. Nothing ever makes a piece unwritten again.
+# The coarse records of memory that counts as written: one piece. They can be shared, because no piece ever becomes
+# unwritten again.
 _WRITTEN = np.ones(1, np.bool_)
 
 
@@ -44,11 +45,11 @@ clock = LogicalClock()
 
 
 class History:
-    """The last write and the last read of each piece of some memory of `size` bytes, made when first needed.
+    """The records of the last write and read of each piece of `size` bytes of memory, made when first needed.
 
-    A record that another one replaces is gone, unless it is set aside for the piece of work that left it. Where the
-    records would take too much memory, there are none: `coarse` then says of larger pieces, of ``1 << coarse_shift``
-    bytes, whether anything has been written there.
+    A record that is replaced is lost, unless it is set aside for the piece of work that left it. If the records would
+    take too much memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether
+    anything has been written there.
     """
 
     __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size")
@@ -82,10 +83,10 @@ class History:
         return self._reads
 
     def prepare(self, size: int, *, reads: bool = True) -> bool:
-        """Make records for accesses of `size` bytes, of writes alone without `reads`; return whether there are any.
+        """Make records for accesses of `size` bytes, only of writes unless `reads`; return whether there are any.
 
-        The pieces are made small enough; what is known of a piece holds for its parts. Without room for the records,
-        only `coarse` says from now on what has been written.
+        Pieces larger than the accesses are split, and each part gets the record of the whole. If there is no room for
+        the records, only `coarse` says from then on what has been written.
         """
         if self.coarse is not None:
             return False
@@ -102,14 +103,14 @@ class History:
         return made
 
     def _divide(self, shift: int) -> bool:
-        """Divide the pieces; return whether there was room for that."""
+        """Split the pieces; return whether there was room for that."""
         aside = list(self._aside.values())
         records = [array for array in (self._writes, self._reads) if array is not None]
         records += [array for kinds in aside for array in kinds.values()]
         divided = limit.repeated(records, 1 << (self.shift - shift))
         if divided is None:
             return False
-        # All together, since records of different pieces fit neither each other nor `shift`.
+        # Replace them all together, because records of pieces of different sizes match neither each other nor `shift`.
         following = iter(divided)
         if self._writes is not None:
             self._writes = next(following)
@@ -122,7 +123,7 @@ class History:
         return True
 
     def _give_up(self) -> None:
-        """Keep only what has been written; without memory for that, take everything for written."""
+        """Keep only what has been written; if there is no memory for that either, treat everything as written."""
         reason = f"the records of {self.size:,} bytes of memory would take too much memory"
         self.coarse_shift = _WORD
         while self.size >> self.coarse_shift > limit.most() >> _COARSE_PART:
@@ -139,13 +140,13 @@ class History:
         self._aside.clear()
 
     def note_coarsely(self, written: Array, shift: int) -> None:
-        """Note which pieces of ``1 << shift`` bytes have been written, all of which are given."""
+        """Record which pieces of ``1 << shift`` bytes have been written; `written` covers all pieces."""
         assert self.coarse is not None
         together = 1 << (self.coarse_shift - shift)
         self.coarse |= np.logical_or.reduceat(written, np.arange(0, len(written), together))
 
     def fill(self, start: int, end: int) -> None:
-        """Note that the host has written the bytes from `start` to before `end`."""
+        """Record that the host has written the bytes from `start` up to but not including `end`."""
         if self.prepare(1 << self.shift, reads=False):
             part = self.writes[self.pieces(start, end)]
             np.maximum(part, FILLED, out=part)
@@ -153,7 +154,7 @@ class History:
             self.coarse[start >> self.coarse_shift : ((end - 1) >> self.coarse_shift) + 1] = True
 
     def unwritten(self, start: int, end: int) -> int | None:
-        """Return where the first bytes lie, among those from `start` to before `end`, that nothing has written."""
+        """Return where the first unwritten piece begins from `start` up to but not including `end`, or None."""
         if self.prepare(1 << self.shift, reads=False):
             known, shift = self.writes, self.shift
         else:
@@ -169,7 +170,7 @@ class History:
         return known is not None and bool(known.all())
 
     def set_aside(self, work: Any, kind: str, index: Any, records: Array) -> None:
-        """Keep records that are about to be replaced, as long as the work that left them is remembered; 0 is none."""
+        """Keep records that are about to be replaced while the work that left them is remembered; 0 means no record."""
         kinds = self._aside.setdefault(work, {})
         kept = kinds[kind] if kind in kinds else self._blank()
         if kept is not None:
@@ -177,24 +178,24 @@ class History:
             kept[index] = records if records.all() else np.where(records, records, kept[index])
 
     def aside(self, work: Any, kind: str, index: Any) -> Array | None:
-        """Return the records of a piece of work that were set aside, 0 where there is none; None if none ever was."""
+        """Return the records that were set aside for a piece of work, 0 for no record; None if none ever was."""
         kept = self._aside.get(work, {}).get(kind)
         return None if kept is None else kept[index]
 
     def pieces(self, start: int, end: int) -> slice:
-        """Return the pieces that hold the bytes from `start` to before `end`."""
+        """Return the pieces that contain the bytes from `start` up to but not including `end`."""
         return slice(start >> self.shift, ((end - 1) >> self.shift) + 1)
 
     def _blank(self) -> Array | None:
-        # Whole words, so that dividing them gives as many pieces as counting them.
+        # Round up to whole words, so that splitting existing pieces gives as many of them as making new records.
         return limit.zeros(((self.size + 3) >> _WORD) << (_WORD - self.shift), np.int64)
 
 
 class ShadowMemory:
     """The shadow memory of one allocation.
 
-    `initialised` says that every byte has been written: then nothing need be looked up. `native` are the records of
-    machine code, for each size of pieces.
+    `initialised` says that every byte has been written, so that reads need not be checked for that. `native` are the
+    records of machine code, by the era of their clock and the size of the pieces.
     """
 
     __slots__ = ("first", "history", "initialised", "looked", "native", "size")
@@ -203,13 +204,13 @@ class ShadowMemory:
         self.first = address & ~3
         self.size = size + (address & 3)
         self.initialised = initialised
-        # The number of times that the pieces were searched for ones that are not written yet.
+        # The number of times that the pieces have been searched for unwritten ones.
         self.looked = 0
         self.history = History(self.size)
         self.native: dict[tuple[int, int], Any] = {}
 
     def fill(self, address: int, size: int) -> None:
-        """Note that the host has written a range."""
+        """Record that the host has written a range."""
         if self.initialised:
             return
         start = max(address - self.first, 0)
@@ -222,7 +223,7 @@ class ShadowMemory:
         self.history.fill(start, end)
 
     def look_through(self) -> None:
-        """Find out whether all is written by now; after a few tries in vain, no more."""
+        """Find out whether everything has been written by now; after four unsuccessful searches, stop searching."""
         if not self.initialised and self.history.written and self.looked < 4:
             self.looked += 1
             self.initialised = self.history.full

@@ -1,7 +1,7 @@
-"""The table of allocations: which of them the host's calls may name, and which the work of streams may touch.
+"""The table of allocations: those that the host's calls may refer to, and those that work in streams may access.
 
 The two indexes, `known` and `live`, differ for stream-ordered memory: it stops being known when `cuMemFreeAsync`
-returns, and stops being live when its stream gets there.
+returns, and stops being live when its stream reaches the free.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _SAME_STREAM = "allocate in the stream of the work (stream=s), or let one stream
 
 
 class _Freed(NamedTuple):
-    """The record of a free: of a stream-ordered one also its stream, and the number of the work that freed.
+    """The record of a free; for a stream-ordered one, it includes the stream and the number of the work that freed.
 
-    It has not the allocation itself, which would keep alive what it belongs to.
+    It does not hold the allocation itself, which would keep alive the objects to which the allocation refers.
     """
 
     record: AllocationRecord
@@ -48,7 +48,7 @@ _kept: dict[int, int] = {}
 
 
 class _Changes:
-    """The count of changes to what kernels may touch."""
+    """The count of changes to the memory that kernels may access."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -58,19 +58,19 @@ _state = _Changes()
 
 
 def generation() -> int:
-    """Return a number that changes whenever what kernels may touch does."""
+    """Return a number that changes whenever the memory that kernels may access changes."""
     return _state.generation
 
 
 def note_change() -> None:
-    """Note that what kernels may touch has changed."""
+    """Record that the memory that kernels may access has changed."""
     _state.generation += 1
 
 
 def allocate(size: int, kind: str, context: Context, *, flags: int = 0, counted: bool = False) -> Allocation:
-    """Make an allocation known and live; `counted` ones take the device's memory.
+    """Return a new allocation that is known and live; a `counted` one takes the device's memory.
 
-    Raises CUDA_ERROR_INVALID_VALUE for no bytes, CUDA_ERROR_OUT_OF_MEMORY when there is no room.
+    Raises CUDA_ERROR_INVALID_VALUE if `size` is not positive, and CUDA_ERROR_OUT_OF_MEMORY if there is no room.
     """
     if size <= 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -102,7 +102,7 @@ def enter(allocation: Allocation) -> None:
 
 
 def forget(allocation: Allocation) -> None:
-    """Make an allocation neither known nor live, its bytes untouched."""
+    """Make an allocation neither known nor live, and leave its bytes untouched."""
     known.remove(allocation)
     live.remove(allocation)
     note_change()
@@ -131,13 +131,13 @@ def drop_bytes(address: int) -> None:
 
 
 def begin_life(allocation: Allocation) -> None:
-    """Make an allocation live, so that the work of streams may touch it."""
+    """Make an allocation live, so that work in streams may access it."""
     live.add(allocation)
     note_change()
 
 
 def end_life(allocation: Allocation, stream: Stream | None = None) -> None:
-    """Make an allocation no longer live, which the host has freed before; `stream` is that of the work that does so."""
+    """Make an allocation that the host has freed no longer live; `stream` is the stream whose work does that."""
     live.remove(allocation)
     note_change()
     _remember(allocation, stream)
@@ -153,9 +153,9 @@ def _remember(allocation: Allocation, stream: Stream | None = None) -> None:
 
 
 def find(address: int, size: int = 1) -> Allocation | None:
-    """Return the known allocation that holds `size` bytes at an address, None for other host memory.
+    """Return the known allocation that contains `size` bytes at an address, None for other host memory.
 
-    Raises CUDA_ERROR_INVALID_VALUE for null, for bytes past an allocation's end and for what was freed.
+    Raises CUDA_ERROR_INVALID_VALUE for null, for bytes past an allocation's end and for freed memory.
     """
     allocation = known.find(address)
     if allocation is not None:
@@ -175,7 +175,7 @@ def _is_kept(address: int, size: int) -> bool:
 
 
 def require_live(address: int, size: int, what: str) -> None:
-    """Raise FaultError for memory that is no longer there when the work that touches it, named by `what`, runs."""
+    """Raise FaultError if memory is no longer live when the work that accesses it, named by `what`, runs."""
     allocation = live.find(address)
     if allocation is None or address + size > allocation.address + allocation.size:
         raise FaultError(
@@ -185,7 +185,7 @@ def require_live(address: int, size: int, what: str) -> None:
 
 
 def note_written(address: int, size: int) -> None:
-    """Note that a copy or a fill has written a range, for the check of what kernels read."""
+    """Record that a copy or a fill has written a range, for the check of uninitialised reads."""
     allocation = live.find(address)
     if allocation is not None and not allocation.on_host:
         allocation.shadow.fill(address, size)
@@ -211,7 +211,7 @@ def describe(address: int, context: Context | None = None) -> str:
     if freed is not None:
         text = f"{_bytes(address - freed.record.address)} into {freed.record}, which was freed"
         elsewhere = _freed_elsewhere(freed)
-        # The program now means the allocation that took the freed bytes, unless this work came before the free.
+        # The address now refers to the allocation that reuses the freed bytes, unless this work came before the free.
         beside = "" if elsewhere else _beside(address, freed.record)
         return f"{beside}; earlier, it was {text}" if beside else text + elsewhere
     beside = _beside(address)
@@ -223,9 +223,9 @@ def describe(address: int, context: Context | None = None) -> str:
 
 
 def _beside(address: int, within: AllocationRecord | None = None) -> str:
-    """Return where an address lies beside the nearest live allocation, empty if none is near.
+    """Return a text that locates an address relative to the nearest live allocation, "" if none is near.
 
-    With `within`, only allocations count that share bytes with that one.
+    With `within`, only allocations that share bytes with that one count.
     """
     found: list[tuple[int, str]] = []
     for allocation in (live.before(address), live.after(address)):
@@ -242,9 +242,9 @@ def _beside(address: int, within: AllocationRecord | None = None) -> str:
 
 
 def _not_begun(address: int) -> Allocation | None:
-    """Return the allocation at an address that the work at hand was given before the allocation's stream came to it.
+    """Return the allocation at an address if the current work uses it before the allocation's stream has reached it.
 
-    Work that is older than the allocation means what had the address before.
+    Work that was queued before the allocation refers to whatever had the address earlier.
     """
     allocation, running = known.find(address), runner.piece
     if allocation is None or allocation.begin is None or allocation.begin.done or running is None:
@@ -253,7 +253,7 @@ def _not_begun(address: int) -> Allocation | None:
 
 
 def _freed_elsewhere(freed: _Freed) -> str:
-    """Return where an allocation was freed, if that was in another stream and later than the work at hand came."""
+    """Return a text about a free in another stream that was queued after the current work, "" for any other free."""
     running = runner.piece
     if not freed.stream or running is None:
         return ""
