@@ -1,12 +1,15 @@
-"""The driver's functions: the one list of them, each imported from the module that has it.
+"""The complete list of the driver's functions, each imported from the module that defines it.
 
-Names, parameters and results are those of `cuda.bindings.driver`. Beside them: `CAPABILITIES`, what this driver can do
-that a GPU's driver can't; `take_report()`, the text of the last fault, and `lost_by()`, which says later what has lost
-the context; `begin_profile()` and `end_profile()`, which count what launches do; `set_sanitizer()`, which chooses what
-becomes of mistakes that hardware hides; `in_finalizer()`, which calls a function whose calls leave errors for a later
-one; `in_a_call()`, whether the thread is in the middle of a call, which refuses others; `note_exit()`, which says what
-the program never waited for; `reset()`, by which all devices begin anew, and `drop_bytes()`, for memory that was in use
-then.
+Names, parameters and results are those of `cuda.bindings.driver`. In addition, the module has:
+
+- `CAPABILITIES`: what this driver can do and a GPU's driver can't;
+- `take_report()`: the text of the last fault; and `lost_by()`: at any later time, the report of what ended the context;
+- `begin_profile()` and `end_profile()`: counters of what launches do;
+- `set_sanitizer()`: what happens to mistakes that hardware does not report;
+- `in_finalizer()`: calls a function whose driver calls leave their errors for a later call;
+- `in_a_call()`: whether the thread is in the middle of a call, in which other calls are refused;
+- `note_exit()`: reports the work that the program never waited for;
+- `reset()`: resets all devices; and `drop_bytes()`: frees memory that was in use at the reset.
 """
 
 from __future__ import annotations

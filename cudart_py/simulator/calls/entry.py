@@ -1,7 +1,7 @@
-"""Entries: the functions of the driver made of functions that return their values plainly.
+"""Entry points: the functions of the driver, made from functions that return plain values.
 
-The body of a driver function raises `StatusError`; `entry` turns what it returns or raises into the result tuple that
-`cuda.bindings.driver` gives: the status, then the values, each None when the status is not success.
+The body of a driver function returns its values or raises `StatusError`. `entry` turns either into the result tuple of
+`cuda.bindings.driver`: the status, followed by the values, which are all None if the status is not success.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ def entry(
     frees: bool = False,
     unsafe: bool = False,
 ) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
-    """Make a driver function of one that returns its values plainly and raises StatusError.
+    """Return a decorator that makes a driver function from one that returns plain values and raises StatusError.
 
-    `values` is how many values follow the status in the result. Host functions of streams may call it only if
-    `in_callbacks`. Before cuInit, and in a forked child, it answers CUDA_ERROR_NOT_INITIALIZED unless `before_init`.
+    `values` is the number of values that follow the status in the result. Host functions in streams may call the driver
+    function only if `in_callbacks` is true. Before cuInit, and in a forked child, it returns CUDA_ERROR_NOT_INITIALIZED
+    unless `before_init` is true.
 
-    Python may call it in the middle of another call of the same thread, from a finalizer for example. It is refused
-    there, unless it concerns nothing but the thread itself (`of_thread_only`). One that `frees` is done when the other
-    call returns. `unsafe` calls are those that a stream capture forbids, by its mode.
+    Python may call it in the middle of another call of the same thread, for example from a finalizer. Such a call is
+    refused, unless it concerns only the thread itself (`of_thread_only`). A call that `frees` something is carried out
+    when the other call returns. `unsafe` calls are those that a stream capture may forbid, depending on its mode.
     """
 
     def decorate(body: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
@@ -76,13 +77,13 @@ def entry(
             return succeed(result)
 
         def call_within(arguments: Any, named: Any) -> Any:
-            """Answer a call in the middle of another one."""
+            """Handle a call in the middle of another one."""
             if in_callbacks or (of_thread_only and not (runner.in_callback and progress.here)):
                 return function(*arguments, **named)
             if not frees or runner.in_callback:
                 raise refusal(function.__name__)
             passed = (*arguments, *named.values())
-            # A handle or an address, or an object of the host's.
+            # The argument is a handle, an address, or a host object.
             thing = int(passed[0]) if hasattr(passed[0], "__int__") else id(passed[0])
             free = functools.partial(_call_later, call, passed, of_thread.stack.copy())
             if not progress.postpone_free((call, thing), free):
@@ -104,9 +105,9 @@ def _refused_in_captures(function: Callable[Arguments, Value]) -> Callable[Argum
 
 
 def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dict[str, Any]) -> Value:
-    """Call a function while no other thread is in the driver; what has to wait for its end happens then.
+    """Call a function while no other thread is in the driver, then do what has to wait until the call ends.
 
-    Not for the middle of another call of the same thread.
+    This must not be called in the middle of another call of the same thread.
     """
     printed: list[str] = []
     taken: list[bool] = []
@@ -114,7 +115,7 @@ def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dic
         try:
             take(progress.lock, taken)
             if runner.running:
-                # The call of a signal's handler, whose thread waits for that work.
+                # A signal handler makes this call, in the thread that waits for that work.
                 runner.wait()
             try:
                 progress.begin()
@@ -128,7 +129,7 @@ def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dic
                 progress.lock.release()
     finally:
         try:
-            # Not before the lock is free, since what a handler raises must not leave it taken.
+            # Only after the lock is free, because an exception of a handler must not leave it taken.
             progress.reveal()
         finally:
             if printed or progress.waiting:
@@ -136,7 +137,7 @@ def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dic
 
 
 def _catch_up(printed: list[str]) -> None:
-    """Print what kernels have printed, call the finalizers that had to wait, and handle signals that have arrived."""
+    """Print what kernels have printed, call the postponed finalizers, and handle the signals that have arrived."""
     try:
         for text in printed:
             _print(text)
@@ -145,8 +146,8 @@ def _catch_up(printed: list[str]) -> None:
 
 
 def _print(text: str) -> None:
-    """Write to standard output what it can take; printing never fails a call."""
-    # Looked up at each call, because a program may put another stream in its place, or none.
+    """Write to standard output, with escapes for what it can't encode; printing never makes a call fail."""
+    # Looked up at each call, because a program may replace it by another stream, or by None.
     stream = sys.stdout
     if stream is None:
         return
@@ -170,7 +171,7 @@ def refusal(name: str) -> StatusError:
 
 
 def _call_later(function: Callable[..., object], arguments: tuple[Any, ...], stack: list[Context]) -> None:
-    """Make a call with the contexts that were current when it was asked for."""
+    """Make a call with the contexts that were current when it was requested."""
     before, of_thread.stack = of_thread.stack, stack
     try:
         function(*arguments)

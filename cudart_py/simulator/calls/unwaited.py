@@ -1,4 +1,4 @@
-"""Unwaited work: what a program queued and never waited for, said at its end."""
+"""Unwaited work: a report, at the end of a program, of what it queued and never waited for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..state.queue.work import needed
 
 
 def note_exit() -> None:
-    """Say on standard error, in one line, which kernels have not run because nothing waited for them.
+    """Report on standard error, in one line, the kernels that have not run because nothing waited for them.
 
-    A program that an exception has ended has said enough.
+    Nothing is reported if an uncaught exception has ended the program, because that has a message of its own.
     """
     if not state.initialised or hasattr(sys, "last_type"):
         return

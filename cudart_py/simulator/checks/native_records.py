@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 # The time takes 32 bits of a record. If a launch would begin later than this, the clock restarts, with new records.
 _LAST_BEGIN = 1 << 31
-# The record of a piece that was written before any launch. Its lowest bits are 0, because those of a line's record have
-# a meaning of their own in machine code.
+# The record of a piece that was written before any launch. It leaves the two lowest bits free, because in a line's
+# record they say how many pieces each thread has.
 _WRITTEN = 4
 _LINE = 32
 # The size in bytes of the largest partly written allocation whose records are rebuilt for each launch.

@@ -1,4 +1,4 @@
-"""cuBLAS in software, under the names and parameters of `nvmath.bindings.cublas`: matrices lie column by column."""
+"""cuBLAS in software, with the names and parameters of `nvmath.bindings.cublas`; matrices are in column-major order."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _HALVES = (np.dtype(np.float16), BFLOAT16)
 
 @dataclass
 class _Handle:
-    """The state of a handle: its stream, its workspace, and the place of alpha, beta and results."""
+    """The state of a handle: its stream, its workspace, and whether scalars are on the host or the device."""
 
     stream: int = 0
     workspace: tuple[int, int] = (0, 0)
     pointer_mode: int = int(PointerMode.HOST)
 
     def workspaces(self) -> tuple[Operand, ...]:
-        """Return the workspace that was given, if any."""
+        """Return the workspace that the program has set, if any."""
         address, nbytes = self.workspace
         return (vector(address, nbytes, np.uint8),) if nbytes else ()
 
@@ -50,28 +50,28 @@ def create() -> int:
 
 
 def destroy(handle: int) -> None:
-    """Give a handle back (cublasDestroy)."""
+    """Destroy a handle (cublasDestroy)."""
     _handles.remove(handle)
 
 
 def set_stream(handle: int, stream_id: int) -> None:
-    """Choose the stream of later calls, and cuBLAS's own workspace (cublasSetStream)."""
+    """Set the stream of later calls, and go back to cuBLAS's own workspace (cublasSetStream)."""
     found = _handles.find(handle)
     found.stream, found.workspace = int(stream_id), (0, 0)
 
 
 def set_workspace(handle: int, workspace: int, workspace_size_in_bytes: int) -> None:
-    """Give the memory that later calls may work in (cublasSetWorkspace)."""
+    """Set the workspace of later calls, in device memory (cublasSetWorkspace)."""
     _handles.find(handle).workspace = int(workspace), int(workspace_size_in_bytes)
 
 
 def set_pointer_mode(handle: int, mode: int) -> None:
-    """Say where later calls find alpha and beta, and put results (cublasSetPointerMode)."""
+    """Set whether later calls have alpha, beta and scalar results on the host or the device (cublasSetPointerMode)."""
     _handles.find(handle).pointer_mode = int(mode)
 
 
 def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
-    """Return factors such as alpha, which are on the host."""
+    """Return factors such as alpha from the host's memory; raise NOT_SUPPORTED in any pointer mode but HOST."""
     if handle.pointer_mode != PointerMode.HOST:
         raise LibraryError(Status.NOT_SUPPORTED, "factors are read on the host only: set the pointer mode HOST")
     return [from_host(address, dtype) for address in addresses]
@@ -83,7 +83,7 @@ def _require(condition: bool, reason: str) -> None:
 
 
 def turned(matrix: Numbers, operation: int) -> Numbers:
-    """Return op(matrix) of a cublasOperation_t."""
+    """Return op(matrix) for a cublasOperation_t."""
     if operation == Operation.N:
         return matrix
     return matrix.T if operation == Operation.T else matrix.conj().T
@@ -98,7 +98,7 @@ def _scalar_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _dtypes(name: str, codes: tuple[int, int, int], compute: int) -> list[np.dtype[Any]]:
-    """Return the dtypes of a, b and c; NOT_SUPPORTED for those that cuBLAS does not multiply either."""
+    """Return the dtypes of a, b and c; raise NOT_SUPPORTED for those that cuBLAS does not multiply either."""
     dtypes = [DTYPES.get(int(code)) for code in codes]
     found = [dtype for dtype in dtypes if dtype is not None]
     double = found and found[0] in (np.float64, np.complex128)
@@ -119,7 +119,7 @@ def _queue_product(
     operands: tuple[Operand, Operand, Operand],
     compute: int,
 ) -> None:
-    """Queue c = alpha op(a) op(b) + beta c of batches of matrices."""
+    """Queue c = alpha op(a) op(b) + beta c for batches of matrices."""
     found = _handles.find(handle)
     a, b, c = operands
     alpha, beta = _factors(found, _scalar_dtype(a.dtype), *factors)
@@ -131,13 +131,13 @@ def _queue_product(
             left, right = widened(a.elements[index % a.shape[0]]), widened(b.elements[index % b.shape[0]])
             if with_tf32:
                 left, right = rounded_to_tf32(left), rounded_to_tf32(right)
-            with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
                 value = alpha * (turned(left, operations[0]) @ turned(right, operations[1]))
                 if beta:
                     value = value + beta * widened(result[index])
             result[index] = narrowed(value, c.dtype)
 
-    # With a factor of zero nothing is read, so that NaNs there don't count.
+    # If a factor is zero, its operands are not read, so that NaNs in them don't matter.
     reads = [*((a, b) if alpha and sizes[2] else ()), *((c,) if beta else ())]
     queue(found.stream, name, product, reads=reads, writes=[c], workspaces=found.workspaces())
 
@@ -147,7 +147,7 @@ def _matrices(
 ) -> Operand:
     _require(leading >= max(rows, 1), f"the leading dimension is {leading}, and a column has {rows} elements")
     if not stride:
-        batch = min(batch, 1)  # one matrix for all
+        batch = min(batch, 1)  # one matrix for the whole batch
     return array(int(address), (batch, rows, count), dtype, (stride, 1, leading))
 
 
@@ -186,13 +186,13 @@ def gemm_strided_batched_ex(
     stride_a: int, b: int, btype: int, ldb: int, stride_b: int, beta: int, c: int, ctype: int, ldc: int, stride_c: int,
     batch_count: int, compute_type: int, algo: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue products of many matrices, each some elements after the one before (cublasGemmStridedBatchedEx)."""
+    """Queue products of batches of matrices, with strides in elements (cublasGemmStridedBatchedEx)."""
     operands = (a, atype, lda, stride_a), (b, btype, ldb, stride_b), (c, ctype, ldc, stride_c)
     name = "cublasGemmStridedBatchedEx"
     _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
 
 
-# The same with sizes of 64 bits, which Python's integers don't tell apart.
+# The functions with 64-bit sizes are the same, because Python's integers have any size.
 gemm_ex_64, gemm_strided_batched_ex_64 = gemm_ex, gemm_strided_batched_ex
 
 
@@ -224,7 +224,7 @@ def _trsm(
     dtype: np.dtype[Any], handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int, a: int,
     lda: int, b: int, ldb: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of op(a) x = alpha b, or x op(a) = alpha b, with a triangle, into b (cublasStrsm)."""
+    """Queue the solution of op(a) x = alpha b, or x op(a) = alpha b, with a triangular a, into b (cublasStrsm)."""
     found = _handles.find(handle)
     (factor,) = _factors(found, dtype, alpha)
     order = m if side == SideMode.LEFT else n
@@ -247,7 +247,7 @@ def _trsm(
 
 
 def _triangle(matrix: Operand, *, lower: bool, unit: bool) -> list[Operand]:
-    """Return what is read of a triangle: its columns, from or to the diagonal."""
+    """Return the parts of a triangular matrix that are read: each column, from or up to the diagonal."""
     order, size = matrix.shape[0], matrix.dtype.itemsize
     found = []
     for column in range(order):
@@ -276,7 +276,7 @@ def _gemv(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             product = factor * (turned(matrix.elements, trans) @ source.elements)
             result[...] = product + rest * result if rest else product
 
@@ -295,7 +295,7 @@ def axpy_ex(
     source, out = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
 
     def add() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasAxpyEx", add, reads=[source, out], writes=[out])
@@ -311,7 +311,7 @@ def scal_ex(
     out = vector(int(x), n, DTYPES[int(x_type)], incx)
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasScalEx", multiply, reads=[out], writes=[out])
@@ -322,7 +322,7 @@ def dot_ex(
     handle: int, n: int, x: int, x_type: int, incx: int, y: int, y_type: int, incy: int, result: int, result_type: int,
     execution_type: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the sum of x[i] y[i], into device memory (cublasDotEx)."""
+    """Queue the dot product of x and y, into device memory (cublasDotEx)."""
     found = _handles.find(handle)
     if found.pointer_mode != PointerMode.DEVICE:
         raise LibraryError(Status.NOT_SUPPORTED, "a result goes to the device only: set the pointer mode DEVICE")
@@ -330,7 +330,7 @@ def dot_ex(
     out = vector(int(result), 1, DTYPES[int(result_type)])
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             out.elements[0] = first.elements @ second.elements
 
     queue(found.stream, "cublasDotEx", multiply, reads=[first, second], writes=[out])

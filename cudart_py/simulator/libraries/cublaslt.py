@@ -1,4 +1,4 @@
-"""cuBLASLt in software, under the names and parameters of `nvmath.bindings.cublasLt`: products with an epilogue."""
+"""cuBLASLt in software, with the names and parameters of `nvmath.bindings.cublasLt`: products with an epilogue."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from .common.operands import Operand, columns, vector
 _call = entry(Status.EXECUTION_FAILED)
 _BIASED = (Epilogue.BIAS, Epilogue.RELU_BIAS, Epilogue.GELU_BIAS)
 
-# Handles, which remember nothing; attributes of products; layouts (cudaDataType, rows, columns, leading dimension).
+# Handles, which have no state; attributes of products; layouts (cudaDataType, rows, columns, leading dimension);
+# preferences.
 _handles: Objects[str] = Objects(Status.NOT_INITIALIZED)
 _products: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
 _layouts: Objects[tuple[int, int, int, int]] = Objects(Status.INVALID_VALUE)
 _preferences: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
-# The attributes in which a product keeps its two types, besides those that are set.
+# The attributes for the two types with which the descriptor of a product is created.
 _COMPUTE, _SCALE = int(MatmulDescAttribute.COMPUTE_TYPE), int(MatmulDescAttribute.SCALE_TYPE)
 
 
@@ -41,17 +42,17 @@ def create() -> int:
 
 
 def destroy(light_handle: int) -> None:
-    """Give a handle back (cublasLtDestroy)."""
+    """Destroy a handle (cublasLtDestroy)."""
     _handles.remove(light_handle)
 
 
 def matmul_desc_create(compute_type: int, scale_type: int) -> int:
-    """Return a new description of a product (cublasLtMatmulDescCreate)."""
+    """Return a new descriptor of a product (cublasLtMatmulDescCreate)."""
     return _products.add({_COMPUTE: int(compute_type), _SCALE: int(scale_type)})
 
 
 def matmul_desc_destroy(matmul_desc: int) -> None:
-    """Give a description back (cublasLtMatmulDescDestroy)."""
+    """Destroy a descriptor of a product (cublasLtMatmulDescDestroy)."""
     _products.remove(matmul_desc)
 
 
@@ -64,12 +65,12 @@ def matmul_desc_set_attribute(matmul_desc: int, attr: int, buf: int, size_in_byt
 
 
 def matrix_layout_create(type: int, rows: int, cols: int, ld: int) -> int:
-    """Return a new layout of a matrix that lies column by column (cublasLtMatrixLayoutCreate)."""
+    """Return a new layout of a matrix in column-major order (cublasLtMatrixLayoutCreate)."""
     return _layouts.add((int(type), int(rows), int(cols), int(ld)))
 
 
 def matrix_layout_destroy(mat_layout: int) -> None:
-    """Give a layout back (cublasLtMatrixLayoutDestroy)."""
+    """Destroy a layout (cublasLtMatrixLayoutDestroy)."""
     _layouts.remove(mat_layout)
 
 
@@ -79,12 +80,12 @@ def matmul_preference_create() -> int:
 
 
 def matmul_preference_destroy(pref: int) -> None:
-    """Give preferences back (cublasLtMatmulPreferenceDestroy)."""
+    """Destroy preferences (cublasLtMatmulPreferenceDestroy)."""
     _preferences.remove(pref)
 
 
 def matmul_preference_set_attribute(pref: int, attr: int, buf: int, size_in_bytes: int) -> None:
-    """Set a preference, which changes nothing here (cublasLtMatmulPreferenceSetAttribute)."""
+    """Set a preference, which has no effect here (cublasLtMatmulPreferenceSetAttribute)."""
     dtype = np.dtype(get_matmul_preference_attribute_dtype(attr))
     if dtype.itemsize != size_in_bytes:
         raise LibraryError(Status.INVALID_VALUE, f"the preference {attr} has {dtype.itemsize} bytes")
@@ -95,7 +96,7 @@ def matmul_algo_get_heuristic(
     light_handle: int, operation_desc: int, adesc: int, bdesc: int, cdesc: int, ddesc: int, preference: int,
     requested_algo_count: int, heuristic_results_array: int, return_algo_count: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Offer the one algorithm, which needs no workspace (cublasLtMatmulAlgoGetHeuristic)."""
+    """Report one algorithm, which needs no workspace (cublasLtMatmulAlgoGetHeuristic)."""
     _handles.find(light_handle)
     _products.find(operation_desc)
     _preferences.find(preference)
@@ -129,7 +130,7 @@ def matmul(
         first, second = widened(left.elements), widened(right.elements)
         if with_tf32:
             first, second = rounded_to_tf32(first), rounded_to_tf32(second)
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             result = factor * (first @ second)
             if rest:
                 result = result + rest * widened(added.elements)
@@ -147,7 +148,7 @@ def _matrix(address: int, layout: int) -> Operand:
 
 
 def _activated(x: Numbers, epilogue: int) -> Numbers:
-    """Return max(x, 0), or GELU by its approximation with the hyperbolic tangent, or x itself."""
+    """Return max(x, 0), the tanh approximation of GELU, or x itself, depending on the epilogue."""
     if epilogue == Epilogue.RELU_BIAS:
         return np.maximum(x, 0)
     if epilogue == Epilogue.GELU_BIAS:

@@ -1,4 +1,4 @@
-"""cuFFT in software, under the names and parameters of `nvmath.bindings.cufft`: plans of many transforms, by SciPy."""
+"""cuFFT in software, with the names and parameters of `nvmath.bindings.cufft`: batched transforms, using SciPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .common.numbers import COMPLEX_HALF, DTYPES, Numbers, narrowed, widened
 from .common.operands import Operand, array, vector
 
 _call = entry(Result.EXEC_FAILED)
-# The dtypes of what a transform reads and writes, by cufftType.
+# The input and output dtypes of a transform, by cufftType.
 _TYPES: dict[int, tuple[np.dtype[Any], np.dtype[Any]]] = {
     Type.C2C: (np.dtype(np.complex64), np.dtype(np.complex64)),
     Type.Z2Z: (np.dtype(np.complex128), np.dtype(np.complex128)),
@@ -30,7 +30,7 @@ _FORWARD, _INVERSE = -1, 1
 
 
 class _Side(NamedTuple):
-    """The input or output of a batch of transforms, in the words of cuFFT's "plan many"."""
+    """The layout of the input or output of a batch of transforms, in elements, as in cufftPlanMany."""
 
     dtype: np.dtype[Any]
     embed: tuple[int, ...]
@@ -47,7 +47,7 @@ class _Side(NamedTuple):
 
 @dataclass
 class _Plan:
-    """The state of a plan: its stream and work area, and once it is made, its transforms."""
+    """The state of a plan: its stream and work area and, once it has been made, its transforms."""
 
     stream: int = 0
     area: int = 0
@@ -67,27 +67,27 @@ def __getattr__(name: str) -> Any:
 
 
 def create() -> int:
-    """Return a new plan, to be made (cufftCreate)."""
+    """Return a new plan, which still has to be made (cufftCreate)."""
     return _plans.add(_Plan())
 
 
 def destroy(plan: int) -> None:
-    """Give a plan back (cufftDestroy)."""
+    """Destroy a plan (cufftDestroy)."""
     _plans.remove(plan)
 
 
 def set_auto_allocation(plan: int, auto_allocate: int) -> None:
-    """Say whether the plan allocates its work area, or is given one (cufftSetAutoAllocation)."""
+    """Set whether the plan allocates its work area or the program provides one (cufftSetAutoAllocation)."""
     _plans.find(plan).allocates = bool(auto_allocate)
 
 
 def set_stream(plan: int, stream: int) -> None:
-    """Choose the stream of later transforms (cufftSetStream)."""
+    """Set the stream of later transforms (cufftSetStream)."""
     _plans.find(plan).stream = int(stream)
 
 
 def set_work_area(plan: int, work_area: int) -> None:
-    """Give the memory that later transforms work in (cufftSetWorkArea)."""
+    """Set the work area of later transforms (cufftSetWorkArea)."""
     _plans.find(plan).area = int(work_area)
 
 
@@ -96,13 +96,13 @@ def make_plan_many(
     plan: int, rank: int, n: Any, inembed: Any, istride: int, idist: int, onembed: Any, ostride: int, odist: int,
     type: int, batch: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Lay out a batch of transforms and return the bytes of its work area (cufftMakePlanMany)."""
+    """Set up a batch of transforms and return the size of its work area in bytes (cufftMakePlanMany)."""
     if int(type) not in _TYPES:
         raise LibraryError(Result.INVALID_TYPE)
     return _make(plan, n, (inembed, istride, idist), (onembed, ostride, odist), _TYPES[int(type)], batch)
 
 
-# The same with sizes of 64 bits, which Python's integers don't tell apart.
+# The function with 64-bit sizes is the same, because Python's integers have any size.
 make_plan_many64 = make_plan_many
 
 
@@ -111,7 +111,7 @@ def xt_make_plan_many(
     plan: int, rank: int, n: Any, inembed: Any, istride: int, idist: int, inputtype: int, onembed: Any, ostride: int,
     odist: int, outputtype: int, batch: int, executiontype: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Lay out transforms whose dtypes are cudaDataTypes, halves among them (cufftXtMakePlanMany)."""
+    """Set up transforms whose types are cudaDataTypes, including half precision (cufftXtMakePlanMany)."""
     dtypes = DTYPES.get(int(inputtype)), DTYPES.get(int(outputtype))
     if dtypes[0] is None or dtypes[1] is None or not (_is_complex(dtypes[0]) or _is_complex(dtypes[1])):
         raise LibraryError(Result.INVALID_TYPE)
@@ -143,7 +143,7 @@ def _make(
 
 
 def _shape(lengths: tuple[int, ...], dtype: np.dtype[Any], other: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the shape of one side: complex numbers beside real ones are only half as many."""
+    """Return the shape of the input or output: the spectrum of n real numbers has only n // 2 + 1 complex ones."""
     if _is_complex(dtype) and not _is_complex(other):
         return (*lengths[:-1], lengths[-1] // 2 + 1)
     return lengths
@@ -169,10 +169,10 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
 
     def transform() -> None:
         numbers = widened(x.elements)
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             out.elements[...] = narrowed(_transformed(numbers, lengths, axes, dtype_out, direction), dtype_out)
 
-    # Spectra of several axes are overwritten on the way to real numbers, as the documentation warns.
+    # Multi-dimensional complex-to-real transforms overwrite their input, as the documentation warns.
     overwritten = [x] if not _is_complex(dtype_out) and len(lengths) > 1 else []
     area = [] if found.allocates else [vector(found.area, found.work_bytes, np.uint8)]
     queue(found.stream, name, transform, reads=[x], writes=[out, *overwritten], workspaces=area)
@@ -193,41 +193,41 @@ def _transformed(
 
 @_call
 def exec_c2c(plan: int, idata: int, odata: int, direction: int) -> None:
-    """Queue transforms of complex numbers of single precision (cufftExecC2C)."""
+    """Queue complex-to-complex transforms in single precision (cufftExecC2C)."""
     _queue("cufftExecC2C", plan, idata, odata, direction)
 
 
 @_call
 def exec_z2z(plan: int, idata: int, odata: int, direction: int) -> None:
-    """Queue transforms of complex numbers of double precision (cufftExecZ2Z)."""
+    """Queue complex-to-complex transforms in double precision (cufftExecZ2Z)."""
     _queue("cufftExecZ2Z", plan, idata, odata, direction)
 
 
 @_call
 def exec_r2c(plan: int, idata: int, odata: int) -> None:
-    """Queue transforms of real numbers of single precision (cufftExecR2C)."""
+    """Queue real-to-complex transforms in single precision (cufftExecR2C)."""
     _queue("cufftExecR2C", plan, idata, odata, _FORWARD)
 
 
 @_call
 def exec_d2z(plan: int, idata: int, odata: int) -> None:
-    """Queue transforms of real numbers of double precision (cufftExecD2Z)."""
+    """Queue real-to-complex transforms in double precision (cufftExecD2Z)."""
     _queue("cufftExecD2Z", plan, idata, odata, _FORWARD)
 
 
 @_call
 def exec_c2r(plan: int, idata: int, odata: int) -> None:
-    """Queue transforms to real numbers of single precision (cufftExecC2R)."""
+    """Queue complex-to-real transforms in single precision (cufftExecC2R)."""
     _queue("cufftExecC2R", plan, idata, odata, _INVERSE)
 
 
 @_call
 def exec_z2d(plan: int, idata: int, odata: int) -> None:
-    """Queue transforms to real numbers of double precision (cufftExecZ2D)."""
+    """Queue complex-to-real transforms in double precision (cufftExecZ2D)."""
     _queue("cufftExecZ2D", plan, idata, odata, _INVERSE)
 
 
 @_call
 def xt_exec(plan: int, input: int, output: int, direction: int) -> None:
-    """Queue transforms of the dtypes that the plan was made with (cufftXtExec)."""
+    """Queue transforms of the types with which the plan was made (cufftXtExec)."""
     _queue("cufftXtExec", plan, input, output, direction)

@@ -1,8 +1,8 @@
 """cuRAND in software: the functions of `nvmath.bindings.curand`, for the simulator's memory.
 
-cuRAND's own host generators make the numbers, in the order that a GPU's generators have. They are made at the call, so
-that each call continues the sequence of the one before, whatever streams the calls are for; the destination is written
-when its stream gets there.
+cuRAND's own host generators produce the numbers, in the same order as a GPU's generators. The numbers are drawn during
+the call, so that each call continues the sequence of the one before, whatever streams the calls use. They are written
+to the destination in stream order.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = [
 
 @dataclass
 class _DeviceGenerator:
-    """The state of a generator for device memory besides the host generator that draws for it."""
+    """The state of a generator for device memory, in addition to the host generator that draws for it."""
 
     kind: int
     stream: int = 0
 
 
-# Orderings of a device's generators which the host's generators refuse.
+# Orderings of a device's generators that the host's generators refuse.
 _DEFAULT_ON_DEVICES = {
     RngType.PSEUDO_DEFAULT: (Ordering.PSEUDO_DYNAMIC,),
     RngType.PSEUDO_XORWOW: (Ordering.PSEUDO_DYNAMIC,),
@@ -62,14 +62,14 @@ _DEFAULT_ON_DEVICES = {
     RngType.PSEUDO_PHILOX4_32_10: (Ordering.PSEUDO_DYNAMIC,),
     RngType.PSEUDO_MT19937: (Ordering.PSEUDO_BEST,),
 }
-# When a graph that captured a draw is launched again, a GPU's generators of these kinds make other numbers than before.
+# Kinds of generators that, on a GPU, draw new numbers each time a graph with a captured draw is launched.
 _MOVED_BY_GRAPHS = (
     RngType.PSEUDO_DEFAULT,
     RngType.PSEUDO_XORWOW,
     RngType.PSEUDO_MRG32K3A,
     RngType.PSEUDO_PHILOX4_32_10,
 )
-# The host's MTGP32 of earlier versions draws normal doubles in single precision. Those of a GPU have never been so.
+# In versions before this one, the host's MTGP32 draws normal doubles in single precision. A GPU's has never done that.
 _DOUBLE_MTGP32 = 10405
 # By the handle of the host generator.
 _device_generators: dict[int, _DeviceGenerator] = {}
@@ -80,51 +80,51 @@ def __getattr__(name: str) -> Any:
 
 
 def create_generator(rng_type: int) -> int:
-    """Make a generator that fills device memory, as curandCreateGenerator."""
+    """Create a generator that fills device memory, as curandCreateGenerator."""
     generator = create_generator_host(rng_type)
     _device_generators[generator] = _DeviceGenerator(rng_type)
     return generator
 
 
 def create_generator_host(rng_type: int) -> int:
-    """Make a generator that fills the host's memory, as curandCreateGeneratorHost."""
+    """Create a generator that fills host memory, as curandCreateGeneratorHost."""
     return host_curand.create_generator(rng_type)
 
 
 def destroy_generator(generator: int) -> None:
-    """Free a generator, as curandDestroyGenerator; what it has drawn is still written."""
+    """Destroy a generator, as curandDestroyGenerator; numbers that it has drawn are still written."""
     _device_generators.pop(generator, None)
     host_curand.call("curandDestroyGenerator", generator)
 
 
 def get_version() -> int:
-    """Return the version of the library that makes the numbers, as curandGetVersion."""
+    """Return the version of the library that produces the numbers, as curandGetVersion."""
     return host_curand.version()
 
 
-# -- what a generator is set to --------------------------------------------------------------------
+# -- settings of a generator -----------------------------------------------------------------------
 
 
 def set_stream(generator: int, stream: int) -> None:
-    """Write what is drawn from now on in a stream, as curandSetStream."""
+    """Set the stream in which later draws are written, as curandSetStream."""
     if generator in _device_generators:
         _device_generators[generator].stream = stream
 
 
 def set_pseudo_random_generator_seed(generator: int, seed: int) -> None:
-    """Begin the sequence of a seed, as curandSetPseudoRandomGeneratorSeed."""
+    """Set the seed, which restarts the sequence, as curandSetPseudoRandomGeneratorSeed."""
     host_curand.call("curandSetPseudoRandomGeneratorSeed", generator, seed)
 
 
 def set_generator_offset(generator: int, offset: int) -> None:
-    """Go to a place of the sequence, as curandSetGeneratorOffset."""
+    """Set the position in the sequence, as curandSetGeneratorOffset."""
     host_curand.call("curandSetGeneratorOffset", generator, offset)
 
 
 def set_generator_ordering(generator: int, order: int) -> None:
-    """Choose the order of the results, as curandSetGeneratorOrdering.
+    """Set the ordering of the results, as curandSetGeneratorOrdering.
 
-    The dynamic order is whichever suits a device, and here the default one.
+    The dynamic ordering is whichever suits the device, and here it is the default one.
     """
     found = _device_generators.get(generator)
     if found is not None and order in _DEFAULT_ON_DEVICES.get(found.kind, ()):
@@ -133,16 +133,16 @@ def set_generator_ordering(generator: int, order: int) -> None:
 
 
 def set_quasi_random_generator_dimensions(generator: int, num_dimensions: int) -> None:
-    """Set how many dimensions the points have, as curandSetQuasiRandomGeneratorDimensions."""
+    """Set the number of dimensions of the points, as curandSetQuasiRandomGeneratorDimensions."""
     host_curand.call("curandSetQuasiRandomGeneratorDimensions", generator, num_dimensions)
 
 
 def generate_seeds(generator: int) -> None:
-    """Prepare a generator, which its first draw would do, as curandGenerateSeeds."""
+    """Prepare a generator, which its first draw would otherwise do, as curandGenerateSeeds."""
     host_curand.call("curandGenerateSeeds", generator)
 
 
-# -- what it draws ---------------------------------------------------------------------------------
+# -- draws -----------------------------------------------------------------------------------------
 
 
 def generate(generator: int, output_ptr: int, num: int) -> None:
@@ -186,7 +186,7 @@ def generate_log_normal_double(generator: int, output_ptr: int, n: int, mean: fl
 
 
 def generate_poisson(generator: int, output_ptr: int, n: int, lambda_: float) -> None:
-    """Draw counts of events, as curandGeneratePoisson."""
+    """Draw Poisson-distributed counts, as curandGeneratePoisson."""
     _draw("curandGeneratePoisson", np.uint32, generator, output_ptr, n, lambda_)
 
 

@@ -1,4 +1,4 @@
-"""cuSOLVER's dense functions in software, under the names and parameters of `nvmath.bindings.cusolverDn`, by LAPACK."""
+"""cuSOLVER's dense functions in software, with the names and parameters of `nvmath.bindings.cusolverDn`, on LAPACK."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def create() -> int:
 
 
 def destroy(handle: int) -> None:
-    """Give a handle back (cusolverDnDestroy)."""
+    """Destroy a handle (cusolverDnDestroy)."""
     handles.remove(handle)
 
 
 def set_stream(handle: int, stream_id: int) -> None:
-    """Choose the stream of later calls (cusolverDnSetStream)."""
+    """Set the stream of later calls (cusolverDnSetStream)."""
     handles.find(handle).stream = int(stream_id)
 
 
 def create_params() -> int:
-    """Return a record of options (cusolverDnCreateParams)."""
+    """Return a new set of options (cusolverDnCreateParams)."""
     return _parameters.add("options")
 
 
 def destroy_params(params: int) -> None:
-    """Give a record of options back (cusolverDnDestroyParams)."""
+    """Destroy a set of options (cusolverDnDestroyParams)."""
     _parameters.remove(params)
 
 
@@ -64,7 +64,7 @@ def destroy_params(params: int) -> None:
 def xpotrf_buffer_size(
     handle: int, params: int, uplo: int, n: int, data_type_a: int, a: int, lda: int, compute_type: int
 ) -> tuple[int, int]:
-    """Return the bytes of the workspaces (cusolverDnXpotrf_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXpotrf_bufferSize)."""
     matrix_at(a, n, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -75,7 +75,7 @@ def xpotrf(
     buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int, workspace_in_bytes_on_host: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the Cholesky factorization of a triangle, in place (cusolverDnXpotrf)."""
+    """Queue the Cholesky factorization of a matrix given by one triangle, in place (cusolverDnXpotrf)."""
     matrix, lower = matrix_at(a, n, n, lda, data_type_a), uplo == FillMode.LOWER
     half = triangle_of(matrix, lower=lower)
 
@@ -93,7 +93,7 @@ def xpotrs(
     handle: int, params: int, uplo: int, n: int, nrhs: int, data_type_a: int, a: int, lda: int, data_type_b: int,
     b: int, ldb: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of a system by its Cholesky factor, into b (cusolverDnXpotrs)."""
+    """Queue the solution of a system from its Cholesky factor, into b (cusolverDnXpotrs)."""
     matrix, out = matrix_at(a, n, n, lda, data_type_a), matrix_at(b, n, nrhs, ldb, data_type_b)
     lower = uplo == FillMode.LOWER
     half = triangle_of(matrix, lower=lower)
@@ -109,7 +109,7 @@ def xpotrs(
 def xgetrf_buffer_size(
     handle: int, params: int, m: int, n: int, data_type_a: int, a: int, lda: int, compute_type: int
 ) -> tuple[int, int]:
-    """Return the bytes of the workspaces (cusolverDnXgetrf_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXgetrf_bufferSize)."""
     matrix_at(a, m, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -120,7 +120,7 @@ def xgetrf(
     buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int, workspace_in_bytes_on_host: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the LU factorization with row exchanges, in place (cusolverDnXgetrf)."""
+    """Queue the LU factorization with partial pivoting, in place (cusolverDnXgetrf)."""
     matrix, pivots = matrix_at(a, m, n, lda, data_type_a), vector(int(ipiv), min(m, n), np.int64)
 
     def factor() -> int:
@@ -139,7 +139,7 @@ def xgetrs(
     handle: int, params: int, trans: int, n: int, nrhs: int, data_type_a: int, a: int, lda: int, ipiv: int,
     data_type_b: int, b: int, ldb: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of a system by its LU factors, into b (cusolverDnXgetrs)."""
+    """Queue the solution of a system from its LU factors, into b (cusolverDnXgetrs)."""
     matrix, out = matrix_at(a, n, n, lda, data_type_a), matrix_at(b, n, nrhs, ldb, data_type_b)
     pivots = vector(int(ipiv), n, np.int64)
 
@@ -161,7 +161,7 @@ def xgeqrf_buffer_size(
     handle: int, params: int, m: int, n: int, data_type_a: int, a: int, lda: int, data_type_tau: int, tau: int,
     compute_type: int,
 ) -> tuple[int, int]:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the workspaces (cusolverDnXgeqrf_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXgeqrf_bufferSize)."""
     matrix_at(a, m, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -187,7 +187,7 @@ def xgeqrf(
 
 @_call
 def _orgqr_buffer_size(dtype: np.dtype[Any], handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int) -> int:
-    """Return the elements of the workspace (cusolverDnSorgqr_bufferSize and related functions)."""
+    """Return the size of the workspace in elements (cusolverDnSorgqr_bufferSize and related functions)."""
     return WORKSPACE
 
 
@@ -196,7 +196,7 @@ def _orgqr(
     dtype: np.dtype[Any], handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int, work: int, lwork: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue Q of its reflectors, in place (cusolverDnSorgqr and related functions)."""
+    """Queue the computation of Q from its reflectors, in place (cusolverDnSorgqr and related functions)."""
     matrix, scales = columns(int(a), m, n, lda, dtype), vector(int(tau), k, dtype)
 
     def build() -> int:
@@ -215,7 +215,7 @@ def _ormqr_buffer_size(
     dtype: np.dtype[Any], handle: int, side: int, trans: int, m: int, n: int, k: int, a: int, lda: int, tau: int,
     c: int, ldc: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Return the elements of the workspace (cusolverDnSormqr_bufferSize and related functions)."""
+    """Return the size of the workspace in elements (cusolverDnSormqr_bufferSize and related functions)."""
     return WORKSPACE
 
 
@@ -224,7 +224,7 @@ def _ormqr(
     dtype: np.dtype[Any], handle: int, side: int, trans: int, m: int, n: int, k: int, a: int, lda: int, tau: int,
     c: int, ldc: int, work: int, lwork: int, dev_info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the product of Q, known by its reflectors, and a matrix, into that (cusolverDnSormqr and others)."""
+    """Queue the product of Q, given by its reflectors, and a matrix, in place (cusolverDnSormqr and others)."""
     order = m if side == SideMode.LEFT else n
     reflectors, scales = columns(int(a), order, k, lda, dtype), vector(int(tau), k, dtype)
     out = columns(int(c), m, n, ldc, dtype)
@@ -275,7 +275,7 @@ def xgesvd_buffer_size(
     data_type_s: int, s: int, data_type_u: int, u: int, ldu: int, data_type_vt: int, vt: int, ldvt: int,
     compute_type: int,
 ) -> tuple[int, int]:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the workspaces (cusolverDnXgesvd_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXgesvd_bufferSize)."""
     matrix_at(a, m, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -304,7 +304,7 @@ def xgesvdp_buffer_size(
     data_type_s: int, s: int, data_type_u: int, u: int, ldu: int, data_type_v: int, v: int, ldv: int,
     compute_type: int,
 ) -> tuple[int, int]:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the workspaces (cusolverDnXgesvdp_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXgesvdp_bufferSize)."""
     matrix_at(a, m, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -316,7 +316,7 @@ def xgesvdp(
     compute_type: int, buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int,
     workspace_in_bytes_on_host: int, d_info: int,
 ) -> float:  # fmt: skip  # grouped by meaning
-    """Queue the decomposition whose right side is V, not its transpose; return no perturbation (cusolverDnXgesvdp)."""
+    """Queue the decomposition that returns V, not its transpose; return 0.0 as the perturbation (cusolverDnXgesvdp)."""
     if jobz != EigMode.VECTOR or not econ or m < n:
         raise LibraryError(
             Status.NOT_SUPPORTED, "both sides of a tall matrix are found, with as many columns as needed"
@@ -332,7 +332,7 @@ def _decompose(
     handle: int, name: str, matrix: Operand, values: Operand, sides: tuple[Operand, Operand], info: int,
     workspace: tuple[int, int], *, turned: bool = False,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue a singular value decomposition; `turned` gives the right side column by column of V."""
+    """Queue a singular value decomposition; with `turned`, its right side is V instead of its conjugate transpose."""
     left, right = sides
 
     def decompose() -> int:
@@ -354,7 +354,7 @@ def xsyevd_buffer_size(
     handle: int, params: int, jobz: int, uplo: int, n: int, data_type_a: int, a: int, lda: int, data_type_w: int,
     w: int, compute_type: int,
 ) -> tuple[int, int]:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the workspaces (cusolverDnXsyevd_bufferSize)."""
+    """Return the sizes of the device and host workspaces in bytes (cusolverDnXsyevd_bufferSize)."""
     matrix_at(a, n, n, lda, data_type_a)
     return WORKSPACE, WORKSPACE
 
@@ -365,7 +365,7 @@ def xsyevd(
     w: int, compute_type: int, buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int,
     workspace_in_bytes_on_host: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the eigenvalues and, in place, the eigenvectors of a triangle (cusolverDnXsyevd)."""
+    """Queue the eigenvalues and, in place, the eigenvectors of a matrix given by one triangle (cusolverDnXsyevd)."""
     if jobz != EigMode.VECTOR:
         raise LibraryError(Status.NOT_SUPPORTED, "eigenvalues are found in software with their vectors")
     matrix, values = matrix_at(a, n, n, lda, data_type_a), vector(int(w), n, DTYPES[int(data_type_w)])

@@ -1,4 +1,4 @@
-"""cuSPARSE in software, under the names and parameters of `nvmath.bindings.cusparse`: products by SciPy."""
+"""cuSPARSE in software, with the names and parameters of `nvmath.bindings.cusparse`, using SciPy for products."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ __all__ = [
 ]
 
 _call = entry(Status.EXECUTION_FAILED)
-# The workspace that the functions ask for, in bytes.
+# The size of the workspace that the functions ask for, in bytes.
 _WORKSPACE = 64
 
 
@@ -116,12 +116,12 @@ def create() -> int:
 
 
 def destroy(handle: int) -> None:
-    """Give a handle back (cusparseDestroy)."""
+    """Destroy a handle (cusparseDestroy)."""
     _handles.remove(handle)
 
 
 def set_stream(handle: int, stream_id: int) -> None:
-    """Choose the stream of later calls (cusparseSetStream)."""
+    """Set the stream of later calls (cusparseSetStream)."""
     _handles.find(handle).stream = int(stream_id)
 
 
@@ -141,7 +141,7 @@ def _workspace(address: int) -> list[Operand]:
 
 
 def _queue_and_wait(handle: int, name: str, compute: Callable[[], None], reads: list[Operand], buffer: int) -> None:
-    """Queue what the host needs the result of, and wait for it, as the library does."""
+    """Queue a computation whose result the host needs, and wait for it, as the library does."""
     stream = _handles.find(handle).stream
     queue(stream, name, compute, reads=reads, workspaces=_workspace(buffer) if buffer else [])
     complete_stream(find_stream(stream))
@@ -153,7 +153,7 @@ def _queue_and_wait(handle: int, name: str, compute: Callable[[], None], reads: 
 def sp_mv_buffer_size(
     handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int
 ) -> int:
-    """Return the bytes of the buffer (cusparseSpMV_bufferSize)."""
+    """Return the size of the buffer in bytes (cusparseSpMV_bufferSize)."""
     return _WORKSPACE
 
 
@@ -161,7 +161,7 @@ def sp_mv_preprocess(
     handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int,
     external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Find out nothing: here every product takes as long as the first (cusparseSpMV_preprocess)."""
+    """Do nothing, because preprocessing makes no product faster here (cusparseSpMV_preprocess)."""
     matrices.find(mat_a)
 
 
@@ -178,7 +178,7 @@ def sp_mm_buffer_size(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the buffer (cusparseSpMM_bufferSize)."""
+    """Return the size of the buffer in bytes (cusparseSpMM_bufferSize)."""
     return _WORKSPACE
 
 
@@ -203,7 +203,7 @@ def _queue_product(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             product = factor * (_turned(matrix.load(), operation) @ right.elements)
             result[...] = product + rest * result if rest else product
 
@@ -212,7 +212,7 @@ def _queue_product(
 
 
 def _gemvi_buffer_size(handle: int, trans_a: int, m: int, n: int, nnz: int) -> int:
-    """Return the bytes of the buffer (cusparseSgemvi_bufferSize and related functions)."""
+    """Return the size of the buffer in bytes (cusparseSgemvi_bufferSize and related functions)."""
     return _WORKSPACE
 
 
@@ -231,7 +231,7 @@ def _gemvi(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             used = _turned(matrix.elements, trans_a)[:, indices.elements - idx_base]
             product = factor * (used @ values.elements)
             result[...] = product + rest * result if rest else product
@@ -245,18 +245,18 @@ sgemvi_buffer_size = dgemvi_buffer_size = cgemvi_buffer_size = zgemvi_buffer_siz
 
 
 def sp_vv_buffer_size(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int) -> int:
-    """Return the bytes of the buffer (cusparseSpVV_bufferSize)."""
+    """Return the size of the buffer in bytes (cusparseSpVV_bufferSize)."""
     return _WORKSPACE
 
 
 @_call
 def sp_vv(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int, external_buffer: int) -> None:
-    """Write the sum of x[i] y[i] to the host's memory (cusparseSpVV)."""
+    """Write the dot product of x and y to the host's memory (cusparseSpVV)."""
     _plain(op_x)
     source, other = sparse_vectors.find(vec_x), dense.find(vec_y)
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             total = source.values.elements @ other.elements[source.indices.elements]
         to_host(result, DTYPES[int(compute_type)], total)
 
@@ -270,7 +270,7 @@ def sp_gemm_work_estimation(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, spgemm_descr: int, external_buffer1: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Return the bytes of the first buffer (cusparseSpGEMM_workEstimation)."""
+    """Return the size of the first buffer in bytes (cusparseSpGEMM_workEstimation)."""
     return _WORKSPACE
 
 
@@ -279,7 +279,7 @@ def sp_gemm_compute(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, spgemm_descr: int, buffer_size2: int, external_buffer2: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Multiply two sparse matrices, or without a buffer say how large it has to be (cusparseSpGEMM_compute)."""
+    """Multiply two sparse matrices or, if there is no buffer, report its required size (cusparseSpGEMM_compute)."""
     _plain(op_a, op_b)
     if not external_buffer2:
         to_host(buffer_size2, np.uint64, _WORKSPACE)
@@ -302,18 +302,18 @@ def sp_gemm_copy(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, spgemm_descr: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the copy of the product to its arrays (cusparseSpGEMM_copy)."""
+    """Queue the copy of the product to the arrays of the result (cusparseSpGEMM_copy)."""
     _queue_store(handle, "cusparseSpGEMM_copy", matrices.find(mat_c), products.find(spgemm_descr).product)
 
 
 def dense_to_sparse_buffer_size(handle: int, mat_a: int, mat_b: int, alg: int) -> int:
-    """Return the bytes of the buffer (cusparseDenseToSparse_bufferSize)."""
+    """Return the size of the buffer in bytes (cusparseDenseToSparse_bufferSize)."""
     return _WORKSPACE
 
 
 @_call
 def dense_to_sparse_analysis(handle: int, mat_a: int, mat_b: int, alg: int, external_buffer: int) -> None:
-    """Count the elements that are not zero (cusparseDenseToSparse_analysis)."""
+    """Find and count the nonzero elements (cusparseDenseToSparse_analysis)."""
     source, out = dense.find(mat_a), matrices.find(mat_b)
 
     def find() -> None:
@@ -325,7 +325,7 @@ def dense_to_sparse_analysis(handle: int, mat_a: int, mat_b: int, alg: int, exte
 
 @_call
 def dense_to_sparse_convert(handle: int, mat_a: int, mat_b: int, alg: int, external_buffer: int) -> None:
-    """Queue the copy of the elements that are not zero to their arrays (cusparseDenseToSparse_convert)."""
+    """Queue the copy of the nonzero elements to the arrays of the result (cusparseDenseToSparse_convert)."""
     out = matrices.find(mat_b)
     _queue_store(handle, "cusparseDenseToSparse_convert", out, out.filled)
 
@@ -336,7 +336,7 @@ def _in_order(matrix: Any) -> Any:
 
 
 def _queue_store(handle: int, name: str, out: SparseMatrix, result: Any) -> None:
-    """Queue the copy of a result whose arrays have been given by now."""
+    """Queue the copy of a result to its arrays, which the program has set by now."""
     if result is None or out.format != "csr":
         raise LibraryError(Status.NOT_SUPPORTED, f"{name} comes after the phase that finds the elements, as CSR")
     offsets, indices, values = out.arrays
@@ -353,7 +353,7 @@ def sddmm_buffer_size(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, buffer_size: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Write the bytes of the buffer to the host's memory (cusparseSDDMM_bufferSize)."""
+    """Write the size of the buffer in bytes to the host's memory (cusparseSDDMM_bufferSize)."""
     to_host(buffer_size, np.uint64, _WORKSPACE)
 
 
@@ -361,7 +361,7 @@ def sddmm_preprocess(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Find out nothing: here every product takes as long as the first (cusparseSDDMM_preprocess)."""
+    """Do nothing, because preprocessing makes no product faster here (cusparseSDDMM_preprocess)."""
     matrices.find(mat_c)
 
 
@@ -370,7 +370,7 @@ def sddmm(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the elements of alpha a b + beta c that c stores (cusparseSDDMM)."""
+    """Queue the computation of the elements of alpha a b + beta c that c stores (cusparseSDDMM)."""
     _plain(op_a, op_b)
     found, dtype = _handles.find(handle), DTYPES[int(compute_type)]
     factor, rest = from_host(alpha, dtype), from_host(beta, dtype)
@@ -381,7 +381,7 @@ def sddmm(
     def multiply() -> None:
         offsets, columns, values = (operand.elements for operand in out.arrays)
         rows = np.repeat(np.arange(out.shape[0]), np.diff(offsets))
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             product = factor * np.einsum("ik,ki->i", left.elements[rows], right.elements[:, columns])
             values[...] = product + rest * values if rest else product
 
@@ -396,7 +396,7 @@ def sddmm(
 def _gtsv2strided_batch_buffer_size_ext(
     dtype: np.dtype[Any], handle: int, m: int, dl: int, d: int, du: int, x: int, batch_count: int, batch_stride: int
 ) -> int:
-    """Return the bytes of the buffer (cusparseXgtsv2StridedBatch_bufferSizeExt)."""
+    """Return the size of the buffer in bytes (cusparseXgtsv2StridedBatch_bufferSizeExt)."""
     _check_systems(m, batch_count, batch_stride)
     return _WORKSPACE
 
@@ -406,7 +406,7 @@ def _gtsv2strided_batch(
     dtype: np.dtype[Any], handle: int, m: int, dl: int, d: int, du: int, x: int, batch_count: int, batch_stride: int,
     p_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of many tridiagonal systems, in place of their right sides (cusparseXgtsv2StridedBatch)."""
+    """Queue the solution of a batch of tridiagonal systems, into their right sides (cusparseXgtsv2StridedBatch)."""
     found = _handles.find(handle)
     _check_systems(m, batch_count, batch_stride)
     *diagonals, right = (
@@ -414,7 +414,7 @@ def _gtsv2strided_batch(
     )  # each system is a row
 
     def solve() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             right.elements[...] = _solved(*(operand.elements for operand in (*diagonals, right)))
 
     name = "cusparseXgtsv2StridedBatch"
@@ -430,7 +430,7 @@ def _check_systems(m: int, batch_count: int, batch_stride: int) -> None:
 
 
 def _solved(lower: Numbers, middle: Numbers, upper: Numbers, right: Numbers) -> Numbers:
-    """Return the solutions of systems, one a row, by elimination without pivots."""
+    """Return the solutions of systems, one per row, by elimination without pivoting."""
     upper, solution = upper.copy(), right.copy()
     upper[:, 0] /= middle[:, 0]
     solution[:, 0] /= middle[:, 0]

@@ -1,4 +1,4 @@
-"""Factorizations: what cuSOLVER's functions in software share, on matrices that lie column by column."""
+"""Factorizations: code that cuSOLVER's functions in software share, for matrices in column-major order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .common.functions import LibraryError, Objects
 from .common.numbers import DTYPES, LETTERS
 from .common.operands import Operand, columns, vector
 
-# The workspaces that the functions ask for, in bytes: on the device and on the host.
+# The size in bytes of each workspace that the functions ask for, on the device and on the host.
 WORKSPACE = 256
 
 
@@ -30,7 +30,7 @@ handles: Objects[Handle] = Objects(Status.NOT_INITIALIZED)
 
 
 def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> Operand:
-    """Return a matrix that lies column by column, of a cudaDataType that LAPACK has."""
+    """Return a matrix in column-major order; raise NOT_SUPPORTED for a cudaDataType that LAPACK lacks."""
     dtype = DTYPES.get(int(code))
     if dtype is None or dtype not in LETTERS.values():
         raise LibraryError(Status.NOT_SUPPORTED, f"there is no factorization of the type {int(code)}")
@@ -40,7 +40,7 @@ def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> O
 
 
 def lapack_function(name: str, matrix: Operand) -> Callable[..., Any]:
-    """Return a function of LAPACK by its name after the letter of the dtype."""
+    """Return a function of LAPACK by its name without the letter of the dtype."""
     letter = next(letter for letter, dtype in LETTERS.items() if dtype == matrix.dtype)
     found: Callable[..., Any] = getattr(lapack, letter + name)
     return found
@@ -69,7 +69,7 @@ def queue_factorization(
     writes: list[Operand],
     workspace: tuple[int, int] | None = None,
 ) -> None:
-    """Queue a computation that returns LAPACK's verdict, which goes to `info` on the device."""
+    """Queue a computation that returns LAPACK's `info`, which is written to the address `info` on the device."""
     found = handles.find(handle)
     verdict = vector(int(info), 1, np.int32)
     area = [] if workspace is None else [vector(int(workspace[0]), int(workspace[1]), np.uint8)]

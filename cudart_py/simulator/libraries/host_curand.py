@@ -1,4 +1,4 @@
-"""cuRAND's host generators, called by ctypes.
+"""cuRAND's host generators, called through ctypes.
 
 The library itself needs no driver for them, but `nvmath.bindings.curand` doesn't load without one.
 """
@@ -41,7 +41,7 @@ _PARAMETERS: dict[str, tuple[Any, ...]] = {
 def call(function: str, *arguments: Any) -> None:
     """Call one of cuRAND's functions.
 
-    Raises nvmath's `cuRANDError` for a status other than success, and NotSupportedError where the library is not
+    Raises nvmath's `cuRANDError` for a status other than success, and NotSupportedError if the library is not
     installed.
     """
     library = _library()
@@ -53,7 +53,7 @@ def call(function: str, *arguments: Any) -> None:
 
 
 def create_generator(kind: int) -> int:
-    """Make a host generator of a curandRngType (curandCreateGeneratorHost) and return its handle."""
+    """Create a host generator of a curandRngType (curandCreateGeneratorHost) and return its handle."""
     handle = c_void_p()
     call("curandCreateGeneratorHost", ctypes.byref(handle), kind)
     assert handle.value is not None

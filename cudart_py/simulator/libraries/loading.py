@@ -1,4 +1,4 @@
-"""Loading: the modules that stand for nvmath's bindings, found by the names of those."""
+"""Loading: the modules that replace nvmath's bindings, found by the names of the bindings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from ...errors import NotSupportedError
 
-# The modules here, by the names of nvmath's.
+# The modules of this package, by the names of nvmath's bindings.
 _MODULES = {
     "cublas": "cublas",
     "cublasLt": "cublaslt",
@@ -22,7 +22,7 @@ _MODULES = {
 
 
 def available() -> bool:
-    """Return whether all libraries can compute: by SciPy, and for random numbers by cuRAND's generators of the host."""
+    """Return whether all libraries can compute: SciPy and, for random numbers, cuRAND's library are installed."""
     try:
         load_nvidia_dynamic_lib("curand")
     except DynamicLibNotFoundError:
@@ -37,7 +37,8 @@ def _has_scipy() -> bool:
 def find(name: str) -> Any:
     """Return the module with the functions of `nvmath.bindings.<name>`.
 
-    Raises NotSupportedError for a library that has no software version, and where SciPy is not installed.
+    Raises NotSupportedError for a library that has no software version, and for all but cuRAND if SciPy is not
+    installed.
     """
     if name not in _MODULES:
         raise NotSupportedError(f"the simulator has no {name}, only {', '.join(_MODULES)}", call=name)

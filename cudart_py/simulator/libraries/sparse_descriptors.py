@@ -1,4 +1,4 @@
-"""Descriptors of cuSPARSE in software: dense and sparse vectors and matrices by the addresses of their arrays."""
+"""Descriptors of cuSPARSE in software: vectors and matrices, dense and sparse, given by the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SparseVector:
 
 @dataclass
 class SparseMatrix:
-    """A matrix as its format stores it; `filled` has its nonzero elements while a product is being found."""
+    """A matrix in its storage format; `filled` has its nonzero elements between the phases of a conversion to it."""
 
     format: str
     shape: tuple[int, int]
@@ -46,13 +46,13 @@ class SparseMatrix:
         return self.offsets, self.indices, self.values
 
     def load(self) -> Any:
-        """Return the matrix as SciPy's, row by row."""
+        """Return the matrix as one of SciPy's in CSR format."""
         offsets, indices, values = (operand.elements for operand in self.arrays)
         if self.format == "csr":
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
-        # Slices follow one another, each column by column; unused places have the index -1.
+        # Slices are contiguous, and each is in column-major order; padding has the index -1.
         places = np.arange(len(values))
         slices = np.searchsorted(offsets, places, "right") - 1
         rows = slices * self.slice_size + (places - offsets[slices]) % self.slice_size
@@ -62,7 +62,7 @@ class SparseMatrix:
 
 @dataclass
 class SparseProduct:
-    """The product of sparse matrices, which its phases pass on."""
+    """The product of sparse matrices, which one phase of its computation passes to the next."""
 
     product: Any = None
 
@@ -87,18 +87,18 @@ def _indices(address: int, count: int, code: int, base: int) -> Operand:
 
 
 def create_dn_vec(size: int, values: int, value_type: int) -> int:
-    """Describe a dense vector (cusparseCreateDnVec)."""
+    """Create a descriptor of a dense vector (cusparseCreateDnVec)."""
     return dense.add(vector(int(values), size, _dtype(value_type)))
 
 
 def create_dn_mat(rows: int, cols: int, ld: int, values: int, value_type: int, order: int) -> int:
-    """Describe a dense matrix that lies row by row or column by column (cusparseCreateDnMat)."""
+    """Create a descriptor of a dense matrix in row-major or column-major order (cusparseCreateDnMat)."""
     strides = (ld, 1) if order == Order.ROW else (1, ld)
     return dense.add(array(int(values), (rows, cols), _dtype(value_type), strides))
 
 
 def create_sp_vec(size: int, nnz: int, indices: int, values: int, idx_type: int, idx_base: int, value_type: int) -> int:
-    """Describe a sparse vector (cusparseCreateSpVec)."""
+    """Create a descriptor of a sparse vector (cusparseCreateSpVec)."""
     numbers = vector(int(values), nnz, _dtype(value_type))
     return sparse_vectors.add(SparseVector(_indices(indices, nnz, idx_type, idx_base), numbers))
 
@@ -107,7 +107,7 @@ def create_csr(
     rows: int, cols: int, nnz: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int,
     csr_row_offsets_type: int, csr_col_ind_type: int, idx_base: int, value_type: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Describe a matrix that is compressed row by row (cusparseCreateCsr)."""
+    """Create a descriptor of a matrix in compressed sparse row format (cusparseCreateCsr)."""
     offsets = _indices(csr_row_offsets, rows + 1, csr_row_offsets_type, idx_base)
     indices = _indices(csr_col_ind, nnz, csr_col_ind_type, idx_base)
     values = vector(int(csr_values), nnz, _dtype(value_type))
@@ -118,7 +118,7 @@ def create_coo(
     rows: int, cols: int, nnz: int, coo_row_ind: int, coo_col_ind: int, coo_values: int, coo_idx_type: int,
     idx_base: int, value_type: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Describe a matrix by the row and the column of each element (cusparseCreateCoo)."""
+    """Create a descriptor of a matrix in coordinate format (cusparseCreateCoo)."""
     rows_of, columns_of = (_indices(address, nnz, coo_idx_type, idx_base) for address in (coo_row_ind, coo_col_ind))
     values = vector(int(coo_values), nnz, _dtype(value_type))
     return matrices.add(SparseMatrix("coo", (rows, cols), nnz, rows_of, columns_of, values))
@@ -128,7 +128,7 @@ def create_sliced_ell(
     rows: int, cols: int, nnz: int, sell_values_size: int, slice_size: int, sell_slice_offsets: int, sell_col_ind: int,
     sell_values: int, sell_slice_offsets_type: int, sell_col_ind_type: int, idx_base: int, value_type: int,
 ) -> int:  # fmt: skip  # grouped by meaning
-    """Describe a matrix in slices of rows (cusparseCreateSlicedEll)."""
+    """Create a descriptor of a matrix in sliced ELLPACK format (cusparseCreateSlicedEll)."""
     slices = -(-rows // slice_size)
     offsets = _indices(sell_slice_offsets, slices + 1, sell_slice_offsets_type, idx_base)
     indices = _indices(sell_col_ind, sell_values_size, sell_col_ind_type, idx_base)
@@ -137,13 +137,13 @@ def create_sliced_ell(
 
 
 def sp_mat_get_size(sp_mat_descr: int) -> tuple[int, int, int]:
-    """Return a matrix's rows, columns and stored elements (cusparseSpMatGetSize)."""
+    """Return the numbers of a matrix's rows, columns and stored elements (cusparseSpMatGetSize)."""
     matrix = matrices.find(sp_mat_descr)
     return *matrix.shape, matrix.count
 
 
 def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int) -> None:
-    """Give the arrays of a matrix whose size is known by now (cusparseCsrSetPointers)."""
+    """Set the arrays of a matrix whose size is known by now (cusparseCsrSetPointers)."""
     matrix = matrices.find(sp_mat_descr)
     matrix.offsets = vector(int(csr_row_offsets), matrix.shape[0] + 1, matrix.offsets.dtype)
     matrix.indices = vector(int(csr_col_ind), matrix.count, matrix.indices.dtype)
@@ -151,30 +151,30 @@ def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, 
 
 
 def sp_gemm_create_descr() -> int:
-    """Return what the phases of a product hand on (cusparseSpGEMM_createDescr)."""
+    """Return a descriptor for what the phases of a product share (cusparseSpGEMM_createDescr)."""
     return products.add(SparseProduct())
 
 
 def destroy_dn_vec(dn_vec_descr: int) -> None:
-    """Give a descriptor back (cusparseDestroyDnVec)."""
+    """Destroy a descriptor (cusparseDestroyDnVec)."""
     dense.remove(dn_vec_descr)
 
 
 def destroy_dn_mat(dn_mat_descr: int) -> None:
-    """Give a descriptor back (cusparseDestroyDnMat)."""
+    """Destroy a descriptor (cusparseDestroyDnMat)."""
     dense.remove(dn_mat_descr)
 
 
 def destroy_sp_vec(sp_vec_descr: int) -> None:
-    """Give a descriptor back (cusparseDestroySpVec)."""
+    """Destroy a descriptor (cusparseDestroySpVec)."""
     sparse_vectors.remove(sp_vec_descr)
 
 
 def destroy_sp_mat(sp_mat_descr: int) -> None:
-    """Give a descriptor back (cusparseDestroySpMat)."""
+    """Destroy a descriptor (cusparseDestroySpMat)."""
     matrices.remove(sp_mat_descr)
 
 
 def sp_gemm_destroy_descr(descr: int) -> None:
-    """Give a descriptor back (cusparseSpGEMM_destroyDescr)."""
+    """Destroy a descriptor (cusparseSpGEMM_destroyDescr)."""
     products.remove(descr)

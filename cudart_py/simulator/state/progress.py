@@ -196,7 +196,7 @@ class _Progress:
             raise
 
     def has_handlers(self) -> bool:
-        """Return whether the program has signal handlers, other than Python's KeyboardInterrupt, that run in this thread."""
+        """Return whether the program has signal handlers, other than Python's for Ctrl-C, that run in this thread."""
         if get_ident() != self._main:
             return False
         found = tuple(map(getsignal, _SIGNALS))
@@ -214,7 +214,7 @@ class _Progress:
         return callable(handler) and handler is not signal.default_int_handler
 
     def _record(self, which: int, frame: FrameType | None) -> None:
-        """Handle a signal in place of the program's handler: record it while that handler waits, else call the handler."""
+        """Handle a signal in place of the program's handler: record it while that one waits, else call that one."""
         if which in self._held:
             self._arrived.append((which, frame))
         else:

@@ -1,1 +1,1 @@
-"""Calls of devices and of their contexts: attributes, limits, resets, what processes share."""
+"""Calls that concern devices and their contexts: attributes, limits, resets, and sharing between processes."""

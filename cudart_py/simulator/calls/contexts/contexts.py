@@ -1,7 +1,7 @@
-"""Contexts: the primary context of each device, and which one each thread has current.
+"""Calls that concern contexts: the primary context of each device, and the current context of each thread.
 
-A fault in a context's work is sticky: every later call in that context answers its status, until the primary
-context is reset.
+A fault in a context's work is sticky: every later call in that context returns its status, until the primary context is
+reset.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from . import leaks
 
 
 def end(context: Context, in_use: Collection[int] = ()) -> None:
-    """Drop everything that a context has, its work undone.
+    """Drop everything that a context has, without running its work.
 
-    The host may go on using its memory at the addresses that are `in_use`, until `memory.drop_bytes`.
+    The host may continue to use its memory at the addresses that are `in_use`, until `memory.drop_bytes`.
     """
     context.sticky = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
     abandon(context)
@@ -53,7 +53,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
 
 @entry(values=1)
 def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
-    """Return the device's primary context with one reference more, as cuDevicePrimaryCtxRetain."""
+    """Return the device's primary context with one more reference, as cuDevicePrimaryCtxRetain."""
     context = primary(find_device(dev))
     if not context.references:
         context.sticky = None
@@ -75,7 +75,7 @@ def cuDevicePrimaryCtxRelease(dev: Any) -> None:
 
 @entry()
 def cuDevicePrimaryCtxReset(dev: Any) -> None:
-    """End the primary context, whoever has retained it, as cuDevicePrimaryCtxReset."""
+    """End the primary context, even if it is retained, as cuDevicePrimaryCtxReset."""
     end(primary(find_device(dev)))
 
 
@@ -120,13 +120,13 @@ def cuCtxGetCurrent() -> Any:
 
 @entry(of_thread_only=True)
 def cuCtxPushCurrent(ctx: Any) -> None:
-    """Make a context current on top of the one before, as cuCtxPushCurrent."""
+    """Push a context, which becomes the current one, as cuCtxPushCurrent."""
     of_thread.stack.append(find_context(ctx))
 
 
 @entry(values=1, of_thread_only=True)
 def cuCtxPopCurrent() -> Any:
-    """Make the context before current again and return the other, as cuCtxPopCurrent."""
+    """Pop the current context and return it; the one below becomes current again, as cuCtxPopCurrent."""
     if not of_thread.stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return CUcontext(of_thread.stack.pop().handle)
@@ -148,7 +148,7 @@ def cuCtxGetFlags() -> int:
 
 @entry()
 def cuCtxSynchronize() -> None:
-    """Run all work of the current context, which no mode of a capture allows, as cuCtxSynchronize."""
+    """Run all work of the current context; a capture in any mode forbids that, as cuCtxSynchronize."""
     context = current()
     captures.refuse_all(context)
     complete_context(context)
@@ -163,13 +163,13 @@ def cuCtxGetStreamPriorityRange() -> tuple[int, int]:
 
 @entry()
 def cuCtxResetPersistingL2Cache() -> None:
-    """Make all lines of the L2 cache ordinary; there is no cache here, as cuCtxResetPersistingL2Cache."""
+    """Do nothing, because no L2 cache is simulated, as cuCtxResetPersistingL2Cache."""
     current()
 
 
 @entry()
 def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
-    """Let the current context's kernels touch another device's memory, as cuCtxEnablePeerAccess."""
+    """Let the current context's kernels access another device's memory, as cuCtxEnablePeerAccess."""
     context = current()
     peer = find_context(peerContext)
     if number(Flags):
@@ -184,12 +184,12 @@ def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
 
 @entry()
 def cuCtxDisablePeerAccess(peerContext: Any) -> None:
-    """Take back what cuCtxEnablePeerAccess gave, as cuCtxDisablePeerAccess."""
+    """Revoke the access that cuCtxEnablePeerAccess granted, as cuCtxDisablePeerAccess."""
     context = current()
     peer = find_context(peerContext)
     if peer.device not in context.peers:
         raise StatusError(CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED)
-    # Work that was enqueued with the access runs with it.
+    # Work that was enqueued while access was enabled still runs with it.
     complete_context(context)
     context.peers.discard(peer.device)
     memory.note_change()

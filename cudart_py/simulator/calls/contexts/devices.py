@@ -1,7 +1,7 @@
-"""Devices: how many there are, and what they answer.
+"""Calls that concern devices: their number, and their properties.
 
-`CUDART_PY_SIMULATOR_DEVICES` is how many there are (default 1), `CUDART_PY_SIMULATOR_MEMORY` the bytes of memory
-of each (default 16 GiB).
+`CUDART_PY_SIMULATOR_DEVICES` is the number of devices (default 1, at most 64), and `CUDART_PY_SIMULATOR_MEMORY` is the
+memory of each in bytes (default 16 GiB).
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ _MOST_DEVICES = 64
 
 
 def _after_fork() -> None:
-    # A child of a process with a driver has none, as with the real one.
+    # A forked child can't use the driver of its parent, as with the real driver.
     state.initialised = False
     state.forked = True
 
 
 @entry(before_init=True)
 def cuInit(Flags: Any) -> None:
-    """Make the devices that the environment names, once, as cuInit."""
+    """Create the devices that the environment specifies, once, as cuInit.
+
+    Raises ValueError for an invalid value of one of the simulator's environment variables.
+    """
     if number(Flags):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if state.forked:
         raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
     if state.initialised:
         return
-    # The environment of launches is checked before anything is begun.
+    # Check the environment variables that launches read before anything begins.
     refuse_old_names()
     launch_limits()
     engine()
@@ -61,7 +64,7 @@ def cuInit(Flags: Any) -> None:
 
 @entry(values=1, before_init=True)
 def cuDriverGetVersion() -> int:
-    """Return the CUDA version that the driver stands for, as cuDriverGetVersion."""
+    """Return the CUDA version that the driver supports, as cuDriverGetVersion."""
     return DRIVER_VERSION
 
 
@@ -79,13 +82,13 @@ def cuDeviceGet(ordinal: Any) -> Any:
 
 @entry(values=1)
 def cuDeviceGetName(length: Any, dev: Any) -> bytes:
-    """Return the device's name, cut to `length` with the final zero, as cuDeviceGetName."""
+    """Return the device's name, truncated to `length` bytes with the final zero, as cuDeviceGetName."""
     find_device(dev)
     return _cut(NAME, number(length))
 
 
 def _cut(text: bytes, length: int) -> bytes:
-    # The bindings hand the whole buffer back, zeros after the text.
+    # The bindings return the whole buffer, with zeros after the text.
     if length <= 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return text[: length - 1].ljust(length, b"\0")
@@ -96,7 +99,7 @@ def cuDeviceGetUuid(dev: Any) -> Any:
     """Return the device's 16 identifying bytes, as cuDeviceGetUuid."""
     device = find_device(dev)
     result = CUuuid()
-    # The bindings' own attribute cannot be written in every version.
+    # The attribute of the bindings' object can't be written in every version.
     ctypes.memmove(result.getPtr(), bytes(device.uuid), 16)
     return result
 
@@ -109,7 +112,7 @@ def cuDeviceGetAttribute(attrib: Any, dev: Any) -> int:
 
 @entry(values=1)
 def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any) -> int:
-    """Return the most elements of a texture over linear memory, as cuDeviceGetTexture1DLinearMaxWidth."""
+    """Return the largest number of elements of a linear texture, as cuDeviceGetTexture1DLinearMaxWidth."""
     device = find_device(dev)
     if number(numChannels) not in (1, 2, 4):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -118,13 +121,13 @@ def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any)
 
 @entry(values=1)
 def cuDeviceTotalMem(dev: Any) -> int:
-    """Return the bytes of memory of a device, as cuDeviceTotalMem."""
+    """Return the size of a device's memory in bytes, as cuDeviceTotalMem."""
     return find_device(dev).total
 
 
 @entry(values=1)
 def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
-    """Return the device's place on the bus, as cuDeviceGetPCIBusId."""
+    """Return the device's PCI address, as cuDeviceGetPCIBusId."""
     device = find_device(dev)
     if number(length) <= len(device.bus_id):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -133,7 +136,7 @@ def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
 
 @entry(values=1)
 def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
-    """Return the device at a place on the bus, as cuDeviceGetByPCIBusId."""
+    """Return the device with a PCI address, as cuDeviceGetByPCIBusId."""
     text = pciBusId.split(b"\0")[0].decode("ascii", "replace").upper()
     parts = text.split(":")
     wanted = text if len(parts) == 3 else f"0000:{text}"

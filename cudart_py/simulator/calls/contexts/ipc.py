@@ -1,4 +1,4 @@
-"""Handles for other processes, which the simulator has none of: its memory is that of the process it runs in."""
+"""Handles for other processes, which the simulator lacks because its memory belongs to the process in which it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _refuse() -> NoReturn:
 
 @entry(values=1)
 def cuIpcGetMemHandle(dptr: Any) -> Any:
-    """Refuse to make a handle of memory for other processes, as cuIpcGetMemHandle."""
+    """Refuse to return a handle of memory for other processes, as cuIpcGetMemHandle."""
     _refuse()
 
 
@@ -36,7 +36,7 @@ def cuIpcCloseMemHandle(dptr: Any) -> None:
 
 @entry(values=1)
 def cuIpcGetEventHandle(event: Any) -> Any:
-    """Refuse to make a handle of an event for other processes, as cuIpcGetEventHandle."""
+    """Refuse to return a handle of an event for other processes, as cuIpcGetEventHandle."""
     _refuse()
 
 

@@ -1,4 +1,4 @@
-"""Leaks: the allocations that are left at the program's end, listed when the environment asks for it."""
+"""Leaks: the allocations that are left at the end of the program, listed if an environment variable says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAKS_VARIABLE = "CUDART_PY_SIMULATOR_LEAKS"
 
 
 def watch() -> None:
-    """List at the program's end what it hasn't freed, if CUDART_PY_SIMULATOR_LEAKS is set."""
+    """List, at the end of the program, what it hasn't freed, if CUDART_PY_SIMULATOR_LEAKS is set to anything but 0."""
     if os.environ.get(LEAKS_VARIABLE, "") not in ("", "0"):
         # Every context calls this; registered twice, the function would list everything twice.
         atexit.unregister(_list)

@@ -13,7 +13,7 @@ from ...state.errors import StatusError
 from ..entry import entry
 
 _LARGEST_STACK = 512 << 10
-# The smallest size that an H200 sets.
+# The smallest size that an H200 uses, even if less is requested.
 _SMALLEST_PRINTF_FIFO = 512 << 10
 
 

@@ -1,4 +1,4 @@
-"""The profiler's switch, which no profiler of a simulation listens to."""
+"""The switch for profilers, which has no effect because no profiler watches the simulator."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..entry import entry
 
 @entry()
 def cuProfilerStart() -> None:
-    """Change nothing, since no profiler watches a simulation, as cuProfilerStart."""
+    """Do nothing, because no profiler watches the simulator, as cuProfilerStart."""
     current()
 
 
 @entry()
 def cuProfilerStop() -> None:
-    """Change nothing, since no profiler watches a simulation, as cuProfilerStop."""
+    """Do nothing, because no profiler watches the simulator, as cuProfilerStop."""
     current()

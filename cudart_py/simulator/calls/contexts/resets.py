@@ -1,4 +1,4 @@
-"""Resets: all devices begin anew in the process that has them, which no driver of a GPU offers."""
+"""Resets of all devices within the process that uses them, which no driver of a GPU offers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from .contexts import end
 
 @entry()
 def reset(in_use: Collection[int]) -> None:
-    """Drop everything that the contexts of all devices have, and let those begin anew that a fault has ended.
+    """Drop everything that the contexts of all devices have, and make contexts usable again that a fault has ended.
 
-    A context keeps its handle and its references, so that it stays current in the threads where it is. The host may go
-    on using its own memory at the addresses that are `in_use`, until `drop_bytes`.
+    A context keeps its handle and its references, so that it stays current in the threads where it is. The host may
+    continue to use its own memory at the addresses that are `in_use`, until `drop_bytes`. During a stream capture, the
+    call returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
     """
     if captures.active:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
@@ -43,5 +44,5 @@ def reset(in_use: Collection[int]) -> None:
 
 @entry(in_callbacks=True)
 def drop_bytes(address: int) -> None:
-    """Drop the bytes of host memory that was in use at a reset, and no longer is."""
+    """Drop the bytes of host memory that was in use at a reset and no longer is."""
     memory.drop_bytes(address)

@@ -1,4 +1,4 @@
-"""Bodies of conditional nodes while they run."""
+"""The execution of the bodies of conditional nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunConditional(Operation):
         self.bodies = [(operations, NodeOrder(before)) for operations, before in bodies]
 
     def run(self, context: Context) -> None:
-        """Run the body that the condition's value chooses, or a loop's body until the value is 0."""
+        """Run the body that the condition's value selects, or a loop's body until the value is 0."""
         bodies, value = self.bodies, self.condition.value
         if self.kind == _KIND.CU_GRAPH_COND_TYPE_WHILE:
             self._loop(context)
@@ -61,7 +61,7 @@ class RunConditional(Operation):
 
 
 def conditions_of(operations: Sequence[Operation]) -> Iterator[Condition]:
-    """Yield the conditions of all conditional nodes among operations, those inside their bodies too."""
+    """Yield the conditions of all conditional nodes among operations, including those inside bodies."""
     for operation in operations:
         if isinstance(operation, RunConditional):
             yield operation.condition

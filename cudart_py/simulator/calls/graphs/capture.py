@@ -1,4 +1,4 @@
-"""Stream capture: beginning, asking and ending it."""
+"""Stream capture: beginning, querying and ending it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _mode(mode: Any) -> int:
 
 @entry()
 def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
-    """Begin to capture what a stream is given, as cuStreamBeginCapture."""
+    """Begin to capture the work submitted to a stream, as cuStreamBeginCapture."""
     stream = _free_stream(hStream)
     Capture(stream, _mode(mode))
 
@@ -47,14 +47,14 @@ def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
 def cuStreamBeginCaptureToGraph(
     hStream: Any, hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, mode: Any
 ) -> None:
-    """Begin to capture what a stream is given into a graph, after some nodes, as cuStreamBeginCaptureToGraph."""
+    """Begin to capture a stream's work into a graph, after some of its nodes, as cuStreamBeginCaptureToGraph."""
     stream, graph = _free_stream(hStream), find_graph(hGraph)
     before = find_nodes(graph, dependencies, numDependencies)
     Capture(stream, _mode(mode), graph, tuple(before))
 
 
 def _free_stream(hStream: Any) -> Stream:
-    """Return a stream that a capture may begin on."""
+    """Return a stream on which a capture may begin, or raise the status that the driver returns for others."""
     stream = find_stream(hStream)
     if stream.is_legacy:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
@@ -75,7 +75,7 @@ def cuStreamEndCapture(hStream: Any) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
     capture.end()
     if capture.mode != captures.RELAXED and capture.thread != threading.get_ident():
-        # An H200's driver ends the capture all the same, without returning its graph.
+        # An H200's driver nevertheless ends the capture, without returning its graph.
         capture.discard()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
     if capture.invalid:
@@ -106,7 +106,7 @@ def cuStreamIsCapturing(hStream: Any) -> Any:
 
 @entry(values=6)
 def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
-    """Return a capture's state, number, graph and what comes before the next node, as cuStreamGetCaptureInfo."""
+    """Return a capture's status, number, graph and the next node's dependencies, as cuStreamGetCaptureInfo."""
     stream = find_stream(hStream)
     status = _status(stream)
     capture = stream.capture
@@ -121,7 +121,7 @@ def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
 def cuStreamUpdateCaptureDependencies(
     hStream: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, flags: Any
 ) -> None:
-    """Set or add to the nodes that a captured stream's next node comes after, as cuStreamUpdateCaptureDependencies."""
+    """Set, or add to, the dependencies of a captured stream's next node, as cuStreamUpdateCaptureDependencies."""
     stream = find_stream(hStream)
     capture = stream.capture
     if capture is None:
@@ -136,7 +136,7 @@ def cuStreamUpdateCaptureDependencies(
 
 @entry(values=1)
 def cuThreadExchangeStreamCaptureMode(mode: Any) -> Any:
-    """Set the thread's capture mode for unsafe calls; return the mode before, as cuThreadExchangeStreamCaptureMode."""
+    """Set the thread's mode for unsafe calls and return the previous one, as cuThreadExchangeStreamCaptureMode."""
     before = captures.of_thread.mode
     captures.of_thread.mode = _mode(mode)
     return CUstreamCaptureMode(before)

@@ -22,13 +22,13 @@ from ...state.queue.graphs import Graph, find_graph, find_nodes
 from ..entry import entry
 
 _KIND = CUgraphConditionalNodeType
-# The graphs of a CUDA_CONDITIONAL_NODE_PARAMS come after the handle, the type and the size.
+# The offset in bytes of the graphs in CUDA_CONDITIONAL_NODE_PARAMS, after the handle, the type and the size.
 _GRAPHS_OFFSET = 16
 
 
 @entry(values=1)
 def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: Any, flags: Any) -> Any:
-    """Make a condition for a conditional node of a graph, as cuGraphConditionalHandleCreate."""
+    """Create a condition for a conditional node of a graph, as cuGraphConditionalHandleCreate."""
     graph, given = find_graph(hGraph), number(flags)
     context = find_context(ctx) if number(ctx) else current()
     if given & ~CU_GRAPH_COND_ASSIGN_DEFAULT:
@@ -40,7 +40,7 @@ def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: An
 
 @entry(values=1)
 def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, nodeParams: Any) -> Any:
-    """Add a conditional node after the given nodes; nodes of other types are left out, as cuGraphAddNode."""
+    """Add a conditional node after the given nodes; other types of nodes are not supported, as cuGraphAddNode."""
     graph = find_graph(hGraph)
     before = find_nodes(graph, dependencies, numDependencies)
     if nodeParams is None:
@@ -63,7 +63,7 @@ def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDepen
 
 
 def _find_condition(graph: Graph, handle: int) -> Condition:
-    """Return the condition of a handle, which was made for the graph or for one that it is inside."""
+    """Return the condition of a handle, which was created for the graph or for one that contains it."""
     outer: Graph | None = graph
     while outer is not None:
         for condition in outer.conditions:

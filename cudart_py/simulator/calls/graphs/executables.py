@@ -52,14 +52,14 @@ _DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
 
 
 class Executable:
-    """The operations of a graph, and for each of them the places of those before it."""
+    """The operations of a graph, and for each of them the positions of those before it."""
 
     def __init__(self, graph: Graph, flags: int) -> None:
         self.flags = flags
         self.graph = graph
         self.last: Work | None = None
         self.kinds = kinds_of(graph)
-        # It has the places of the nodes of the graph that it was made of, by which calls name an operation to change.
+        # It has the positions of the original graph's nodes, by which calls identify an operation to change.
         self.flat = FlatGraph(graph)
         self.order = NodeOrder(self.flat.before)
         self.operations = self.flat.operations
@@ -67,7 +67,7 @@ class Executable:
 
 
 class _Nothing(Operation):
-    """The work of a node that is left out."""
+    """The operation of a disabled node."""
 
     __slots__ = ()
 
@@ -116,7 +116,7 @@ def _instantiate(graph: Graph, flags: int) -> Any:
 
 
 def _check_conditionals(graph: Graph) -> None:
-    """Raise what the driver answers where the conditional nodes do not let a graph be instantiated."""
+    """Raise the status that the driver returns if a graph can't be instantiated because of its conditional nodes."""
     conditionals = [
         node.operation for one in (graph, *graph.inner) for node in one.nodes if isinstance(node.operation, Conditional)
     ]
@@ -138,13 +138,13 @@ def _check_conditionals(graph: Graph) -> None:
 
 @entry(values=1, unsafe=True)
 def cuGraphInstantiate(hGraph: Any, flags: Any) -> Any:
-    """Make an executable graph of a graph as it is now, as cuGraphInstantiate."""
+    """Create an executable graph from a graph as it is now, as cuGraphInstantiate."""
     return _instantiate(find_graph(hGraph), number(flags))
 
 
 @entry(values=1, unsafe=True)
 def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
-    """Make an executable graph and note the outcome in the parameters, as cuGraphInstantiateWithParams."""
+    """Create an executable graph and store the outcome in the parameters, as cuGraphInstantiateWithParams."""
     graph = find_graph(hGraph)
     if instantiateParams is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -155,27 +155,27 @@ def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuGraphExecDestroy(hGraphExec: Any) -> None:
-    """End an executable graph; launches of it go on, as cuGraphExecDestroy."""
+    """Destroy an executable graph; launches of it still run, as cuGraphExecDestroy."""
     executables.find(hGraphExec)
     executables.remove(int(hGraphExec))
 
 
 @entry(values=1)
 def cuGraphExecGetFlags(hGraphExec: Any) -> int:
-    """Return the flags that an executable graph was made with, as cuGraphExecGetFlags."""
+    """Return the flags with which an executable graph was instantiated, as cuGraphExecGetFlags."""
     return executables.find(hGraphExec).flags
 
 
 @entry()
 def cuGraphUpload(hGraphExec: Any, hStream: Any) -> None:
-    """Prepare an executable graph's launch, which needs nothing here, as cuGraphUpload."""
+    """Do nothing, because a launch of an executable graph needs no preparation here, as cuGraphUpload."""
     executables.find(hGraphExec)
     find_stream(hStream)
 
 
 @entry()
 def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
-    """Run an executable graph in a stream, after its launches before, as cuGraphLaunch."""
+    """Launch an executable graph in a stream, after its earlier launches, as cuGraphLaunch."""
     executable, stream = executables.find(hGraphExec), find_stream(hStream)
     if stream.capture is not None:
         stream.capture.invalidate()
@@ -190,7 +190,7 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
 
 @entry(values=1)
 def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
-    """Replace an executable graph's operations by those of a graph of the same shape, as cuGraphExecUpdate."""
+    """Replace an executable graph's operations with those of a graph of the same topology, as cuGraphExecUpdate."""
     executable, graph = executables.find(hGraphExec), find_graph(hGraph)
     flat = FlatGraph(graph)
     outcome, reason = _difference(executable, graph, flat)
@@ -204,7 +204,7 @@ def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
 
 
 def _difference(executable: Executable, graph: Graph, flat: FlatGraph) -> tuple[CUgraphExecUpdateResult, str]:
-    """Return the outcome of an update and the reason why the graph can't be one, "" when it can."""
+    """Return the outcome of an update, and the reason why it is impossible, "" if it is possible."""
     outcomes = CUgraphExecUpdateResult
     kinds = kinds_of(graph)
     if len(kinds) != len(executable.kinds):

@@ -11,7 +11,7 @@ from .bodies import RunConditional
 
 
 def kinds_of(graph: Graph) -> tuple[Any, ...]:
-    """Return what each node holds: a class of operations, or for a node with graphs inside a tuple of the same kind."""
+    """Return what each node holds: a class of operations or, for a node with graphs inside, a tuple of such kinds."""
     return tuple(_kind(node.operation) for node in graph.nodes)
 
 
@@ -22,10 +22,10 @@ def _kind(operation: Operation) -> Any:
 
 
 class FlatGraph:
-    """The operations of a graph; `before` has for each the places of those directly before it.
+    """The operations of a graph; `before` has, for each of them, the positions of its direct predecessors.
 
-    `places` has the place of each node's operation by the node's handle, nodes inside child graphs among them;
-    `children` the places of all operations of a child graph by the handle of its node.
+    `places` has the position of each node's operation by the node's handle, including nodes inside child graphs.
+    `children` has the positions of all operations of a child graph by the handle of its node.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -36,14 +36,14 @@ class FlatGraph:
         self._add(graph, frozenset())
 
     def _to_run(self, operation: Operation) -> Operation:
-        """Return an operation as it is run, with the bodies of a conditional as they are now."""
+        """Return the operation that is run; for a conditional node, it has the bodies as they are now."""
         if not isinstance(operation, Conditional):
             return operation
         bodies = [FlatGraph(body) for body in operation.bodies]
         return RunConditional(operation, [(body.operations, body.before) for body in bodies])
 
     def _add(self, graph: Graph, entry: frozenset[int]) -> frozenset[int]:
-        """Add the operations of a graph after some places, and return the places that come last in it."""
+        """Add the operations of a graph after the positions `entry`, and return the positions of its last ones."""
         ends: dict[Node, frozenset[int]] = {}
         for node in graph.nodes:
             start = frozenset[int]().union(*(ends[before] for before in node.dependencies)) or entry

@@ -1,4 +1,4 @@
-"""Graphs: making, copying, asking, drawing and ending them."""
+"""Graphs: creating, copying, querying, drawing and destroying them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..memory.graph_memory import AllocateInGraph, FreeInGraph
 
 @entry(values=1)
 def cuGraphCreate(flags: Any) -> Any:
-    """Make an empty graph, as cuGraphCreate."""
+    """Create an empty graph, as cuGraphCreate."""
     if number(flags):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return CUgraph(Graph().handle)
@@ -24,7 +24,7 @@ def cuGraphCreate(flags: Any) -> Any:
 
 @entry(frees=True)
 def cuGraphDestroy(hGraph: Any) -> None:
-    """End a graph and its nodes, as cuGraphDestroy."""
+    """Destroy a graph and its nodes, as cuGraphDestroy."""
     find_graph(hGraph).destroy()
 
 
@@ -51,7 +51,7 @@ def cuGraphAddChildGraphNode(hGraph: Any, dependencies: Any, numDependencies: An
     before = find_nodes(graph, dependencies, numDependencies)
     if graph is child:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    # The clone refuses conditional nodes.
+    # `clone` refuses conditional nodes.
     if any(isinstance(node.operation, AllocateInGraph | FreeInGraph) for node in child.nodes):
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     return CUgraphNode(graph.add(ChildGraph(child.clone()), before).handle)
@@ -59,7 +59,7 @@ def cuGraphAddChildGraphNode(hGraph: Any, dependencies: Any, numDependencies: An
 
 @entry(values=1)
 def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
-    """Return the graph inside a node, which goes on owning it, as cuGraphChildGraphNodeGetGraph."""
+    """Return the graph inside a node, which keeps its ownership, as cuGraphChildGraphNodeGetGraph."""
     operation = find_node(hNode).operation
     if not isinstance(operation, ChildGraph):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -67,7 +67,7 @@ def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
 
 
 def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:
-    """Return up to so many handles, and their number; with none wanted, how many there are."""
+    """Return up to `wanted` handles, and their number; if `wanted` is 0, return no handles and their total number."""
     if not wanted:
         return [], len(found)
     given = [CUgraphNode(node.handle) for node in found[:wanted]]
@@ -82,7 +82,7 @@ def cuGraphGetNodes(hGraph: Any, numNodes: Any = 0) -> tuple[list[Any], int]:
 
 @entry(values=2)
 def cuGraphGetRootNodes(hGraph: Any, numRootNodes: Any = 0) -> tuple[list[Any], int]:
-    """Return the nodes that come after no other, or with 0 how many there are, as cuGraphGetRootNodes."""
+    """Return the nodes without dependencies, or with 0 how many there are, as cuGraphGetRootNodes."""
     roots = [node for node in find_graph(hGraph).nodes if not node.dependencies]
     return _listed(roots, number(numRootNodes))
 
@@ -99,7 +99,7 @@ def cuGraphGetEdges(hGraph: Any, numEdges: Any = 0) -> tuple[list[Any], list[Any
 
 @entry(values=3)
 def cuGraphNodeGetDependencies(hNode: Any, numDependencies: Any = 0) -> tuple[list[Any], list[Any], int]:
-    """Return the nodes before a node, or with 0 how many there are, as cuGraphNodeGetDependencies."""
+    """Return the nodes on which a node depends, or with 0 how many there are, as cuGraphNodeGetDependencies."""
     wanted = number(numDependencies)
     before, count = _listed(list(find_node(hNode).dependencies), wanted)
     return before, [CUgraphEdgeData() for _ in range(wanted)], count
@@ -107,9 +107,9 @@ def cuGraphNodeGetDependencies(hNode: Any, numDependencies: Any = 0) -> tuple[li
 
 @entry(values=3)
 def cuGraphNodeGetDependentNodes(hNode: Any, numDependentNodes: Any = 0) -> tuple[list[Any], list[Any], int]:
-    """Return the nodes after a node, or with 0 how many there are, as cuGraphNodeGetDependentNodes."""
+    """Return the nodes that depend on a node, or with 0 how many there are, as cuGraphNodeGetDependentNodes."""
     node, wanted = find_node(hNode), number(numDependentNodes)
-    # Nodes do not know those after them, so that they do not form a circle of references.
+    # Nodes don't refer to the nodes that depend on them, because that would form reference cycles.
     dependents = [other for graph in graphs for other in graph.nodes if node in other.dependencies]
     after, count = _listed(dependents, wanted)
     return after, [CUgraphEdgeData() for _ in range(wanted)], count
@@ -123,7 +123,7 @@ def cuGraphNodeGetType(hNode: Any) -> Any:
 
 @entry()
 def cuGraphDebugDotPrint(hGraph: Any, path: Any, flags: Any) -> None:
-    """Write the graph to a file in the language of Graphviz, as cuGraphDebugDotPrint."""
+    """Write the graph to a file in Graphviz's DOT language, as cuGraphDebugDotPrint."""
     graph = find_graph(hGraph)
     if not path or number(flags) < 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

@@ -1,6 +1,6 @@
-"""Changes of single nodes in executable graphs: other parameters for kernels, copies, fills and child graphs.
+"""Changes to single nodes in executable graphs: new parameters for kernels, copies, fills and child graphs.
 
-The graph that an executable one was made of names the node, and stays as it is.
+The caller names a node of the graph from which the executable graph was made. That graph stays as it is.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..modules.functions import find_function
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
 
-# The operations that can be left out of launches.
+# The operations that can be disabled.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
 
 
 def _find(hGraphExec: Any, hNode: Any) -> tuple[Executable, int, Operation]:
-    """Return an executable graph, the place of a node's operation in it, and the operation that it has now."""
+    """Return an executable graph, the position of a node's operation in it, and the present operation there."""
     executable = executables.find(hGraphExec)
     place = executable.flat.places.get(find_node(hNode).handle)
     if place is None:
@@ -44,14 +44,14 @@ def _refuse() -> StatusError:
 
 
 def _mapping(address: int, size: int) -> tuple[Any, ...] | None:
-    """Return in which memory of which device an address lies, None for pageable memory of the host."""
+    """Return the kind of memory at an address and its device, or None for pageable host memory."""
     allocation = memory.find(address, size)
     return None if allocation is None else (allocation.kind, allocation.device)
 
 
 def _require_same_mapping(address: int, size: int, before: int) -> None:
-    """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than at an address before."""
-    was = memory.known.find(before)  # none where that memory is pageable or was freed
+    """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than that at the address `before`."""
+    was = memory.known.find(before)  # None if that memory is pageable or has been freed
     if was is not None and _mapping(address, size) != (was.kind, was.device):
         raise _refuse()
 
@@ -89,7 +89,7 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
         nodeParams.blockDimY,
         nodeParams.blockDimZ,
     )
-    # The attributes of a launch stay the node's.
+    # The node keeps the attributes of its launch.
     cluster = before.launch.cluster if before.launch.cluster != (1, 1, 1) else None
     launch = checked_launch(
         function,
@@ -104,7 +104,7 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
 
 @entry()
 def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any, ctx: Any) -> None:
-    """Change the ends and the size of a copy in an executable graph, as cuGraphExecMemcpyNodeSetParams."""
+    """Change the addresses and the size of a copy in an executable graph, as cuGraphExecMemcpyNodeSetParams."""
     executable, place, before = _find(hGraphExec, hNode)
     find_context(ctx)
     if isinstance(before, Copy):
@@ -141,7 +141,7 @@ def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: An
 
 @entry()
 def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
-    """Leave a kernel, a copy or a fill out of later launches, or put it back, as cuGraphNodeSetEnabled."""
+    """Disable a kernel, a copy or a fill in later launches, or enable it again, as cuGraphNodeSetEnabled."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
         raise _refuse()
@@ -153,7 +153,7 @@ def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
 
 @entry(values=1)
 def cuGraphNodeGetEnabled(hGraphExec: Any, hNode: Any) -> int:
-    """Return whether launches have a kernel, a copy or a fill, as cuGraphNodeGetEnabled."""
+    """Return whether a kernel, a copy or a fill is enabled, as cuGraphNodeGetEnabled."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
         raise _refuse()

@@ -1,4 +1,4 @@
-"""The order among a graph's nodes while it runs, which says which of them may meet."""
+"""The order among a graph's nodes while it runs, which determines which of them may overlap."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ...state.queue.work import Work
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-# Larger graphs are taken as if each node came after all those that have run.
+# In larger graphs, each node is treated as if it came after all nodes that have already run.
 _MOST_NODES = 1024
 
 
 class NodeOrder:
-    """The nodes directly before each node, by their places."""
+    """The direct predecessors of each node, by position."""
 
     def __init__(self, before: Sequence[frozenset[int]]) -> None:
         self.before = tuple(before)
 
     @cached_property
     def ancestors(self) -> tuple[frozenset[int], ...] | None:
-        """The nodes before each node, direct or not; None where the nodes are in one line."""
+        """All predecessors of each node, direct or not; None if the nodes form one chain, or are too many."""
         count = len(self.before)
         if count > _MOST_NODES:
             return None
@@ -40,9 +40,9 @@ class NodeOrder:
 
 
 class RunningNode:
-    """A node that runs: `parent` is the work that launched the graph, or the conditional node whose body has the node.
+    """A node that runs; `parent` is the work that launched the graph, or the conditional node whose body has the node.
 
-    `run` tells this run of the graph from others, such as the other rounds of a loop.
+    `run` distinguishes this run of the graph from others, such as other iterations of a loop.
     """
 
     __slots__ = ("ancestors", "parent", "place", "run")
@@ -69,9 +69,9 @@ class RunningNode:
 
 
 def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Context) -> None:
-    """Run the operations of a graph; of those that may run, the one that was captured last comes first.
+    """Run the operations of a graph; of those that are ready, the one that was added last runs first.
 
-    Any order that keeps the dependencies is right, and this one shows a dependency that was forgotten.
+    Any order that respects the dependencies is correct, and this one reveals missing dependencies.
     """
     waiting = list(range(len(operations)))
     done: set[int] = set()
@@ -82,7 +82,7 @@ def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Contex
         place = next(place for place in reversed(waiting) if before[place] <= done)
         waiting.remove(place)
         if ancestors is not None and running is not None:
-            # Nodes that no edges put in order may meet.
+            # Nodes that no edges order may overlap.
             runner.piece = RunningNode(running, run, place, ancestors[place])
         operations[place].run(context)
         done.add(place)

@@ -1,1 +1,1 @@
-"""Calls that launch kernels and host functions, and what watches the launches."""
+"""Calls that launch kernels and host functions, and the observers of launches."""

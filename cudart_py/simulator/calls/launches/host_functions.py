@@ -1,4 +1,4 @@
-"""Host functions: calls of the host that wait in a stream for their turn."""
+"""Host functions, which the host runs in stream order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class HostCall(Operation):
-    """A call of the C function at an address with one pointer."""
+    """A call of the C function at an address, with one pointer as its argument."""
 
     __slots__ = ("data", "function")
 
@@ -41,7 +41,7 @@ class HostCall(Operation):
         return "a host function"
 
     def run(self, context: Context) -> None:
-        """Call it; calls of the driver are refused meanwhile."""
+        """Call the function; calls of the driver are refused meanwhile."""
         runner.in_callback = True
         try:
             with _handlers_raising() as raised:
@@ -55,10 +55,10 @@ class HostCall(Operation):
 
 @contextlib.contextmanager
 def _handlers_raising() -> Iterator[list[BaseException]]:
-    """Collect what signal handlers raise while a host function runs.
+    """Collect the exceptions that signal handlers raise while a host function runs.
 
-    Python drops what is raised in a function that C has called. A GPU's driver calls it on a thread of its own, and
-    signals are handled on the main one, whose program they reach.
+    Python discards exceptions in a function that C has called. A GPU's driver calls host functions in a thread of its
+    own, while signals are handled in the main thread, where their exceptions reach the program.
     """
     raised: list[BaseException] = []
     handlers: dict[int, Any] = {}
@@ -81,14 +81,14 @@ def _handlers_raising() -> Iterator[list[BaseException]]:
         yield raised
     finally:
         for which in watched:
-            # Unless the function has set another one.
+            # Unless the function has set another handler.
             if signal.getsignal(which) is handle:
                 signal.signal(which, handlers[which])
 
 
 @entry()
 def cuLaunchHostFunc(hStream: Any, fn: Any, userData: Any) -> None:
-    """Call a host function when the stream gets there, as cuLaunchHostFunc."""
+    """Call a host function in stream order, as cuLaunchHostFunc."""
     stream = find_stream(hStream)
     function = number(fn)
     if not function:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ...state.queue.stream import Stream
 
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
-# A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
+# A kernel that waits for the host spins forever. This many steps, each of up to a few thousand lanes, take minutes.
 _USUAL_STEPS = 1 << 26
 SECONDS_VARIABLE = "CUDART_PY_SIMULATOR_SECONDS"
-# A wide kernel reaches no limit of steps in that time.
+# The limit for wide kernels, which don't reach the limit of steps in that time.
 _USUAL_SECONDS = 120
 ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
 THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
@@ -38,7 +38,7 @@ _MOST_THREADS = 1024
 _ENGINES = ("auto", "numpy", "native")
 _WARP = 32
 _ID = CUlaunchAttributeID
-# Attributes that change nothing in a simulation.
+# Attributes that have no effect in the simulator.
 _WITHOUT_EFFECT = {
     _ID.CU_LAUNCH_ATTRIBUTE_IGNORE,
     _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
@@ -70,7 +70,7 @@ class KernelLaunch(Operation):
         return f"the launch of kernel {launch.entry.name}, grid {launch.grid}, block {launch.block},"
 
     def describe(self) -> str:
-        """Return the kernel's name, the grid, the block and the bytes of shared memory."""
+        """Return the kernel's name, the grid, the block and the dynamic shared memory in bytes."""
         launch = self.launch
         return f"{launch.entry.name}\n<<<{launch.grid}, {launch.block}, {launch.shared_bytes}>>>"
 
@@ -85,7 +85,7 @@ class KernelLaunch(Operation):
         return lines
 
     def run(self, context: Context) -> None:
-        """Let the PTX machine run it."""
+        """Run the kernel on the PTX machine."""
         function = self.function
         module = function.module
         steps, seconds = launch_limits()
@@ -116,16 +116,20 @@ class KernelLaunch(Operation):
 
 
 def launch_limits() -> tuple[int | None, int | None]:
-    """Return the most steps and seconds that a launch may take, from the environment; None stands for no limit."""
+    """Return the largest numbers of steps and seconds that a launch may take, from the environment; None for no limit.
+
+    The defaults are 2**26 steps and 120 seconds. 0 in `CUDART_PY_SIMULATOR_STEPS` or `CUDART_PY_SIMULATOR_SECONDS`
+    means no limit, and anything but a whole number raises ValueError.
+    """
     steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
     seconds = whole_number(SECONDS_VARIABLE, _USUAL_SECONDS, 0, 1 << 62)
     return steps or None, seconds or None
 
 
 def engine() -> str:
-    """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where it can, or ``auto``.
+    """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where possible, or ``auto``.
 
-    ``auto``, which is the default, is ``numpy`` without llvmlite, and ``native`` is a ValueError then.
+    Without llvmlite, ``auto``, which is the default, means ``numpy``, and ``native`` raises ValueError.
     """
     chosen = one_of(ENGINE_VARIABLE, _ENGINES)
     if ptx.has_llvmlite():
@@ -136,7 +140,10 @@ def engine() -> str:
 
 
 def threads() -> int:
-    """Return how many threads may run the blocks of a launch in machine code, from the environment."""
+    """Return how many threads may run the blocks of a launch in machine code, from the environment.
+
+    The default is 1. A `CUDART_PY_SIMULATOR_THREADS` that is not from 1 to 1,024 raises ValueError.
+    """
     return whole_number(THREADS_VARIABLE, 1, 1, _MOST_THREADS)
 
 
@@ -220,7 +227,7 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
 
 
 def _stream_for(function: LoadedFunction, handle: Any) -> Stream:
-    """Return the stream of a handle, or raise CUDA_ERROR_INVALID_HANDLE where the kernel is of another context."""
+    """Return the stream of a handle, or raise CUDA_ERROR_INVALID_HANDLE if the kernel belongs to another context."""
     stream = find_stream(handle)
     if function.context is not stream.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
@@ -228,7 +235,7 @@ def _stream_for(function: LoadedFunction, handle: Any) -> Stream:
 
 
 def _attributes(given: Sequence[Any]) -> tuple[bool, Extents | None]:
-    """Return what of a launch's attributes changes it: whether it is cooperative, and its cluster."""
+    """Return what a launch's attributes specify: whether it is cooperative, and the extents of its cluster."""
     cooperative, cluster = False, None
     for item in given:
         if item.id == _ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:

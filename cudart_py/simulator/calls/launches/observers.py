@@ -1,4 +1,4 @@
-"""Observers of launches: the counters and recorders of open profiles, the checks, all of them or none."""
+"""The observers of a launch: the counters and recorders of open profiles, and the checks."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Observers(Observer):
 
 
 def observer() -> Observer | None:
-    """Return the observer of a launch that begins now, None for none."""
+    """Return the observer of a launch that begins now, or None."""
     watching = profiles.profile_observers()
     if findings.mode() != "off":
         watching.append(LaunchChecks())

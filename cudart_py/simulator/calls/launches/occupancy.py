@@ -17,15 +17,15 @@ from ..modules.functions import LoadedFunction, find_function
 
 _WARP = 32
 _MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
-# A cluster stays within a group of multiprocessors. An H200's 132 are in groups of 16 and 18, which differ from card
-# to card; these are usual ones.
+# A cluster stays within a group of multiprocessors. An H200's 132 are in groups of 16 and 18, which differ from device
+# to device; these are usual.
 _GROUPS = (18, 18, 16, 16, 16, 16, 16, 16)
 _LARGEST_CLUSTER = 16
 _LARGEST_PORTABLE_CLUSTER = 8
 
 
 def blocks_per_multiprocessor(function: LoadedFunction, threads: int, dynamic_shared: int) -> int:
-    """Return how many blocks of so many threads and bytes of dynamic shared memory fit a multiprocessor."""
+    """Return how many blocks of this many threads and bytes of dynamic shared memory fit on a multiprocessor."""
     if threads > function.max_threads or dynamic_shared > function.dynamic_shared:
         return 0
     shared = function.shared_bytes + dynamic_shared
@@ -42,7 +42,7 @@ def _blocks(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
 
 @entry(values=1)
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
-    """Return the blocks that a multiprocessor holds, as cuOccupancyMaxActiveBlocksPerMultiprocessor."""
+    """Return how many blocks fit on a multiprocessor, as cuOccupancyMaxActiveBlocksPerMultiprocessor."""
     return _blocks(func, blockSize, dynamicSMemSize)
 
 
@@ -50,7 +50,7 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessor(func: Any, blockSize: Any, dynam
 def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     func: Any, blockSize: Any, dynamicSMemSize: Any, flags: Any
 ) -> int:
-    """Return the same, as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags."""
+    """Return how many blocks fit on a multiprocessor, as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags."""
     if number(flags) & ~CUoccupancy_flags.CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return _blocks(func, blockSize, dynamicSMemSize)
@@ -60,7 +60,7 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 def cuOccupancyMaxPotentialBlockSize(
     func: Any, blockSizeToDynamicSMemSize: Any, dynamicSMemSize: Any, blockSizeLimit: Any
 ) -> tuple[int, int]:
-    """Return the blocks that fill the device and the block size for it, as cuOccupancyMaxPotentialBlockSize."""
+    """Return the number of blocks that fill the device and their size, as cuOccupancyMaxPotentialBlockSize."""
     function = find_function(func)
     limit = number(blockSizeLimit) or function.max_threads
     by_block = number(blockSizeToDynamicSMemSize)
@@ -70,7 +70,7 @@ def cuOccupancyMaxPotentialBlockSize(
     for threads in sorted({largest, *range(largest // _WARP * _WARP, 0, -_WARP)}, reverse=True):
         dynamic = int(shared_of(threads)) if shared_of else number(dynamicSMemSize)
         blocks = blocks_per_multiprocessor(function, threads, dynamic)
-        # Of those that hold as many threads the largest block is the driver's choice.
+        # Of the block sizes with equally many resident threads, the driver chooses the largest.
         if blocks * threads > best:
             best, best_threads, best_blocks = blocks * threads, threads, blocks
     if not best:
@@ -80,7 +80,7 @@ def cuOccupancyMaxPotentialBlockSize(
 
 @entry(values=1)
 def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize: Any) -> int:
-    """Return the dynamic shared memory that leaves room for the blocks, as cuOccupancyAvailableDynamicSMemPerBlock."""
+    """Return how much dynamic shared memory leaves room for the blocks, as cuOccupancyAvailableDynamicSMemPerBlock."""
     function = find_function(func)
     blocks, threads = number(numBlocks), number(blockSize)
     if blocks <= 0 or threads <= 0 or blocks > blocks_per_multiprocessor(function, threads, 0):
@@ -92,7 +92,7 @@ def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize
 
 @entry(values=1)
 def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
-    """Return the clusters that the device holds at once, as cuOccupancyMaxActiveClusters."""
+    """Return how many clusters the device holds at once, as cuOccupancyMaxActiveClusters."""
     function = find_function(func)
     blocks = _blocks_of(function, config)
     size = prod(_cluster_of(function, config))
@@ -103,13 +103,13 @@ def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
 
 @entry(values=1)
 def cuOccupancyMaxPotentialClusterSize(func: Any, config: Any) -> int:
-    """Return the most blocks that a cluster can have, as cuOccupancyMaxPotentialClusterSize."""
+    """Return the largest number of blocks in a cluster, as cuOccupancyMaxPotentialClusterSize."""
     function = find_function(func)
     return largest_cluster(function) if _blocks_of(function, config) else 0
 
 
 def resident_blocks(function: LoadedFunction, threads: int, dynamic_shared: int, cluster: int) -> int:
-    """Return how many blocks the device holds at once, in clusters of so many."""
+    """Return how many blocks the device holds at once, in clusters of `cluster` blocks."""
     blocks = blocks_per_multiprocessor(function, threads, dynamic_shared)
     return blocks * attribute("MULTIPROCESSOR_COUNT") if cluster == 1 else _clusters(blocks, cluster) * cluster
 
@@ -119,7 +119,7 @@ def _clusters(blocks: int, size: int) -> int:
 
 
 def largest_cluster(function: LoadedFunction) -> int:
-    """Return the most blocks that a kernel's cluster may have."""
+    """Return the largest number of blocks that a kernel's cluster may have."""
     return _LARGEST_CLUSTER if function.non_portable_cluster else _LARGEST_PORTABLE_CLUSTER
 
 

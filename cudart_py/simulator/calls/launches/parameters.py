@@ -1,4 +1,4 @@
-"""Parameters of kernels, in the forms in which the bindings take them."""
+"""The parameters of kernels, in the forms that the bindings accept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..modules.functions import LoadedFunction
 
 
 def packed_parameters(function: LoadedFunction, parameters: Any, extra: Any) -> bytes:
-    """Return the bytes of a kernel's parameters, copied from where the caller has them."""
+    """Return the bytes of a kernel's parameters, copied from the caller's memory."""
     layout = function.layout
     address = number(extra)
     if address:
@@ -46,7 +46,7 @@ def packed_parameters(function: LoadedFunction, parameters: Any, extra: Any) -> 
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     first = pointers[0]
     if [pointer - first for pointer in pointers] == function.offsets:
-        # Callers that pack into one buffer with the kernel's own layout are common; it is one copy for them.
+        # Callers often pack the parameters into one buffer with the kernel's own layout, which then takes one copy.
         return ctypes.string_at(first, function.entry.parameter_bytes)
     packed = bytearray(function.entry.parameter_bytes)
     for pointer, (offset, size) in zip(pointers, layout, strict=True):
@@ -72,7 +72,10 @@ def _from_extra(address: int, expected: int) -> bytes:
 
 
 def _values_to_pointers(parameters: tuple[Any, ...]) -> tuple[ctypes.Array[ctypes.c_size_t], list[Any]]:
-    """Make the array of pointers of a tuple of values and a tuple of their ctypes, as the bindings do."""
+    """Make the array of pointers for a tuple of values and a tuple of their ctypes, as the bindings do.
+
+    Also return the objects that keep the memory behind the pointers alive.
+    """
     if len(parameters) != 2 or len(parameters[0]) != len(parameters[1]):
         raise TypeError("kernelParams is not a tuple of values and a tuple of as many types")
     held: list[Any] = []

@@ -1,4 +1,4 @@
-"""Profiles: the counters of all launches between a begin and its end, and the records of one warp of each."""
+"""Profiles: the counters of all launches between a begin and its end, and the record of one warp of each launch."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..entry import entry
 
 
 class CountedLaunch(NamedTuple):
-    """A launch's counters, and the record of the warp that its profile asked for."""
+    """A launch's counters, and the record of the warp that the profile requested, if any."""
 
     counters: LaunchCounters
     recorder: WarpRecorder | None
 
 
 class _OpenProfile:
-    """A profile under way, and the number of the warp that it records of each launch; None for none."""
+    """A profile in progress, and the number of the warp that it records in each launch, or None."""
 
     def __init__(self, warp: int | None) -> None:
         self.warp = warp
         self.launches: list[CountedLaunch] = []
 
 
-# The profiles under way, inner ones last. Launches belong to all of them.
+# The profiles in progress, inner ones last. Launches belong to all of them.
 _open: list[_OpenProfile] = []
 
 
 def profile_observers() -> list[Observer]:
-    """Return the observers of a launch that begins now, entered in all open profiles; none without a profile."""
+    """Return new observers of a launch that begins now, and add them to all open profiles; none if none is open."""
     if not _open:
         return []
     counters = LaunchCounters()
@@ -49,14 +49,14 @@ def _complete() -> None:
 
 @entry()
 def begin_profile(warp: int | None = None) -> None:
-    """Run what is queued, then count from here on; record the warp of this number in each launch, None for none."""
+    """Run what is queued, then begin to count; in each launch, record the warp with this number, None for no warp."""
     _complete()
     _open.append(_OpenProfile(warp))
 
 
 @entry(values=1)
 def end_profile() -> list[CountedLaunch]:
-    """Run what is queued; return all launches since the innermost begin, in the order they ran in."""
+    """Run what is queued; return all launches since the innermost begin, in the order in which they ran."""
     try:
         _complete()
     finally:

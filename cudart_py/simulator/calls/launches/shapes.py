@@ -1,4 +1,4 @@
-"""Shapes of launches: the grids, blocks, clusters and bytes of shared memory that the driver takes."""
+"""Shapes of launches: the grids, blocks, clusters and sizes of shared memory that the driver accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked_launch(
     cooperative: bool = False,
     cluster: Extents | None = None,
 ) -> ptx.Launch:
-    """Return the PTX machine's description of a launch; raise the status that the driver answers for a wrong one."""
+    """Return the PTX machine's description of a launch; raise the status that the driver returns for an invalid one."""
     key = *extents, shared, cluster
     chosen = function.shapes.get(key)
     if chosen is None:
@@ -47,7 +47,7 @@ def checked_launch(
 
 
 def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int, cluster: Extents | None) -> Extents:
-    """Return the cluster of a launch; raise the status that the driver answers for a wrong shape."""
+    """Return the cluster of a launch; raise the status that the driver returns for an invalid shape."""
     gx, gy, gz, bx, by, bz = extents
     if not (
         0 < gx <= _GRID_LIMITS[0]
@@ -72,8 +72,8 @@ def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int
 
 def _refuse_threads(function: LoadedFunction, threads: int) -> None:
     stated = [prod(limit) for limit in (function.entry.max_threads, function.entry.required_block) if limit]
-    # More threads than the card or the kernel's own statement allows are a wrong value; more than its registers allow
-    # are a lack of resources.
+    # More threads than the device or the kernel's own directives allow are an invalid value; more than its registers
+    # allow are a lack of resources.
     if threads > min([_MOST_THREADS, *stated]):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)

@@ -1,4 +1,4 @@
-"""Copies of two and three dimensions: boxes of bytes inside rows with a pitch or inside CUDA arrays."""
+"""Two- and three-dimensional copies of boxes of bytes, in pitched memory or in CUDA arrays."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Box:
-    """One end of a copy: the address of its first byte, and the bytes from row to row and from slice to slice.
+    """The source or destination of a copy: the address of its first byte, and the pitches of rows and slices in bytes.
 
-    `layered_rows` says that it is in a CUDA array of layers that are single rows.
+    `layered_rows` says that it is in a CUDA array whose layers are single rows.
     """
 
     address: int
@@ -44,12 +44,12 @@ class Box:
     layered_rows: bool = False
 
     def extent(self, shape: tuple[int, int, int]) -> int:
-        """Return the bytes from the first to the last; shape is depth, height and width."""
+        """Return the number of bytes from the first to the last; `shape` is depth, height, and width in bytes."""
         depth, height, width = shape
         return (depth - 1) * self.slice_pitch + (height - 1) * self.pitch + width
 
     def rows(self, shape: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
-        """Yield each row's address and bytes."""
+        """Yield each row's address and size in bytes."""
         depth, height, width = shape
         for z in range(depth):
             for y in range(height):
@@ -61,7 +61,7 @@ class Box:
 
 
 class BoxCopy(Operation):
-    """A copy of a box of bytes; `held` are the bytes themselves when the source was read at the call."""
+    """A copy of a box of bytes; `held` are the bytes themselves if the source was read during the call."""
 
     __slots__ = ("destination", "held", "shape", "source")
 
@@ -75,7 +75,7 @@ class BoxCopy(Operation):
 
     @property
     def size(self) -> int:
-        """Return the bytes that are copied."""
+        """Return the number of bytes that are copied."""
         return self.shape[0] * self.shape[1] * self.shape[2]
 
     def describe(self) -> str:
@@ -106,7 +106,7 @@ def _refuse() -> StatusError:
 
 
 def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
-    """Return the base address of an end ("src" or "dst"), 0 of an array, and the memory type that the caller states."""
+    """Return the base address of `end` ("src" or "dst"), 0 for an array, and the memory type that the caller states."""
     try:
         kind = getattr(parameters, f"{end}MemoryType")
     except ValueError:
@@ -120,7 +120,7 @@ def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
 
 
 def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
-    """Return an end of a copy that is a part of a CUDA array, checked."""
+    """Return a checked source or destination of a copy in a CUDA array."""
     array = cuda_arrays.find(getattr(parameters, f"{end}Array"))
     x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
     z = getattr(parameters, f"{end}Z") if three else 0
@@ -135,7 +135,7 @@ def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: 
 
 
 def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
-    """Return a checked end of a copy."""
+    """Return the checked source or destination of a copy."""
     base, kind = _base(parameters, end)
     if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
         return _in_array(parameters, end, shape, three=three)
@@ -162,7 +162,7 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
 
 
 def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
-    """Return the copy of a CUDA_MEMCPY2D or CUDA_MEMCPY3D, None for one of nothing; raise what the driver answers."""
+    """Return the copy of a CUDA_MEMCPY2D or CUDA_MEMCPY3D, None for an empty one, or raise the status for a refusal."""
     if parameters is None:
         raise _refuse()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
@@ -173,7 +173,7 @@ def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
     source = _end(parameters, "src", shape, three=three)
     destination = _end(parameters, "dst", shape, three=three)
     for one, other in ((source, destination), (destination, source)):
-        # An H200's driver 580.159 goes by the pitch here, from layer to layer, and ignores srcHeight or dstHeight.
+        # Driver 580.159 of an H200 advances by the pitch from layer to layer here, and ignores srcHeight or dstHeight.
         if other.layered_rows and not one.in_array and one.allocation is not None and one.allocation.kind == DEVICE:
             one.slice_pitch = one.pitch
     return BoxCopy(destination, source, shape)

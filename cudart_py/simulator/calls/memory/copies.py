@@ -1,8 +1,8 @@
-"""Copies of one dimension, and which copies the host waits for.
+"""One-dimensional copies, and the rules for which copies the host waits.
 
-A copy that the host waits for runs at once, after the work of its stream. Others wait in the queue; a pageable source
-is read when the copy is enqueued, a pinned one when it runs. Every address is checked against the allocations at the
-call, and again when the copy runs.
+A copy for which the host waits runs at once, after the work of its stream. Other copies wait in the queue: a pageable
+source is read when the copy is enqueued, and a pinned one when it runs. Every address is checked against the
+allocations during the call, and again when the copy runs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class Copy(Operation):
-    """A copy of `size` bytes; `held` are the bytes themselves when the source was read at the call.
+    """A copy of `size` bytes; `held` are the bytes themselves if the source was read during the call.
 
-    `checked` says which ends (source, destination) lie in allocations; other ends are ordinary host memory.
+    `checked` says whether the source and the destination are in allocations; if not, they are ordinary host memory.
     """
 
     __slots__ = ("checked", "destination", "held", "size", "source")
@@ -94,9 +94,9 @@ def copy(
     *,
     waits: bool,
 ) -> None:
-    """Copy in a stream; `ends` are the source's and destination's allocations, None for pageable memory.
+    """Copy in a stream; `ends` are the source's and the destination's allocations, None for pageable memory.
 
-    With `waits` the copy is done when the call returns, except between device addresses.
+    With `waits`, the copy is done when the call returns, unless it is between device addresses.
     """
     source_end, destination_end = ends
     checked = source_end is not None, destination_end is not None
@@ -113,10 +113,10 @@ def copy(
 
 
 def returns_when_done(source: Allocation | None, destination: Allocation | None, *, waits: bool) -> bool:
-    """Return whether the call of a copy returns only when the copy is done; None is pageable memory.
+    """Return whether the call of a copy returns only when the copy is done; None means pageable memory.
 
-    It does for copies to pageable memory and from host to host, for asynchronous functions too; between device
-    addresses it never does.
+    It does for copies to pageable memory and from host to host, even for asynchronous functions. It never does for
+    copies between device addresses.
     """
     if destination is None or (_is_hosts(source) and _is_hosts(destination)):
         return True
@@ -226,7 +226,7 @@ def cuMemcpyPeerAsync(
 ) -> None:
     """Copy from one context's device memory to another's in a stream, as cuMemcpyPeerAsync."""
     stream = find_stream(hStream)
-    if stream.capture is not None:  # driver 580.159 refuses it between any devices, with peer access and without
+    if stream.capture is not None:  # driver 580.159 refuses it between any devices, with or without peer access
         stream.capture.invalidate()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)

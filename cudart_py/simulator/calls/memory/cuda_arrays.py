@@ -1,6 +1,6 @@
-"""CUDA arrays: memory whose layout is the driver's own, which copies, textures and surfaces reach by coordinates.
+"""CUDA arrays: memory with a layout of the driver's own, which copies, textures and surfaces access by coordinates.
 
-Here the elements of a row are contiguous, and so are the rows, and the planes or layers.
+Here, the elements of a row are contiguous, and rows and planes or layers follow one another at a fixed pitch.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ FORMATS = {
     CUarray_format.CU_AD_FORMAT_HALF: "f2",
     CUarray_format.CU_AD_FORMAT_FLOAT: "f4",
 }
-# Rows begin where the widest access of a surface may.
+# Rows are aligned to the size of the widest access to a surface, in bytes.
 _ROW_ALIGNMENT = 32
 _KNOWN_FLAGS = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST
 
 
 @dataclass(frozen=True)
 class CudaArray:
-    """A CUDA array. `width`, `height` and `depth` are those of its descriptor, 0 for dimensions that it lacks.
+    """A CUDA array; `width`, `height` and `depth` are those of its descriptor, 0 for dimensions that it lacks.
 
-    `depth` counts the layers where the flags say that it has such.
+    `depth` is the number of layers if the flags say that the array is layered.
     """
 
     context: Context
@@ -70,7 +70,7 @@ class CudaArray:
 
     @property
     def texel(self) -> int:
-        """Return the bytes of an element."""
+        """Return the size of an element in bytes."""
         return int(self.dtype[1]) * self.channels
 
     @property
@@ -80,12 +80,12 @@ class CudaArray:
 
     @property
     def pitch(self) -> int:
-        """Return the bytes from row to row."""
+        """Return the number of bytes from one row to the next."""
         return _pitch(self.width * self.texel)
 
     @property
     def slice_pitch(self) -> int:
-        """Return the bytes from plane to plane, or from layer to layer."""
+        """Return the number of bytes from one plane or layer to the next."""
         return self.pitch * max(self.height, 1)
 
 
@@ -105,7 +105,7 @@ def _fits(sizes: tuple[int, ...], names: tuple[str, ...]) -> bool:
 
 
 def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
-    """Return whether an array of a descriptor's extents exists: each has its kind's least and greatest size."""
+    """Return whether an array may have these extents, each of which is limited by the kind of array."""
     unit = "SURFACE" if flags & CUDA_ARRAY3D_SURFACE_LDST else "TEXTURE"
     if flags & CUDA_ARRAY3D_LAYERED:
         if not height:
@@ -142,7 +142,7 @@ def _create(description: Any, depth: int, flags: int) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuArrayCreate(pAllocateArray: Any) -> Any:
-    """Make a CUDA array of one or two dimensions, as cuArrayCreate."""
+    """Create a CUDA array of one or two dimensions, as cuArrayCreate."""
     if pAllocateArray is None:
         raise _refuse()
     return _create(pAllocateArray, 0, 0)
@@ -150,7 +150,7 @@ def cuArrayCreate(pAllocateArray: Any) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuArray3DCreate(pAllocateArray: Any) -> Any:
-    """Make a CUDA array of up to three dimensions, or of layers, as cuArray3DCreate."""
+    """Create a CUDA array of up to three dimensions, or a layered one, as cuArray3DCreate."""
     if pAllocateArray is None:
         raise _refuse()
     return _create(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags))
@@ -164,14 +164,14 @@ def _describe(array: CudaArray, description: Any) -> Any:
 
 @entry(values=1)
 def cuArrayGetDescriptor(hArray: Any) -> Any:
-    """Return the width, height and elements of a CUDA array, as cuArrayGetDescriptor."""
+    """Return the width, height and element format of a CUDA array, as cuArrayGetDescriptor."""
     current()
     return _describe(cuda_arrays.find(hArray), CUDA_ARRAY_DESCRIPTOR())
 
 
 @entry(values=1)
 def cuArray3DGetDescriptor(hArray: Any) -> Any:
-    """Return the extents, elements and flags of a CUDA array, as cuArray3DGetDescriptor."""
+    """Return the extents, element format and flags of a CUDA array, as cuArray3DGetDescriptor."""
     current()
     array = cuda_arrays.find(hArray)
     description = _describe(array, CUDA_ARRAY3D_DESCRIPTOR())
@@ -190,5 +190,5 @@ def cuArrayDestroy(hArray: Any) -> None:
 
 
 def end_context(context: Context) -> None:
-    """Forget the arrays of a context, whose memory is freed with all of its memory."""
+    """Forget the arrays of a context, whose memory is freed with the context's other memory."""
     cuda_arrays.remove_all(lambda array: array.context is context)

@@ -1,4 +1,4 @@
-"""Device memory: allocations that belong to no pool, and how much there is."""
+"""Device memory: allocations outside pools, and the amount of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills: setting memory to a value of 8, 16 or 32 bits, along a line or over rows with a pitch."""
+"""Fills: setting contiguous or pitched memory to a value of 8, 16 or 32 bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES: dict[int, DTypeLike] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 
 class Fill(Operation):
-    """Rows of elements set to a value; sizes in elements, the pitch in bytes."""
+    """A fill of rows of elements with a value; `width` is in elements, and `pitch` in bytes."""
 
     __slots__ = ("address", "height", "pitch", "value", "width", "width_bytes")
 
@@ -41,12 +41,12 @@ class Fill(Operation):
 
     @property
     def extent(self) -> int:
-        """Return the bytes from the first to the last that is set."""
+        """Return the number of bytes from the first to the last that is set."""
         return (self.height - 1) * self.pitch + self.width * self.width_bytes
 
     @property
     def layout(self) -> tuple[int, int, int, int]:
-        """Return the bytes of an element, the elements of a row, the rows and the pitch."""
+        """Return the size of an element in bytes, the elements per row, the number of rows and the pitch in bytes."""
         return self.width_bytes, self.width, self.height, self.pitch
 
     def describe(self) -> str:
@@ -72,9 +72,9 @@ class Fill(Operation):
 def checked_fill(
     pointer: Any, value: Any, width: Any, context: Context, *, element: int, rows: tuple[Any, Any]
 ) -> Fill | None:
-    """Return a fill of a row of elements or of rows (pitch, height), None for one of nothing.
+    """Return a fill of rows of `width` elements, with `rows` as the pitch in bytes and the height; None if it is empty.
 
-    Raises CUDA_ERROR_INVALID_VALUE for one that the driver refuses.
+    Raises CUDA_ERROR_INVALID_VALUE for a fill that the driver refuses.
     """
     address, columns = number(pointer), number(width)
     pitch, height = number(rows[0]), number(rows[1])
@@ -98,7 +98,7 @@ def _fill(
     if operation is None:
         return
     allocation = memory.find(operation.address, operation.extent)
-    # The host waits only for a fill of memory that it can see.
+    # The host waits only for a fill of memory that it can access.
     if waits and allocation is not None and allocation.on_host:
         run_now(stream, operation)
     else:

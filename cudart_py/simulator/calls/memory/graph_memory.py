@@ -1,4 +1,4 @@
-"""Graph memory: allocations that a captured graph makes anew at each of its launches, at the same address."""
+"""Graph memory: allocations that a captured graph makes again at each of its launches, at the same address."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _close(device: Device, address: int, size: int, capacity: int) -> None:
 
 
 class AllocateInGraph(Operation):
-    """The beginning of an allocation at a launch."""
+    """The start of an allocation during a launch of a graph."""
 
     __slots__ = ("allocation", "block")
 
@@ -63,7 +63,7 @@ class AllocateInGraph(Operation):
         memory.begin_life(self.allocation)
 
     def note_launched(self) -> None:
-        """Make the address known to the host, which frees it if the graph doesn't, as soon as a launch is queued."""
+        """Make the address known to the host when a launch is queued, if the graph leaves it to the host to free it."""
         if not self.block.ends_in_graph:
             memory.known.add(self.allocation)
 
@@ -73,7 +73,7 @@ class AllocateInGraph(Operation):
 
 
 class FreeInGraph(Operation):
-    """The end of an allocation at a launch."""
+    """The end of an allocation during a launch of a graph."""
 
     __slots__ = ("allocation",)
 
@@ -88,19 +88,19 @@ class FreeInGraph(Operation):
 
 
 def allocate_in_capture(stream: Stream, size: int) -> int:
-    """Add an allocation to the graph that a stream is captured to and return its address."""
+    """Add an allocation to the graph into which a stream is captured, and return its address."""
     assert stream.capture is not None
     stream.capture.require_valid()
     block = GraphBlock(stream.context.device, size)
     allocation = Allocation(block.address, size, memory.DEVICE, stream.context, pool=block)
     stream.capture.add(stream, AllocateInGraph(allocation, block))
-    # The host may name it in the calls that are captured next; no work may touch it before a launch.
+    # The host may pass it to the calls that are captured next; no work may access it before a launch.
     memory.known.add(allocation)
     return block.address
 
 
 def free_in_capture(stream: Stream, allocation: Allocation) -> None:
-    """Add the end of a graph's allocation to the graph that a stream is captured to."""
+    """Add the end of a graph's allocation to the graph into which a stream is captured."""
     assert stream.capture is not None
     block = allocation.pool
     if not isinstance(block, GraphBlock):

@@ -1,4 +1,4 @@
-"""Managed memory, with one address for the host and the devices. Advice and prefetches are kept and move nothing."""
+"""Managed memory, with one address for the host and the devices; advice and prefetches are only recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOCATION = CUmemLocationType
 
 
 class Advice:
-    """The advice on a managed allocation, locations as ordinals: -1 is the host, -2 no location."""
+    """The advice on a managed allocation, with locations as ordinals: -1 is the host, and -2 no location."""
 
     def __init__(self) -> None:
         self.read_mostly = False
@@ -46,7 +46,7 @@ _advice: dict[int, Advice] = {}
 
 
 class Prefetch(Operation):
-    """A prefetch, of which only the location is kept."""
+    """A prefetch, of which only the location is recorded."""
 
     __slots__ = ("allocation", "location")
 
@@ -55,7 +55,7 @@ class Prefetch(Operation):
         self.location = location
 
     def run(self, context: Context) -> None:
-        """Keep the location."""
+        """Record the location."""
         _advice_of(self.allocation).prefetched = self.location
 
 
@@ -105,7 +105,7 @@ def _ordinal(location: Any) -> int:
 
 @entry(unsafe=True)
 def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
-    """Keep advice on a range of managed memory, as cuMemAdvise."""
+    """Record advice on the allocation that contains a range of managed memory, as cuMemAdvise."""
     current()
     allocation = _managed(devPtr, count)
     found = _advice_of(allocation)
@@ -133,7 +133,7 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
 
 @entry()
 def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStream: Any) -> None:
-    """Note in a stream where a range of managed memory is wanted, as cuMemPrefetchAsync."""
+    """Record, in stream order, the location to which managed memory is prefetched, as cuMemPrefetchAsync."""
     stream = find_stream(hStream)
     allocation = _managed(devPtr, count)
     if number(flags):
@@ -143,7 +143,7 @@ def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStre
 
 @entry(values=1)
 def cuMemRangeGetAttribute(dataSize: Any, attribute: Any, devPtr: Any, count: Any) -> Any:
-    """Return what was advised on a range of managed memory, as cuMemRangeGetAttribute."""
+    """Return the advice on a range of managed memory, as cuMemRangeGetAttribute."""
     current()
     found = _advice_of(_managed(devPtr, count))
     names, size = CUmem_range_attribute, number(dataSize)

@@ -1,4 +1,4 @@
-"""Pointer attributes: what the driver knows of an address."""
+"""Pointer attributes: what the driver knows about an address."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
 
 
-# The answers of cuPointerGetAttributes for an address that the driver doesn't know.
+# The values that cuPointerGetAttributes returns for an address that the driver doesn't know.
 _UNKNOWN: dict[int, Any] = {
     _A.CU_POINTER_ATTRIBUTE_CONTEXT.value: CUcontext(0),
     _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: 0,
@@ -84,7 +84,7 @@ _UNKNOWN: dict[int, Any] = {
 
 @entry(values=1)
 def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
-    """Return what is known of an address, as cuPointerGetAttribute."""
+    """Return an attribute of an address, as cuPointerGetAttribute."""
     current()
     address = number(ptr)
     allocation = memory.known.find(address)
@@ -95,7 +95,7 @@ def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
 
 @entry(values=1)
 def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> list[Any]:
-    """Return several things known of an address, empty ones for an unknown, as cuPointerGetAttributes."""
+    """Return several attributes of an address, empty ones if it is unknown, as cuPointerGetAttributes."""
     current()
     wanted = [number(attribute) for attribute in attributes or ()]
     if number(numAttributes) > len(wanted) or any(attribute not in _UNKNOWN for attribute in wanted):
@@ -115,7 +115,7 @@ def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> lis
 
 @entry(values=2)
 def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
-    """Return the start and size of the allocation that a pointer points into, as cuMemGetAddressRange."""
+    """Return the start and the size of the allocation into which a pointer points, as cuMemGetAddressRange."""
     current()
     allocation = memory.known.find(number(dptr))
     if allocation is None:

@@ -1,4 +1,4 @@
-"""Stream-ordered memory: allocations that a stream begins and ends."""
+"""Stream-ordered memory: allocations that are made and freed in stream order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FreeOperation(AccountingOperation):
 
 
 class DirectFree(AccountingOperation):
-    """The end, in a stream, of an allocation that no pool made."""
+    """The end, in stream order, of an allocation that does not belong to a pool."""
 
     __slots__ = ("allocation",)
 
@@ -63,7 +63,7 @@ class DirectFree(AccountingOperation):
 
 
 def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
-    """Allocate in a stream, or in the graph that it is captured to."""
+    """Allocate in a stream, or in the graph into which it is captured."""
     if size <= 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:

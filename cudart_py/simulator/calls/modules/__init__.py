@@ -1,1 +1,1 @@
-"""Calls of modules and their functions."""
+"""Calls that concern modules and their functions."""

@@ -25,7 +25,7 @@ USUAL_REGISTERS = 32
 class LoadedFunction:
     """A kernel of a module, with the attributes that can be set.
 
-    `counts` are the registers that a thread takes and the bytes of its stack, None where the image doesn't say.
+    `counts` are the registers per thread and the size of a thread's stack in bytes, or None if the image doesn't say.
     """
 
     def __init__(self, module: LoadedModule, kernel: ptx.Entry, counts: tuple[int, int] | None) -> None:
@@ -39,23 +39,23 @@ class LoadedFunction:
         self.offsets = [parameter.offset for parameter in kernel.params]
         # The layout of an array of pointers to the parameters.
         self.pointers = struct.Struct(f"{len(self.layout)}N")
-        # The clusters of launches whose shape was checked, until an attribute changes.
+        # The clusters of launches whose shapes have been checked, until an attribute changes.
         self.shapes: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self.settings: dict[int, int] = {}
 
     @property
     def local_bytes(self) -> int:
-        """Return the bytes of local memory that a thread takes."""
+        """Return the size in bytes of a thread's local memory."""
         return self.entry.local_bytes if self._stack is None else self._stack
 
     @cached_property
     def shared_bytes(self) -> int:
-        """Return the bytes of shared memory that the kernel declares."""
+        """Return the size in bytes of the shared memory that the kernel declares."""
         return self.entry.static_shared_bytes
 
     @cached_property
     def dynamic_shared(self) -> int:
-        """The largest number of bytes of dynamic shared memory, which cuFuncSetAttribute sets."""
+        """The maximum size of dynamic shared memory in bytes, which cuFuncSetAttribute may change."""
         return max(0, attribute("MAX_SHARED_MEMORY_PER_BLOCK") - self.shared_bytes)
 
     @property
@@ -66,7 +66,7 @@ class LoadedFunction:
     @cached_property
     def max_threads(self) -> int:
         """The largest number of threads that a block may have."""
-        # The register file holds warps of this many registers, given in units of 256.
+        # A warp takes this many registers of the register file, which allocates them in units of 256.
         warp_registers = -(-self.registers * 32 // 256) * 256
         most = min(attribute("MAX_THREADS_PER_BLOCK"), attribute("MAX_REGISTERS_PER_BLOCK") // warp_registers * 32)
         for stated in (self.entry.max_threads, self.entry.required_block):
@@ -101,14 +101,14 @@ def cuFuncGetModule(hfunc: Any) -> Any:
 
 @entry(values=1)
 def cuFuncIsLoaded(function: Any) -> Any:
-    """Return that a kernel is loaded, which all are, as cuFuncIsLoaded."""
+    """Return that a kernel is loaded, as all kernels are, as cuFuncIsLoaded."""
     find_function(function)
     return CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
 
 
 @entry()
 def cuFuncLoad(function: Any) -> None:
-    """Load a kernel, which all are, as cuFuncLoad."""
+    """Do nothing, because all kernels are loaded, as cuFuncLoad."""
     find_function(function)
 
 
@@ -181,7 +181,7 @@ def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
 
 @entry()
 def cuFuncSetAttribute(hfunc: Any, attrib: Any, value: Any) -> None:
-    """Set one of a kernel's attributes that can be set, as cuFuncSetAttribute."""
+    """Set an attribute of a kernel, if it can be set, as cuFuncSetAttribute."""
     function, key, wanted = find_function(hfunc), number(attrib), number(value)
     function.shapes.clear()
     if key == _DYNAMIC_SHARED:

@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from ...state.memory import Allocation
 
 _LARGEST_TEXT = 1 << 30
-# The first page is never mapped, so that null pointers with an offset are noticed.
+# The first page is never mapped, so that null pointers with an offset are detected.
 _LEAST_ADDRESS = 4096
-# PTX has no register counts. The compiler of the image may add them for each entry in such a comment.
+# PTX has no register counts. The compiler of the image may add them, for each kernel, in such a comment.
 _COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
-# Functions of the device's runtime, which PTX declares where a kernel calls them, and the limits that a launch of such
-# code fixes.
+# Functions of the device's runtime, which PTX declares if a kernel calls them, and the limits that can't be changed any
+# more after a launch of such code.
 _FIXING = re.compile(r"^\s*\.extern\s+\.func\b[^;]*?\b(vprintf|malloc|free)\b\s*[(;]", re.MULTILINE)
 _FIXED_LIMITS = {
     "vprintf": CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value,
     "malloc": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
     "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
 }
-# A comment with a list in JSON: the source's name, its text, and the line that compiled a source that is not a file.
+# Comments in JSON: the folder in which the source was compiled; and a list of the source's name, its text, and the line
+# that compiled it, if it is not a file.
 _FOLDER = re.compile(r"^// cudart-py: folder (\".*\")\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
@@ -65,7 +66,7 @@ class LoadedModule:
             if variable.external:
                 put_report(f"variable {name} is external, and no module has it")
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
-            # An array without a size has none here; its one byte gives it an address.
+            # An array without a size has size 0 here; one byte gives it an address.
             kind = memory.MANAGED if variable.managed else memory.DEVICE
             allocation = memory.allocate(max(variable.size, 1), kind, self.context, counted=kind == memory.DEVICE)
             allocation.variable = name
@@ -99,7 +100,7 @@ modules: Handles[LoadedModule] = Handles()
 def _text(image: Any) -> str:
     """Return the PTX of an image: a buffer, or the address of text that ends with a zero.
 
-    An address is read as the driver reads it, wherever it points, except for addresses that no process has.
+    Text is read from any address, as the driver does, except for addresses that no process can have.
     """
     if image is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -118,7 +119,7 @@ def _text(image: Any) -> str:
 
 
 def _source(text: str) -> ptx.SourceText | None:
-    """Return what the compiler of an image has added of its source, None where it has not."""
+    """Return what the compiler of an image has added about its source, or None."""
     match = _SOURCE.search(text)
     if match is None:
         return None
@@ -126,7 +127,7 @@ def _source(text: str) -> ptx.SourceText | None:
     try:
         name, source, origin = json.loads(match[1])
         folder = json.loads(compiled_in[1]) if compiled_in else ""
-    except ValueError:  # another's comment
+    except ValueError:  # the comment is from another program
         return None
     return ptx.SourceText(str(name), str(source), str(origin), str(folder))
 
@@ -161,10 +162,10 @@ def _load(image: Any) -> LoadedModule:
 
 
 def _check_target(target: str) -> None:
-    """Refuse PTX for an architecture that the device's compiler does not know, or for one newer than the device."""
+    """Refuse PTX for an architecture that is newer than the device or whose code does not run on the device."""
     device = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
     number, suffix = int(target.removeprefix("sm_").rstrip("af")), target[-1]
-    # Code for one architecture alone runs on no other, and code for a family runs on its members.
+    # Code with the suffix "a" runs only on that architecture, and code with the suffix "f" on its family.
     fits = number == device if suffix == "a" else number // 10 == device // 10 if suffix == "f" else True
     if number > device or not fits:
         put_report(f"the PTX is for {target}, and the device is sm_{device}")
@@ -179,7 +180,7 @@ def cuModuleLoadData(image: Any) -> Any:
 
 @entry(values=1)
 def cuModuleLoadDataEx(image: Any, numOptions: Any, options: Any, optionValues: Any) -> Any:
-    """Load PTX; the option of an error log is served and the others are ignored, as cuModuleLoadDataEx."""
+    """Load PTX; of the options, only those for an error log have an effect, as cuModuleLoadDataEx."""
     given = dict(zip(options or (), optionValues or (), strict=False))
     if number(numOptions) != len(given):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -199,7 +200,7 @@ def _fill_log(options: dict[Any, Any]) -> None:
     put_report(report)
     if isinstance(buffer, (bytes, bytearray)) and 0 < room <= len(buffer):
         text = report.encode()[: room - 1] + b"\0"
-        # The bindings write into the bytes object too.
+        # The bindings also write into bytes objects.
         address = host_address(buffer)
         ctypes.memmove(address, text, len(text))
 
@@ -254,14 +255,14 @@ def cuModuleGetFunctionCount(mod: Any) -> int:
 
 @entry(values=1)
 def cuModuleEnumerateFunctions(numFunctions: Any, mod: Any) -> list[Any]:
-    """Return up to so many of a module's kernels, as cuModuleEnumerateFunctions."""
+    """Return up to `numFunctions` of a module's kernels, as cuModuleEnumerateFunctions."""
     wanted = number(numFunctions)
     found = [CUfunction(function.handle) for function in modules.find(mod).functions.values()][:wanted]
     return found + [CUfunction() for _ in range(wanted - len(found))]
 
 
 def end_context(context: Context) -> None:
-    """Forget the modules of a context, whose memory is gone already."""
+    """Forget the modules of a context, whose memory has already been freed."""
     for module in modules.remove_all(lambda module: module.context is context):
         module.variables.clear()
         module.unload()

@@ -1,1 +1,1 @@
-"""Calls of streams and events."""
+"""Calls that concern streams and events."""

@@ -1,4 +1,4 @@
-"""Events: marks in streams. Their times are wall-clock times of the simulation, not a device's."""
+"""Events: marks in streams, whose times are wall-clock times of the simulation and not of a device."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Event:
         self.context = context
         self.flags = flags
         self.mark: Work | None = None
-        # The capture that recorded it, and the nodes that a wait for it comes after.
+        # The capture that recorded it, and the nodes on which a wait for it depends.
         self.captured: tuple[Capture, tuple[Node, ...]] | None = None
 
 
@@ -74,7 +74,7 @@ events: Handles[Event] = Handles()
 
 
 def find_event(handle: Any) -> Event:
-    """Return the event of a handle, or raise what the driver answers for a wrong one."""
+    """Return the event of a handle, or raise the status that the driver returns for an invalid one."""
     event = events.find(handle)
     if event.context.sticky is not None:
         raise StatusError(event.context.sticky)
@@ -83,7 +83,7 @@ def find_event(handle: Any) -> Event:
 
 @entry(values=1)
 def cuEventCreate(Flags: Any) -> Any:
-    """Make an event, as cuEventCreate."""
+    """Create an event, as cuEventCreate."""
     context = current()
     flags = number(Flags)
     if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
@@ -95,7 +95,7 @@ def cuEventCreate(Flags: Any) -> Any:
 
 @entry(frees=True)
 def cuEventDestroy(hEvent: Any) -> None:
-    """End an event; what waits for its mark goes on waiting, as cuEventDestroy."""
+    """Destroy an event; work that waits for its mark still waits, as cuEventDestroy."""
     event = events.find(hEvent)
     events.remove(int(hEvent))
     if event.context.sticky is not None:
@@ -104,13 +104,13 @@ def cuEventDestroy(hEvent: Any) -> None:
 
 @entry()
 def cuEventRecord(hEvent: Any, hStream: Any) -> None:
-    """Mark the stream's place with the event, as cuEventRecord."""
+    """Record an event in a stream, as cuEventRecord."""
     _record(find_event(hEvent), find_stream(hStream))
 
 
 @entry()
 def cuEventRecordWithFlags(hEvent: Any, hStream: Any, flags: Any) -> None:
-    """Mark the stream's place with the event; external records become graph nodes, as cuEventRecordWithFlags."""
+    """Record an event in a stream; external records become graph nodes, as cuEventRecordWithFlags."""
     value = number(flags)
     if value & ~CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -137,7 +137,7 @@ def _record(event: Event, stream: Stream) -> None:
 
 @entry()
 def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
-    """Let the stream's later work wait for the event's last record, as cuStreamWaitEvent."""
+    """Make the stream's later work wait for the event's last record, as cuStreamWaitEvent."""
     stream, event = find_stream(hStream), find_event(hEvent)
     if number(Flags) & ~CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -149,7 +149,7 @@ def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
         return
     if captures.active:
         if stream.capture is not None:
-            # A wait for an event outside of the graph can't become a part of the graph.
+            # A wait for an event outside the graph can't become a part of the graph.
             stream.capture.invalidate()
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
         captures.refuse_implicit(stream)
@@ -159,7 +159,7 @@ def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
 
 
 def _refuse_captured(event: Event) -> None:
-    # Its mark is a place in a graph, which may be reached any number of times.
+    # Its mark is a position in a graph, which may be reached any number of times.
     if event.captured is not None:
         event.captured[0].invalidate()
         raise StatusError(CUresult.CUDA_ERROR_CAPTURED_EVENT)
@@ -167,7 +167,7 @@ def _refuse_captured(event: Event) -> None:
 
 @entry()
 def cuEventSynchronize(hEvent: Any) -> None:
-    """Run all that the event's last record comes after, as cuEventSynchronize."""
+    """Run all work before the event's last record, as cuEventSynchronize."""
     event = find_event(hEvent)
     _refuse_captured(event)
     captures.refuse_unsafe()
@@ -188,7 +188,7 @@ def cuEventQuery(hEvent: Any) -> None:
 
 @entry(values=1)
 def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
-    """Return the wall clock's milliseconds between two events' marks, as cuEventElapsedTime."""
+    """Return the wall-clock time in milliseconds between two events' marks, as cuEventElapsedTime."""
     start, end = find_event(hStart), find_event(hEnd)
     _refuse_captured(start)
     _refuse_captured(end)

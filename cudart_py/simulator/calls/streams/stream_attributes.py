@@ -1,4 +1,4 @@
-"""Stream attributes: kept and returned. The access policy concerns a cache that isn't simulated."""
+"""Stream attributes, which are only stored and returned; the access policy concerns a cache that isn't simulated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _known(attr: Any) -> Any:
 
 @entry()
 def cuStreamSetAttribute(hStream: Any, attr: Any, value: Any) -> None:
-    """Keep an attribute of a stream, as cuStreamSetAttribute."""
+    """Store an attribute of a stream, as cuStreamSetAttribute."""
     stream, key = find_stream(hStream), _known(attr)
     if value is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

@@ -1,4 +1,4 @@
-"""Streams: making, asking and ending them, and waiting for their work."""
+"""Streams: creating, querying and destroying them, and waiting for their work."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..entry import entry
 
 @entry(values=1)
 def cuStreamCreate(Flags: Any) -> Any:
-    """Make a stream, as cuStreamCreate."""
+    """Create a stream, as cuStreamCreate."""
     return _create(number(Flags), LEAST_PRIORITY)
 
 
 @entry(values=1)
 def cuStreamCreateWithPriority(flags: Any, priority: Any) -> Any:
-    """Make a stream with a priority, clamped to the range there is, as cuStreamCreateWithPriority."""
+    """Create a stream with a priority, clamped to the valid range, as cuStreamCreateWithPriority."""
     return _create(number(flags), min(max(number(priority), GREATEST_PRIORITY), LEAST_PRIORITY))
 
 
@@ -38,7 +38,7 @@ def _create(flags: int, priority: int) -> Any:
 
 @entry(frees=True)
 def cuStreamDestroy(hStream: Any) -> None:
-    """End a stream; its work stays queued, and a capture that began on it is discarded, as cuStreamDestroy."""
+    """Destroy a stream; its work stays queued, and a capture that began on it is discarded, as cuStreamDestroy."""
     value = number(hStream)
     if value <= CU_STREAM_PER_THREAD:
         current()
@@ -55,13 +55,13 @@ def cuStreamDestroy(hStream: Any) -> None:
 
 @entry()
 def cuStreamSynchronize(hStream: Any) -> None:
-    """Run all of a stream's work and what that waits for, as cuStreamSynchronize."""
+    """Run all of a stream's work and the work for which it waits, as cuStreamSynchronize."""
     complete_stream(find_stream(hStream))
 
 
 @entry()
 def cuStreamQuery(hStream: Any) -> None:
-    """Run one piece of a stream's work; CUDA_ERROR_NOT_READY while there was one to run, as cuStreamQuery."""
+    """Run one piece of a stream's work; return CUDA_ERROR_NOT_READY if there was one to run, as cuStreamQuery."""
     stream = find_stream(hStream)
     refuse_captured(stream)
     tail = stream.tail
@@ -82,7 +82,7 @@ def cuStreamGetPriority(hStream: Any) -> int:
 
 @entry(values=1)
 def cuStreamGetFlags(hStream: Any) -> int:
-    """Return the flags that a stream was made with, as cuStreamGetFlags."""
+    """Return the flags with which a stream was created, as cuStreamGetFlags."""
     return find_stream(hStream).flags
 
 
@@ -100,5 +100,5 @@ def cuStreamGetDevice(hStream: Any) -> Any:
 
 @entry(values=1)
 def cuStreamGetId(hStream: Any) -> int:
-    """Return a number that only this stream has had, as cuStreamGetId."""
+    """Return the number that identifies a stream and is never reused, as cuStreamGetId."""
     return find_stream(hStream).identity

@@ -1,1 +1,1 @@
-"""Calls of textures and surfaces."""
+"""Calls that concern textures and surfaces."""

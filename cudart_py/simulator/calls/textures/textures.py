@@ -39,7 +39,7 @@ def _refuse() -> StatusError:
 
 
 def _layout(resource: Any) -> dict[str, Any]:
-    """Return where a resource's texels lie, checked as the driver does."""
+    """Return the layout of a resource's texels, checked as the driver does."""
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
         return _array_layout(resource.res.array.hArray)
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_PITCH2D:
@@ -100,12 +100,12 @@ def _by_number(flags: int) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
-    """Make a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
+    """Create a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
     context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
     layout = _layout(pResDesc)
-    # Of linear memory elements are read by number alone: the modes are ignored, and outside lie zeros.
+    # Elements of linear memory are read only by index: the modes are ignored, and elements outside are zeros.
     linear_memory = pResDesc.resType == CUresourcetype.CU_RESOURCE_TYPE_LINEAR
     description = _by_number(number(pTexDesc.flags)) if linear_memory else pTexDesc
     flags = number(description.flags)
@@ -136,7 +136,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuTexObjectDestroy(texObject: Any) -> None:
-    """End a texture object, as cuTexObjectDestroy."""
+    """Destroy a texture object, as cuTexObjectDestroy."""
     textures = current().textures
     handle = number(texObject)
     if handle not in textures:

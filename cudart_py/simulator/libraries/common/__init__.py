@@ -1,1 +1,1 @@
-"""The common parts of the software versions of the libraries: calls, operands and numbers."""
+"""Code that the software versions of the libraries share: calls, operands and numbers."""

@@ -1,4 +1,4 @@
-"""Calls of libraries: computations on device memory that wait in streams, as kernels do."""
+"""Library calls: computations on device memory that wait in streams, as kernels do."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class LibraryCall(Operation):
-    """A call of a library, as work of a stream or a node of a graph: what it reads and writes, and its computation.
+    """A library call, as work in a stream or a node of a graph: its inputs, its outputs and its computation.
 
-    `workspaces` has to be there when the call runs, and holds nothing of interest.
+    `workspaces` must be live when the call runs; their contents don't matter.
     """
 
     __slots__ = ("_compute", "_reads", "_workspaces", "_writes", "name")
@@ -46,7 +46,7 @@ class LibraryCall(Operation):
         return self.name
 
     def run(self, context: Context) -> None:
-        """Check all that the call touches, and compute."""
+        """Check all memory that the call accesses, and compute."""
         for operand in (*self._reads, *self._writes, *self._workspaces):
             operand.require(context, self.name)
         for operand in self._reads:
@@ -72,5 +72,5 @@ def queue(
     writes: Sequence[Operand] = (),
     workspaces: Sequence[Operand] = (),
 ) -> None:
-    """Put a call into a stream, or into the graph that the stream is captured to."""
+    """Submit a call to a stream, or add it to the graph into which the stream is captured."""
     submit(find_stream(stream), LibraryCall(name, compute, reads, writes, workspaces))

@@ -1,4 +1,4 @@
-"""Functions: what those of all libraries share: objects with numbers, errors with statuses."""
+"""Functions: code that the functions of all libraries share, for objects with handles and errors with statuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class LibraryError(Exception):
-    """A status other than success, worded as nvmath's bindings word it, and the reason where one is known."""
+    """A status other than success, worded as nvmath's bindings word it, and the reason, if known."""
 
     def __init__(self, status: Any, reason: str = "") -> None:
         super().__init__(f"{status.name} ({int(status)}){': ' + reason if reason else ''}")
@@ -25,20 +25,20 @@ class LibraryError(Exception):
 
 
 class Objects(Generic[Value]):
-    """A library's objects by number; a number that none has is an error with the status `missing`."""
+    """A library's objects by handle; an unknown handle raises LibraryError with the status `missing`."""
 
     def __init__(self, missing: Any) -> None:
         self._values: dict[int, Value] = {}
         self._missing = missing
 
     def add(self, value: Value) -> int:
-        """Enter an object and return its number."""
+        """Add an object and return its handle."""
         handle = next_handle()
         self._values[handle] = value
         return handle
 
     def find(self, handle: int) -> Value:
-        """Return the object of a number."""
+        """Return the object of a handle."""
         value = self._values.get(int(handle))
         if value is None:
             raise LibraryError(self._missing, f"no object has the handle {int(handle):#x}")
@@ -51,7 +51,7 @@ class Objects(Generic[Value]):
 
 
 def entry(failed: Any) -> Callable[[Function], Function]:
-    """Make a library's function of one that may raise the driver's StatusError, for which it answers `failed`."""
+    """Return a decorator for a library's functions that turns the driver's StatusError into the status `failed`."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -69,7 +69,7 @@ def entry(failed: Any) -> Callable[[Function], Function]:
 
 
 def missing(bindings: ModuleType, not_supported: Any, name: str) -> Any:
-    """Return a name of nvmath's bindings that has no software version: an enum or dtype itself, else a refusal."""
+    """Return nvmath's own enum or dtype for a name without a software version, else a function that refuses."""
     value = getattr(bindings, name)
     if isinstance(value, type) or not callable(value):
         return value

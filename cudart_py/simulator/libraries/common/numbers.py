@@ -1,4 +1,4 @@
-"""Numbers: the dtypes that the libraries' codes stand for, and their conversion to what NumPy computes with."""
+"""Numbers: the dtypes of the libraries' type codes, and their conversion to dtypes with which NumPy computes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LETTERS: dict[str, np.dtype[Any]] = {
 
 
 def widened(numbers: Numbers) -> Numbers:
-    """Return numbers in a dtype that NumPy computes with, halves in single precision."""
+    """Return numbers in a dtype with which NumPy computes: half precision becomes single precision."""
     if numbers.dtype == BFLOAT16:
         bits = np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32) << np.uint32(16)
         return bits.view(np.float32).reshape(numbers.shape)
@@ -45,11 +45,11 @@ def widened(numbers: Numbers) -> Numbers:
 
 
 def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
-    """Return numbers rounded to a dtype of a library, the nearest, and on a tie the even one."""
+    """Return numbers rounded to a library's dtype: to nearest, ties to even."""
     if dtype == BFLOAT16:
         singles = np.ascontiguousarray(numbers, np.float32)
         bits = singles.view(np.uint32)
-        with np.errstate(over="ignore"):  # a NaN's bits may wrap round, and are replaced
+        with np.errstate(over="ignore"):  # a NaN's bits may wrap around, and are replaced
             rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
         halves = np.where(np.isnan(singles), np.uint32(0x7FC0), rounded).astype(np.uint16)
         return halves.view(BFLOAT16).reshape(singles.shape)
@@ -57,27 +57,27 @@ def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
         pairs = np.empty(numbers.shape, COMPLEX_HALF)
         pairs["real"], pairs["imag"] = numbers.real, numbers.imag
         return pairs
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, as on the device
+    with np.errstate(over="ignore"):  # a number that is too large becomes infinite, as on the device
         return numbers.astype(dtype)
 
 
 def rounded_to_tf32(numbers: Numbers) -> Numbers:
-    """Return single precision rounded to the 11 significant bits that tensor cores read of TF32."""
+    """Return single-precision numbers rounded to TF32, of which tensor cores read 11 significant bits."""
     parts = np.ascontiguousarray(numbers)
     bits = parts.view(np.uint32)
-    # Infinities and NaNs have no bits to lose.
+    # Infinities and NaNs are not rounded.
     finite = np.isfinite(parts.view(np.float32))
     kept = np.where(finite, (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000), bits)
     return kept.view(numbers.dtype).reshape(numbers.shape)
 
 
 def from_host(address: int, dtype: Any) -> Any:
-    """Return the number at an address of the host."""
+    """Return the number at a host address."""
     return _at(address, dtype)[0]
 
 
 def to_host(address: int, dtype: Any, number: Any) -> None:
-    """Write a number to an address of the host."""
+    """Write a number to a host address."""
     _at(address, dtype)[0] = number
 
 

@@ -1,4 +1,4 @@
-"""Operands: what the call of a library reads and writes on the device, by address, shape, strides and dtype."""
+"""Operands: the device memory that a library call reads or writes, by address, shape, strides and dtype."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Operand:
     @property
     def elements(self) -> NDArray[Any]:
         """The elements themselves, which a call may read and write while it runs."""
-        if not self.extent:  # an empty array lies nowhere: its address is 0
+        if not self.extent:  # an empty array has no memory, and its address may be 0
             return np.empty(self.shape, self.dtype)
         return memory.space.window(self.address, self.shape, self.strides, self.dtype)
 
     def rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the address and the bytes of each piece without gaps."""
+        """Yield the address and the size in bytes of each contiguous piece."""
         size = self.dtype.itemsize
         outer = []
         for stride, count in sorted(zip(self.strides, self.shape, strict=True)):
@@ -58,7 +58,7 @@ class Operand:
         return ((int(start), size) for start in starts)
 
     def require(self, context: Context, what: str) -> None:
-        """Raise the fault of a kernel that touches memory which is not there, or which its device cannot reach."""
+        """Raise the fault of a kernel that accesses memory that is not allocated or that its device can't reach."""
         allocation = memory.live.find(self.address)
         if allocation is None or self.address + self.extent > allocation.end or not context.reaches(allocation):
             place = memory.describe(self.address, context)
@@ -93,7 +93,7 @@ class Operand:
         concurrency.touch(self.rows(), what, writes=True)
 
     def note_written(self) -> None:
-        """Note that every element has been written."""
+        """Record that every element has been written."""
         allocation = memory.live.find(self.address)
         if allocation is None or allocation.on_host or allocation.shadow.initialised:
             return
@@ -102,7 +102,7 @@ class Operand:
 
 
 def array(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> Operand:
-    """Return an array in C's order, or with strides that count elements."""
+    """Return an array in C order, or with strides in elements."""
     kind = np.dtype(dtype)
     if strides is None:
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -115,5 +115,5 @@ def vector(address: int, size: int, dtype: Any, step: int = 1) -> Operand:
 
 
 def columns(address: int, rows: int, count: int, leading: int, dtype: Any) -> Operand:
-    """Return a matrix that lies column by column, with `leading` elements from a column to the next."""
+    """Return a matrix in column-major order, with `leading` elements from one column to the next."""
     return array(address, (rows, count), dtype, (1, leading))

@@ -1,1 +1,1 @@
-"""The queue: streams, the work that waits in them, and the graphs that streams are captured to."""
+"""The queue: streams, the work that waits in them, and the graphs into which streams are captured."""

@@ -1,7 +1,7 @@
 """Captures: streams whose operations become a graph's nodes instead of work.
 
-The streams of a capture are the one that began it, its origin, and those that have waited for its events. An operation
-that the driver can't capture invalidates it: until it is ended, every call answers
+The streams of a capture are its origin, which began it, and the streams that have waited for its events. An operation
+that the driver can't capture invalidates the capture: until it is ended, every call in it returns
 CUDA_ERROR_STREAM_CAPTURE_INVALIDATED.
 """
 
@@ -38,9 +38,9 @@ of_thread = _CaptureModes()
 
 
 class Capture:
-    """A capture under way: its graph, and for each stream the nodes that its next node comes after.
+    """A capture in progress: its graph and, for each stream, the nodes on which the stream's next node depends.
 
-    It makes a graph, or adds to one that the caller has, after its nodes `before`.
+    It makes a graph, or adds to the caller's graph after the nodes `before`.
     """
 
     def __init__(self, origin: Stream, mode: int, graph: Graph | None = None, before: tuple[Node, ...] = ()) -> None:
@@ -57,16 +57,16 @@ class Capture:
         active.append(self)
 
     def require_valid(self) -> None:
-        """Raise CUDA_ERROR_STREAM_CAPTURE_INVALIDATED once something has invalidated the capture."""
+        """Raise CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if the capture has been invalidated."""
         if self.invalid:
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 
     def invalidate(self) -> None:
-        """Mark the capture as invalidated, which only its end changes."""
+        """Mark the capture as invalidated until it ends."""
         self.invalid = True
 
     def add(self, stream: Stream, operation: Operation | None) -> None:
-        """Make a node of an operation that one of the streams is given."""
+        """Add a node for an operation that is submitted to one of the streams."""
         self.require_valid()
         if operation is None:
             return
@@ -78,12 +78,12 @@ class Capture:
         self.streams[stream] = (node,)
 
     def record(self, stream: Stream) -> tuple[Capture, tuple[Node, ...]]:
-        """Return the nodes that a wait for an event comes after, when the event is recorded here."""
+        """Return this capture, and the nodes on which a wait for an event depends that is recorded in a stream now."""
         self.require_valid()
         return self, self.streams[stream]
 
     def join(self, stream: Stream, nodes: tuple[Node, ...]) -> None:
-        """Let a stream wait for nodes, which takes it into the capture."""
+        """Make a stream wait for nodes, which adds the stream to the capture."""
         self.require_valid()
         if stream.capture is None:
             if stream.is_legacy:
@@ -99,11 +99,11 @@ class Capture:
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_MERGE)
 
     def blocks_legacy(self, context: Context) -> bool:
-        """Return whether the context's legacy stream would have to wait for one of the streams."""
+        """Return whether the context's legacy stream would have to wait for one of the capture's streams."""
         return any(stream.blocking and stream.context is context for stream in self.streams)
 
     def joined(self) -> bool:
-        """Return whether all that was captured comes before the last node of the stream that began the capture."""
+        """Return whether all captured work has been joined to the origin stream."""
         reached: set[Node] = set()
         waiting = list(self.streams[self.origin])
         while waiting:
@@ -118,7 +118,7 @@ class Capture:
         self.graph.discard()
 
     def leave(self, stream: Stream) -> None:
-        """Release a stream that is destroyed: the capture ends with its origin, and goes on without another stream."""
+        """Release a stream that is destroyed: the capture ends with its origin, but continues without other streams."""
         if stream is self.origin:
             self.end()
             self.discard()
@@ -131,11 +131,11 @@ class Capture:
         self.active = False
         if self in active:
             active.remove(self)
-        for stream in reversed(self.streams):  # the origin last, because the capture is found by it
+        for stream in reversed(self.streams):  # the origin last, because the capture is found through it
             stream.capture = None
 
 
-# The captures under way, of all threads.
+# The captures in progress, of all threads.
 active: list[Capture] = []
 
 
@@ -148,7 +148,7 @@ def end_captures(context: Context) -> None:
 
 
 def refuse_unsafe() -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidate the capture, where a capture forbids unsafe calls."""
+    """Invalidate the captures that forbid unsafe calls; if any, raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
     mode = of_thread.mode
     if not active or mode == RELAXED:
         return
@@ -162,13 +162,13 @@ def refuse_unsafe() -> None:
 
 
 def refuse_all(context: Context) -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidate them, where a context has captures of any mode."""
+    """Invalidate a context's captures of any mode; if any, raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
     of_context = [capture for capture in active if capture.origin.context is context]
     _invalidate(of_context, CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
 
 
 def refuse_implicit(stream: Stream) -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while it would wait for a captured one."""
+    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream if it would have to wait for a captured one."""
     if stream.is_legacy:
         blocked = [capture for capture in active if capture.blocks_legacy(stream.context)]
         _invalidate(blocked, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)

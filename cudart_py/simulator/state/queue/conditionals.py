@@ -1,4 +1,4 @@
-"""Conditionals: nodes whose graphs run once, again and again or not at all, as a number says that kernels set."""
+"""Conditionals: nodes whose graphs run once, repeatedly or not at all, depending on a number that kernels set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KIND = "CU_GRAPH_COND_TYPE_"
 class Condition:
     """A number on which one conditional node of a graph depends; kernels set it by its handle.
 
-    `assigned` says that it has the value `default` when a launch of the graph begins.
+    `assigned` says whether it is set to `default` when a launch of the graph begins.
     """
 
     def __init__(self, context: Context, default: int, *, assigned: bool) -> None:
@@ -32,7 +32,7 @@ class Condition:
         context.conditions[self.handle] = self
 
     def begin(self) -> None:
-        """Take the value that a launch of the graph begins with; without a default it is undefined, and here 0."""
+        """Set the value at the start of a launch of the graph: the default, or 0, where CUDA leaves it undefined."""
         self.value = self.default if self.assigned else 0
 
 
@@ -47,7 +47,7 @@ class Conditional(Operation):
         self.condition = condition
         self.kind = kind
         self.bodies = bodies
-        # The array that the driver owns, which the parameters of the node refer to.
+        # The array of handles, owned by the driver, to which the parameters of the node point.
         self.handles = (ctypes.c_size_t * len(bodies))(*(body.handle for body in bodies))
 
     @property
@@ -61,5 +61,5 @@ class Conditional(Operation):
         return f"{self.kind.name.removeprefix(_KIND).lower()} of {counts} nodes"
 
     def parameters(self) -> list[str]:
-        """Return the condition."""
+        """Return the condition's handle and its default."""
         return [f"condition {self.condition.handle:#x}", f"default {self.condition.default}"]

@@ -1,7 +1,7 @@
-"""Graphs: operations with the order among them, made by stream capture and kept to be run again.
+"""Graphs: operations and the order among them, made by stream capture or by calls, and kept for many launches.
 
-A node holds the very operation that a stream would have been given: parameters of kernels were copied when it was
-captured, host memory is read when it runs.
+A node holds the same operation that would otherwise have been submitted to a stream: the parameters of a kernel are
+copied when it is captured, and host memory is read when the node runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARAMETERS = {
 
 
 class Node:
-    """An operation in a graph and the nodes that come before it."""
+    """An operation in a graph and the nodes on which it depends."""
 
     __slots__ = ("dependencies", "handle", "operation", "type")
 
@@ -41,9 +41,9 @@ class Node:
 
 
 class Graph:
-    """Nodes, each after those it depends on, and the conditions made for it.
+    """A list of nodes, each after those on which it depends, and the conditions made for the graph.
 
-    `parent` is the graph that has the conditional node whose body this one is.
+    If the graph is a body of a conditional node, `parent` is the graph that contains that node.
     """
 
     def __init__(self, parent: Graph | None = None) -> None:
@@ -54,7 +54,7 @@ class Graph:
 
     @property
     def inner(self) -> list[Graph]:
-        """Return all graphs inside: child graphs and bodies of conditional nodes, with those inside them."""
+        """Return all graphs inside: child graphs and bodies of conditional nodes, and the graphs inside those."""
         found: list[Graph] = []
         for node in self.nodes:
             for graph in node.operation.inner:
@@ -70,7 +70,7 @@ class Graph:
         return node
 
     def edges(self) -> list[tuple[Node, Node]]:
-        """Return the pairs of a node and one that comes after it."""
+        """Return the edges, each as a node and a node that depends on it."""
         return [(before, node) for node in self.nodes for before in node.dependencies]
 
     def destroy(self) -> None:
@@ -82,9 +82,9 @@ class Graph:
         graphs.remove(self.handle)
 
     def clone(self) -> Graph:
-        """Return a graph with the same operations in nodes of its own, child graphs copied too.
+        """Return a graph with new nodes for the same operations; child graphs are copied too.
 
-        Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes, of which there is no copy.
+        Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes, which can't be copied.
         """
         if any(isinstance(node.operation, Conditional) for graph in (self, *self.inner) for node in graph.nodes):
             raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
@@ -98,13 +98,13 @@ class Graph:
         return made
 
     def discard(self) -> None:
-        """Destroy a graph that no caller has got, and undo the effects of the capture of its operations."""
+        """Destroy the graph of a capture that failed, and undo the effects of capturing its operations."""
         for node in self.nodes:
             node.operation.discard()
         self.destroy()
 
     def dot(self, flags: int = 0) -> str:
-        """Return the graph in the language of Graphviz; `flags` (CUgraphDebugDot_flags) add parameters and handles."""
+        """Return the graph in Graphviz's DOT language; `flags` (CUgraphDebugDot_flags) add parameters and handles."""
         numbers = {node: number for number, node in enumerate(self.nodes)}
         lines = ["digraph dot {", '  node [shape="rectangle"];']
         for node, index in numbers.items():
@@ -121,7 +121,7 @@ class Graph:
 
 
 class ChildGraph(Operation):
-    """A graph inside a node of another graph, which owns it; executable graphs hold its operations in its place."""
+    """A graph inside a node of another graph, which owns it; executable graphs hold the child's operations instead."""
 
     __slots__ = ("graph",)
 
@@ -140,7 +140,7 @@ class ChildGraph(Operation):
         return f"of {len(self.graph.nodes)} nodes"
 
 
-# The driver answers CUDA_ERROR_INVALID_VALUE for wrong handles of graphs.
+# The driver returns CUDA_ERROR_INVALID_VALUE for invalid handles of graphs.
 graphs: Handles[Graph] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
 nodes: Handles[Node] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
 
@@ -151,7 +151,7 @@ def find_graph(handle: Any) -> Graph:
 
 
 def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
-    """Return the nodes of the first `count` handles of a list; CUDA_ERROR_INVALID_VALUE if one is not the graph's."""
+    """Return the nodes of the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph."""
     found = [find_node(handle) for handle in (handles or [])[: number(count)]]
     if any(node not in graph.nodes for node in found):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

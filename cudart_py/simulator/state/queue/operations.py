@@ -1,4 +1,4 @@
-"""Operations: what a piece of work does, and what a node of a graph holds."""
+"""Operations: the actions that pieces of work perform and that nodes of graphs hold."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """Something that a stream is given to do; graph nodes hold the same objects.
+    """An action that is submitted to a stream; graph nodes hold the same objects.
 
-    `node_type` is the type of a graph node that holds it; None says that stream capture refuses it. `computes` says
-    that it is a kernel or the like, which a program has launched for nothing where it never waits for it.
+    `node_type` is the type of a graph node that holds it; None means that stream capture refuses it. `computes` says
+    that it is a kernel or a similar operation, whose result is lost if the program never waits for it.
     """
 
     __slots__ = ()
@@ -27,27 +27,27 @@ class Operation:
 
     @property
     def inner(self) -> tuple[Any, ...]:
-        """Return the graphs inside, which a node that holds it owns."""
+        """Return the graphs inside the operation, which belong to the node that holds it."""
         return ()
 
     def run(self, context: Context) -> None:
-        """Do it now, in a context; raise FaultError when it can't be done."""
+        """Perform the operation now, in a context; raise FaultError if it fails."""
         raise NotImplementedError
 
     def describe(self) -> str:
-        """Return what a drawing of a graph says of it in one or two lines, "" for nothing."""
+        """Return a description of one or two lines for a drawing of a graph, "" for none."""
         return ""
 
     def parameters(self) -> list[str]:
-        """Return what a drawing with all parameters says besides, a line each."""
+        """Return further lines for a drawing of a graph with all parameters."""
         return []
 
     def discard(self) -> None:
-        """Undo the effects of its capture, when the graph that holds it is discarded."""
+        """Undo the effects of its capture when the graph that holds it is discarded."""
 
 
 class AccountingOperation(Operation):
-    """An operation that only keeps account of memory, and so runs after work that was broken off too."""
+    """An operation that only keeps account of memory, and therefore runs even after work that was interrupted."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The runner: runs work of the queue, beside the calling thread where that may have to handle signals."""
+"""The runner, which runs work of the queue: in another thread, if the calling one may have to handle signals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Piece(Protocol):
-    """A piece of work, or a node of a graph inside one."""
+    """A piece of work, or a node of a graph that a piece of work launched."""
 
     @property
     def work(self) -> Work:
@@ -25,22 +25,22 @@ class Piece(Protocol):
 
 
 class _Runner:
-    """The work that runs now: its piece of the queue, and the operation of that."""
+    """The work that runs now: its piece of the queue, and the operation of that piece."""
 
     def __init__(self) -> None:
         self.piece: Piece | None = None
         self.operation: Operation | None = None
         self.running = False
         self.in_callback = False
-        # Exceptions of signal handlers that ran while the work ran beside them. The first one breaks that work off.
+        # Exceptions of signal handlers that ran while the work ran in another thread. The first one interrupts it.
         self._stops: list[BaseException] = []
         self._ended = threading.Lock()
 
     def run(self, pieces: Iterable[Work]) -> None:
         """Run pieces of work in the order given.
 
-        A driver of a GPU executes kernels beside the host, whose signal handlers may call the driver and wait for them.
-        So where the program has handlers, a thread of its own runs the pieces, and this one waits for it.
+        A GPU executes kernels concurrently with the host, whose signal handlers may call the driver and wait for the
+        kernels. Therefore, if the program has signal handlers, a separate thread runs the pieces, and this one waits.
         """
         self.running = True
         try:
@@ -51,7 +51,7 @@ class _Runner:
             self.piece = self.operation = None
 
     def keep_account(self, pieces: Iterable[Work]) -> None:
-        """Run pieces of work that only keep account of memory, during which signal handlers wait."""
+        """Run pieces of work that only keep account of memory, while signal handlers wait."""
         try:
             for work in pieces:
                 work.run()
@@ -59,12 +59,12 @@ class _Runner:
             self.piece = self.operation = None
 
     def wait(self) -> None:
-        """Wait until the work has ended that runs beside this thread."""
+        """Wait until the work that runs in another thread has ended."""
         with self._ended:
             pass
 
     def poll(self) -> None:
-        """Raise the exception that is to break off the work that runs, if there is one."""
+        """Raise the exception that is to interrupt the work that runs, if there is one."""
         if self._stops:
             raise self._stops[0]
 
@@ -75,10 +75,10 @@ class _Runner:
                 work.run()
 
     def _run_beside(self, pieces: Iterable[Work]) -> bool:
-        """Run pieces in another thread, and wait; return whether there can be one, which the end of a program forbids.
+        """Run pieces in another thread, and wait; return False if no thread can start, as at the end of a program.
 
-        A handler of a signal runs here meanwhile. Its calls of the driver wait for the pieces; what it raises breaks
-        them off, and is raised when they have ended.
+        Meanwhile, signal handlers run in this thread. Their calls of the driver wait for the pieces. An exception that
+        a handler raises interrupts the pieces, and is raised here when they have ended.
         """
         failures: list[BaseException] = []
         stops: list[BaseException] = []
@@ -93,7 +93,7 @@ class _Runner:
             except BaseException as error:
                 failures.append(error)
             finally:
-                # Before a handler's call can begin: its own work is not to be broken off.
+                # Before a handler's call can begin, so that its own work is not interrupted.
                 self._stops = []
                 running = False
                 ended.release()
@@ -104,7 +104,7 @@ class _Runner:
             threading.Thread(target=run, name="cudart_py simulator").start()
         except RuntimeError:
             return False
-        # From here on no call is in progress in this thread: a handler's may begin one.
+        # From here on, no call is in progress in this thread, so that a handler may begin one.
         progress.thread = 0
         while running:
             try:

@@ -1,8 +1,8 @@
-"""The lazy queue: what streams are given waits in it and runs as late as the driver's rules allow.
+"""The lazy queue: work that is submitted to streams waits in it, and runs as late as the driver's rules allow.
 
-Completing a piece of work runs all that it comes after, in the order in which it was enqueued, and nothing else.
-Synchronising a context completes its streams, the one used last first: an order that the driver's rules allow, in
-which a dependency that was forgotten shows.
+Completing a piece of work runs everything that it comes after, in the order of enqueuing, and nothing else.
+Synchronising a context completes its streams, the most recently used one first. The driver's rules allow this order,
+and it reveals missing dependencies.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LONGEST_QUEUE = 1024
 
 
 def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
-    """Put a piece of work into a stream, to come after other pieces too, and return it."""
+    """Add a piece of work to a stream, after the pieces `others` too, and return it."""
     context = stream.context
     if context.pending >= _LONGEST_QUEUE:
-        # Nothing that comes later in destroyed streams would ever make room.
+        # Complete destroyed streams too: they get no later work that would ever make room.
         ended = [other.tail for other in context.destroyed if other.tail is not None]
         complete_work((*_before(stream, others), *ended))
     work = Work(context, operation, tuple(_before(stream, others)), stream.identity)
@@ -42,7 +42,7 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
 
 
 def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
-    """Return the undone work that the next piece of a stream comes after, `others` among it."""
+    """Return the unfinished work that the next piece of a stream comes after, including `others`."""
     context = stream.context
     after = []
     tail = stream.tail
@@ -65,13 +65,13 @@ def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
 
 
 def join_all(stream: Stream, contexts: Iterable[Context]) -> None:
-    """Let a stream's next work come after all work of some contexts."""
+    """Make a stream's next work wait for all work of some contexts."""
     others = [other.tail for context in contexts for other in list(context.busy) if other.tail is not None]
     enqueue(stream, None, *others)
 
 
 def fork_all(stream: Stream, contexts: Iterable[Context]) -> None:
-    """Let what some contexts are given next come after a stream's work."""
+    """Make the next work of some contexts wait for a stream's work."""
     if stream.tail is None:
         return
     for context in contexts:
@@ -81,7 +81,7 @@ def fork_all(stream: Stream, contexts: Iterable[Context]) -> None:
 
 
 def complete(work: Work | None) -> None:
-    """Run a piece of work and all that it comes after; raise the first failure."""
+    """Run a piece of work and everything that it comes after; raise the first failure."""
     if work is None:
         return
     if not work.done:
@@ -91,7 +91,7 @@ def complete(work: Work | None) -> None:
 
 
 def complete_work(targets: Iterable[Work]) -> None:
-    """Run pieces of work and all that they come after, in the order of their enqueuing."""
+    """Run pieces of work and everything that they come after, in the order of enqueuing."""
     contexts = dict.fromkeys(target.context for target in targets)
     runner.run(needed(targets))
     for context in contexts:
@@ -100,26 +100,26 @@ def complete_work(targets: Iterable[Work]) -> None:
 
 
 def predecessors(work: Work) -> set[Work]:
-    """Return a piece of work and all undone work that it comes after."""
+    """Return a piece of work and all unfinished work that it comes after."""
     return set(needed((work,)))
 
 
 def refuse_broken(work: Work) -> None:
-    """Raise CUDA_ERROR_ILLEGAL_STATE for work that was broken off, or that came after such work."""
+    """Raise CUDA_ERROR_ILLEGAL_STATE for work that was interrupted, or that came after such work."""
     if work.broken:
-        # The report here replaces the one at the next call that waits.
+        # This report replaces the one that the next waiting call would make.
         work.context.untold = ""
         raise broken_off(work.broken)
 
 
 def broken_off(what: str) -> StatusError:
-    """Return CUDA_ERROR_ILLEGAL_STATE, with a report that says what was broken off."""
+    """Return CUDA_ERROR_ILLEGAL_STATE, and put a report that says what was interrupted."""
     put_report(f"{what}: what it writes is incomplete, and the work that was queued after it has not run")
     return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
 
 
 def step(work: Work | None) -> bool:
-    """Run the first of the pieces that a piece of work needs; return whether it was complete before."""
+    """Run the first unfinished piece that a piece of work needs; return whether the work was already complete."""
     if work is None:
         return True
     refuse_broken(work)
@@ -133,11 +133,11 @@ def step(work: Work | None) -> bool:
 
 
 def settle(context: Context) -> None:
-    """Begin and end the lives of allocations in destroyed streams, where no other work has yet to run before that.
+    """Run the allocations and frees in destroyed streams before which no other work has yet to run.
 
-    Nobody can wait for such a stream, so its last frees would otherwise keep their memory, and the checks' records of
-    it, until the context is synchronized. Its kernels and copies stay queued: destroying a stream does not wait for
-    them, and a program that forgets to wait shall see stale data.
+    A program can't wait for such a stream, so its last frees would otherwise keep their memory, and the checks' records
+    of it, until the context is synchronized. Its kernels and copies stay queued: destroying a stream does not wait for
+    them, and a program that forgets to wait should see stale data.
     """
     for stream in list(context.destroyed):
         tail = stream.tail
@@ -149,15 +149,16 @@ def settle(context: Context) -> None:
 
 
 def _only_keeps_account(work: Work) -> bool:
-    """Return whether a piece of work touches no memory, and nothing that has yet to run comes before it."""
+    """Return whether a piece of work only keeps account of memory, and everything before it has run."""
     operation = work.operation
     return (operation is None or isinstance(operation, AccountingOperation)) and all(one.done for one in work.after)
 
 
 def complete_context(context: Context, *, freeing: bool = False) -> None:
-    """Run all work of a context, the stream used last first.
+    """Run all work of a context, the most recently used stream first.
 
-    Callers that wait for the work are told of an interrupted launch, but not callers that are about to free something.
+    An interrupted launch is reported to callers that wait for the work, but not to those that are about to free
+    something (`freeing`).
     """
     if not freeing:
         context.tell()
@@ -169,7 +170,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
             complete_work((tail,))
         except StatusError as error:
             failure = failure or error
-    # Handlers of signals may have given streams more work meanwhile.
+    # Signal handlers may have submitted more work meanwhile.
     for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
         context.busy.pop(stream, None)
         context.destroyed.pop(stream, None)
@@ -179,7 +180,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
 
 
 def abandon(context: Context) -> None:
-    """Drop the work of a context that ends; work of other contexts does not wait for it any longer."""
+    """Drop the work of a context that ends; work of other contexts no longer waits for it."""
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
     for work in needed(tails):
         if work.context is context:

@@ -1,4 +1,4 @@
-"""Streams as the queue sees them: the last piece of work of each, and the capture that takes its place."""
+"""Streams as the queue sees them: the last piece of work of each, and the capture that replaces work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _identities = itertools.count()
 
 
 class Stream:
-    """A stream of a context; `tail` is its last piece of work, `capture` the capture that it takes part in."""
+    """A stream of a context; `tail` is its last piece of work, and `capture` the capture in which it takes part."""
 
     __slots__ = (
         "attributes",

@@ -1,4 +1,4 @@
-"""Work: the pieces that wait in streams, and what each of them comes after."""
+"""Work: the pieces that wait in streams, and the order among them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _sequence = itertools.count(1)
 
 
 class Work:
-    """A piece of work in a stream; without an operation it only marks a place.
+    """A piece of work in a stream; without an operation, it only marks a position.
 
     `after` are the pieces of work that it comes after: the one before it in its stream, those that recorded the events
-    it waits for, and those that the legacy default stream's barriers put before it. `sequence` numbers when it was
-    enqueued and `finished` when it was done, in one count. `done` says that the queue is through with it; `broken` says
-    what was broken off, if that was this work or work that it comes after.
+    for which it waits, and those that the implicit synchronization of the legacy default stream orders before it.
+    `sequence` says when it was enqueued, and `finished` when it was done, as numbers of one counter. `done` says that
+    the queue has finished with it. `broken` says what was interrupted, if that was this work or work that it comes
+    after.
     """
 
     __slots__ = (
@@ -51,8 +52,8 @@ class Work:
     def comes_after(self, piece: Piece) -> bool:
         """Return whether another piece of work, already done, happens before this one by the driver's rules.
 
-        It does in the same stream, where it was done when this one was enqueued, and along events and the legacy
-        default stream.
+        It does if it is in the same stream, if it was done when this one was enqueued, or if events or the legacy
+        default stream order the two.
         """
         other = piece.work
         return (
@@ -62,14 +63,14 @@ class Work:
         )
 
     def run(self) -> None:
-        """Do the work; a fault ends what its context still has.
+        """Perform the work; after a sticky fault, the remaining work of its context is skipped.
 
-        Anything else that is raised (Ctrl-C, an exception of a signal's handler, a mistake of the simulator's own)
-        breaks the work off and goes to the caller as itself. The work after it doesn't run then.
+        Any other exception (Ctrl-C, one that a signal handler raises, a bug of the simulator) interrupts the work and
+        is passed on to the caller. The work that comes after it then does not run.
         """
         context = self.context
         context.pending -= 1
-        # Done from here on, also for what a finalizer asks in the middle of it.
+        # Done from here on, even for a finalizer that asks while the work runs.
         self.done = True
         self.broken = next((work.broken for work in self.after if work.broken), "")
         self.after = ()
@@ -99,7 +100,7 @@ class Work:
 
 
 def _run_exposed(operation: Operation, context: Context) -> None:
-    """Run an operation that a signal's handler may break off."""
+    """Run an operation that a signal handler may interrupt."""
     try:
         progress.expose()
         operation.run(context)
@@ -108,7 +109,7 @@ def _run_exposed(operation: Operation, context: Context) -> None:
 
 
 def _drop_after(context: Context) -> None:
-    """Mark what a context has queued after work that was broken off as done and broken."""
+    """Mark the work that a context has queued after interrupted work as done and broken."""
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
     for work in needed(tails):
         if any(before.broken for before in work.after):
@@ -116,7 +117,7 @@ def _drop_after(context: Context) -> None:
 
 
 def _joined_clocks(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
-    """Return the vector clock of what comes after some pieces of work: for each stream, its last piece before that."""
+    """Return the vector clock of work that comes after some pieces: for each stream, the last piece before the work."""
     if len(after) == 1 and after[0].stream == stream:
         return after[0]._clock
     found: dict[int, int] = {}
@@ -127,7 +128,7 @@ def _joined_clocks(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
 
 
 def needed(targets: Iterable[Work]) -> list[Work]:
-    """Return pieces of work and all undone work that they come after, in the order of their enqueuing."""
+    """Return the unfinished pieces among `targets`, and all unfinished work before them, in the order of enqueuing."""
     found: dict[Work, None] = {}
     waiting = list(targets)
     while waiting:
