@@ -11,7 +11,7 @@ from ..state.queue.work import needed
 
 
 def note_exit() -> None:
-    """Report on standard error, in one line, the kernels that have not run because nothing waited for them.
+    """Report on standard error, in one line, kernels and similar work that nothing waited for and that has not run.
 
     Nothing is reported if an uncaught exception has ended the program, because that has a message of its own.
     """

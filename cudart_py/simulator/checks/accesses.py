@@ -68,7 +68,7 @@ class Footprint:
     """The pieces of memory that one access touches.
 
     `index` is a slice or an array over pieces of ``1 << shift`` bytes, with each lane's `each` pieces in a row. `alone`
-    says that no two lanes are known to share a piece. `origin` is the offset of piece 0.
+    is true if no two lanes can share a piece. `origin` is the offset of piece 0.
     """
 
     __slots__ = ("access", "alone", "each", "group", "index", "lanes")

@@ -84,7 +84,7 @@ def put_finding(text: str) -> Finding:
 
 
 def deliver() -> None:
-    """Report the pending findings: as warnings at the program's own line, or as one SimulatorWarning that is raised.
+    """Report the pending findings as warnings at the program's own line, or raise one SimulatorWarning for all of them.
 
     They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
     """

@@ -1,4 +1,4 @@
-"""cuSOLVER's dense functions in software, with the names and parameters of `nvmath.bindings.cusolverDn`, on LAPACK."""
+"""cuSOLVER's dense functions in software, using LAPACK; names and parameters are `nvmath.bindings.cusolverDn`'s."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def cuGraphDestroy(hGraph: Any) -> None:
 
 @entry(values=1)
 def cuGraphClone(originalGraph: Any) -> Any:
-    """Return a graph with the same nodes, as cuGraphClone."""
+    """Return a copy of a graph, as cuGraphClone."""
     return CUgraph(find_graph(originalGraph).clone().handle)
 
 

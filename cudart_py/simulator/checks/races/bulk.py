@@ -1,8 +1,9 @@
 """Bulk copies (`cp.async.bulk`): the words of shared memory that they write and read, and the waits for them.
 
-A copy to shared memory is complete for a thread that has since waited at the barrier that counts the copy's bytes, and
-for threads whose accesses such a wait happens before. A copy from shared memory may still read until its own thread has
-waited for its group. A copy sees the values of ordinary stores only if a proxy fence lies between them.
+A copy to shared memory is complete for a thread that has since waited at the barrier that counts the copy's bytes. It
+is also complete for another thread's access if such a wait happens before that access. A copy from shared memory may
+still read until its own thread has waited for its group. A copy sees the values of ordinary stores only if a proxy
+fence lies between them.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Allocation:
 
     @property
     def record(self) -> AllocationRecord:
-        """Return what is remembered of it after its end."""
+        """Return the record that is kept after the allocation's end."""
         return AllocationRecord(self.address, self.size, self.kind, self.device.ordinal, self.site, self.variable)
 
 
