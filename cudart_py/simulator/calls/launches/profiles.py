@@ -56,7 +56,7 @@ def begin_profile(warp: int | None = None) -> None:
 
 @entry(values=1)
 def end_profile() -> list[CountedLaunch]:
-    """Run what is queued; return all launches since the innermost begin, in the order in which they ran."""
+    """Run what is queued; return all launches that have finished since the innermost begin, in the order they ran."""
     try:
         _complete()
     finally:
