@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Build the documentation's site: Markdown pages of docs/, with those that are generated, as a folder of HTML.
+"""Build the documentation site: the Markdown pages of docs/ and the generated pages, as a folder of HTML.
 
     uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html
-    uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep what is given to MkDocs in DIR
+    uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep the input of MkDocs in DIR
 
-The course's pages show what its stops find on the simulator, so each of them runs once. The notebooks run too. On two
-cores, the build takes about seven minutes; a line says when each phase begins. A warning, such as one of a link without
-a target, ends the build with status 1. Nothing is fetched from the network.
+The course's pages show what its stops find on the simulator, so each stop runs once. The notebooks run too. On two
+cores, the build takes about seven minutes; it prints a line when each phase begins. A warning, such as one about a link
+without a target, makes the exit status 1. Nothing is fetched from the network.
 """
 
 import argparse
@@ -33,7 +33,7 @@ NOTEBOOK_SECONDS = 300
 
 def assemble(folder: Path, runs: Sequence[StopRun]) -> Path:
     """Write the pages and the configuration of the site into an empty folder; return the configuration's path."""
-    import yaml  # of the dependency group docs, like MkDocs
+    import yaml  # from the dependency group docs, like MkDocs
 
     pages = folder / "pages"
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
@@ -53,12 +53,12 @@ def assemble(folder: Path, runs: Sequence[StopRun]) -> Path:
 
 
 def tell(phase: str) -> None:
-    """Print a line about the phase that begins, at once."""
+    """Print a line about the phase that begins, without buffering."""
     print(f"build_site: {phase}", flush=True)
 
 
 def write_notebooks(pages: Path) -> None:
-    """Write a page beside each notebook, to which the links to the notebook then lead."""
+    """Write a page beside each notebook, and redirect the links to the notebook to that page."""
     notebooks = list(pages.rglob("*.ipynb"))
     for page in pages.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
@@ -71,8 +71,8 @@ def write_notebooks(pages: Path) -> None:
 
 
 def executed(notebook: Path) -> dict[str, Any]:
-    """Run a notebook, which is kept without results, and return it with these."""
-    import nbclient  # of the dependency group docs
+    """Run a notebook, which is stored without results, and return it with its results."""
+    import nbclient  # from the dependency group docs
     import nbformat
 
     content = nbformat.read(notebook, as_version=4)
@@ -82,7 +82,7 @@ def executed(notebook: Path) -> dict[str, Any]:
 
 
 def expanded(entry: Any, pages: Path) -> Any:
-    """Return an entry of the nav, in which each folder that ends in a slash became the list of its pages."""
+    """Return a nav entry in which each folder that ends in a slash is replaced by the list of its pages."""
     if isinstance(entry, str):
         return entry
     [(title, inside)] = entry.items()
@@ -92,7 +92,7 @@ def expanded(entry: Any, pages: Path) -> Any:
         return entry
     found = {path.stem: str(path.relative_to(pages)) for path in sorted((pages / inside).glob("*.md"))}
     first = [found.pop("index")] if "index" in found else []
-    # The pages of stops by chapters, all other pages by their names.
+    # The pages of stops are grouped by chapter. All other pages follow, sorted by name.
     chapters = [
         {chapter.title: [found.pop(name) for name in chapter.names if name in found]}
         for chapter in CHAPTERS
@@ -109,10 +109,10 @@ def find(plugins: list[Any], name: str) -> Any:
 def build(configuration: Path, site: Path) -> int:
     """Build the site into a folder; return the exit status of MkDocs."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(configuration), "-d", str(site)]
-    # The theme's notice of its next major version is no warning about a page.
+    # The theme's notice about its next major version is not a warning about a page.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
-    # The option --quiet would also keep MkDocs from counting warnings.
+    # The INFO lines are dropped here because the option --quiet would also keep MkDocs from counting warnings.
     for line in done.stderr.splitlines():
         if line and not line.startswith("INFO"):
             print(line, file=sys.stderr)
@@ -120,7 +120,7 @@ def build(configuration: Path, site: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the site into the folder of the command line; return the exit status."""
+    """Build the site into the folder given on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path, help="the folder for the HTML, which is emptied first")
     parser.add_argument("--pages", type=Path, help="an empty folder for the pages and the configuration of MkDocs")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Compare what the kernels of the tour do with the accepted figures, so that none becomes worse unnoticed.
 
-    python scripts/kernel_gate.py              exit with 1, and a table, where a figure is worse than the accepted one
-    python scripts/kernel_gate.py --accept     write today's figures, to be reviewed as a change of kernel_figures.json
+    python scripts/kernel_gate.py              print a table and exit with 1 if a figure is worse than the accepted one
+    python scripts/kernel_gate.py --accept     write today's figures, to be reviewed as a change to kernel_figures.json
     python scripts/kernel_gate.py --only histogram
 
 Every stop with kernels runs on the simulator at its small size, with the same random numbers each time. The figures of
-a kernel are those of `cudart_py.benchmark.gates.counter_gate`, summed over its launches, and the registers and bytes of
-spills that the assembler reports. What depends on the compiler's version (instructions, registers, spills) is compared
-only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile unless `CUDART_PY_SANITIZER`
-says otherwise: the figures are the same.
+a kernel are those of `cudart_py.benchmark.gates.counter_gate`, summed over its launches, plus the registers and the
+bytes of spills that the assembler reports. Figures that depend on the compiler's version (instructions, registers,
+spills) are compared only if NVRTC has the version that the accepted figures were recorded with. The sanitizer is off
+unless `CUDART_PY_SANITIZER` says otherwise, because it does not change the figures.
 """
 
 import argparse
@@ -44,7 +44,7 @@ Figures = dict[str, dict[str, float]]
 
 
 def count(name: str) -> Figures:
-    """Run a stop and return the figures of each of its kernels, by the stop's and the kernel's name."""
+    """Run a stop and return the figures of each of its kernels, keyed by "STOP: KERNEL"."""
     seeded = np.random.PCG64(SEED)
     np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
     attributes: list[tuple[str, cuda.KernelAttributes]] = []
@@ -76,19 +76,19 @@ def count(name: str) -> Figures:
 
 
 def count_all(names: Sequence[str]) -> Figures:
-    """Return the figures of several stops, each run in a process of its own."""
+    """Return the figures of several stops, each run in its own process."""
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         return {kernel: row for found in pool.map(count, names) for kernel, row in found.items()}
 
 
 def written(compiler: str, kernels: Figures) -> str:
-    """Return the accepted figures as JSON with a line for each kernel, and without the figures that are 0."""
+    """Return figures as the JSON text of the accepted ones, with one line per kernel."""
     lines = [f" {json.dumps(name)}: {json.dumps(kernels[name])}" for name in sorted(kernels)]
     return f'{{"nvrtc": {json.dumps(compiler)}, "kernels": {{\n' + ",\n".join(lines) + "\n}}\n"
 
 
 def compare(accepted: Mapping[str, Any], now: Figures, compiler: str, names: Sequence[str]) -> list[Change]:
-    """Return what differs from the accepted figures in the stops that ran."""
+    """Return the differences from the accepted figures of the stops that ran."""
     same_compiler = accepted["nvrtc"] == compiler
     before: Figures = {key: row for key, row in accepted["kernels"].items() if key.partition(":")[0] in names}
     found = []
@@ -106,12 +106,12 @@ def compare(accepted: Mapping[str, Any], now: Figures, compiler: str, names: Seq
 
 
 def main() -> int:
-    """Count, and compare or accept."""
+    """Count, then compare with the accepted figures or replace them; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accept", action="store_true", help="write today's figures")
     parser.add_argument("--only", nargs="+", choices=stops.names(), metavar="STOP", help="some stops")
     options = parser.parse_args()
-    # For the processes that count.
+    # The counting processes inherit both variables.
     os.environ.setdefault("CUDART_PY_SANITIZER", "off")
     os.environ["CUDART_PY_DRIVER"] = "simulator"
     names = options.only or stops.names()

@@ -3,29 +3,30 @@
     uv run --group mutation scripts/mutation_test.py                    300 mutants of all modules below
     uv run --group mutation scripts/mutation_test.py --module copies --sample 40 --seed 2
 
-The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, a loop
-that is never entered. A sample of them is drawn evenly from all. Each is planted in a clone of the last commit, never
-in the checkout, and tests run there in a process of their own, up to the first that fails. A mutant is caught where a
-test fails or the tests take four times as long as without it.
+The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, or a
+loop that is never entered. A sample is drawn uniformly from all of them. Each mutant is planted in a clone of the last
+commit, never in the checkout. Tests run there in their own process, up to the first failure. A mutant is caught if a
+test fails or if the tests run into their time limit, which is 20 s plus four times their usual duration.
 
-Which tests run for a mutant is learnt once for each commit: the modules' own tests and those of their neighbours run
-under coverage, which tells the tests that execute the mutant's statement. Those run first, then others that execute its
-module, the quickest first, up to some number and seconds of them. A mutant that survives these meets the rest of the
-tests that execute its statement, or its module where the import alone executes it. A test that is left out can only
-make a caught mutant count as a survivor, never the other way round. All tests that were chosen for any mutant run once
-without one, and must pass.
+The tests to run for a mutant are determined once per commit: the modules' own tests and those of their neighbours run
+under coverage, which records the tests that execute each statement. The tests that execute the mutant's statement run
+first, then others that execute its module, the quickest first, up to a limit on their number and total seconds. A
+mutant that survives these meets the remaining tests that execute its statement, or those that execute its module if
+only the import executes the statement. Leaving a test out can only make a caught mutant count as a survivor, never the
+other way round. All tests that were chosen for any mutant run once without a mutant, and must pass.
 
-What cannot be seen by any test is left out beforehand, by these rules:
+Mutants that no test can notice are left out beforehand, by these rules:
 
-- what stands in an annotation, which is never evaluated, or below `if TYPE_CHECKING:`;
-- `==` in place of `is`, and `is` in place of `==`: the same for None, enums and small numbers, which is what either
-  compares here;
-- the bare `*` of a parameter list, which cosmic-ray takes for an operator, and what Python cannot compile;
+- code in an annotation, which is never evaluated, or below `if TYPE_CHECKING:`;
+- `==` in place of `is`, and `is` in place of `==`: they agree for None, enums and small numbers, the only values that
+  the modules compare with either;
+- the bare `*` of a parameter list, which cosmic-ray takes for an operator, and code that Python cannot compile;
 - the `strict=True` of a `zip`, which only asserts that lengths agree;
-- a decorator that keeps results (`functools.cache`, `lru_cache`) taken away, or its size changed: it saves time only.
+- a caching decorator (`functools.cache`, `lru_cache`) that is removed or whose size changes: it only saves time.
 
-The clone and the results (cosmic-ray's session, a file of SQLite) lie in a temporary folder; a run that was cut goes on
-there. In the end the survivors are listed with what was changed. Exits with 1 if fewer than 95 percent were caught.
+The clone and the results (cosmic-ray's session, an SQLite file) are kept in a temporary folder; an interrupted run
+resumes there. At the end the survivors are listed with their changes. Exits with 1 if fewer than 95 percent were
+caught.
 """
 
 import argparse
@@ -73,7 +74,7 @@ _STREAM_TESTS = (
     "tests/streams/test_stream.py",
     "tests/streams/test_calls_in_captures.py",
 )
-# Each module with its own tests. Those of all modules are learnt about, since one often executes another.
+# Each module with its own tests. The tests of all modules run under coverage, since one often executes another module.
 MODULES = {
     "cudart_py/copies.py": (
         "tests/memory/test_cuda_array.py",
@@ -150,7 +151,7 @@ MODULES = {
     ),
 }
 
-# Others that execute these modules in passing.
+# Other tests that happen to execute these modules.
 NEIGHBOURS = (
     "tests/context",
     "tests/launch/test_bulk_copies.py",
@@ -164,14 +165,14 @@ NEIGHBOURS = (
 )
 
 _IDENTITY = {"Is", "IsNot"}
-_MEMORY = 8 << 30  # bytes that a mutant may ask for
-MOST_TESTS, MOST_SECONDS = 400, 20  # of a mutant
+_MEMORY = 8 << 30  # bytes that a mutant may allocate
+MOST_TESTS, MOST_SECONDS = 400, 20  # per mutant, in its first selection of tests
 LEAST, PATIENCE = 95, 4
 ALONE = ("-q", "-n", "0", "-p", "no:cacheprovider")
 
 
 def unseen(source: str, mutation: MutationSpec) -> bool:
-    """Tell whether one of the rules above leaves a mutant out."""
+    """Check whether one of the rules above leaves a mutant out."""
     kind = mutation.operator_name.rpartition("/")[2]
     if kind.startswith("ReplaceComparisonOperator_"):
         _, before, after = kind.split("_")
@@ -185,7 +186,10 @@ def unseen(source: str, mutation: MutationSpec) -> bool:
 
 @functools.cache
 def _quiet(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return from where to where a module's annotations, imports for them, and kept results are spelled."""
+    """Return the source ranges (begin, end) of a module in which the rules ignore mutants.
+
+    They are annotations, blocks below `if TYPE_CHECKING:`, caching decorators, and the keywords of `zip`.
+    """
     nodes: list[ast.expr | ast.stmt] = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -200,7 +204,7 @@ def _quiet(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
                 nodes.append(node)
             case ast.Call(func=ast.Name(id="zip"), keywords=keywords):
                 nodes += [keyword.value for keyword in keywords]
-    # A decorator's own position, as cosmic-ray has it, begins with its @.
+    # In cosmic-ray's positions a decorator begins with its @.
     return [
         ((node.lineno, max(0, node.col_offset - 1)), (node.end_lineno or 0, (node.end_col_offset or 0) + 1))
         for node in nodes
@@ -208,13 +212,13 @@ def _quiet(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def draw(modules: list[str], clone: Path, sample: int, seed: int) -> tuple[list[WorkItem], int]:
-    """Return a sample of the mutants that the modules have, in an order that mixes them, and how many there are."""
+    """Return a shuffled sample of the modules' mutants, and the number of all that the rules keep."""
     with tempfile.TemporaryDirectory() as folder, use_db(os.path.join(folder, "all.sqlite")) as every:
         init([clone / module for module in modules], every, {})
         found = list(every.work_items)
     sources = {path: path.read_text() for path in {item.mutations[0].module_path for item in found}}
     found = [item for item in found if not unseen(sources[item.mutations[0].module_path], item.mutations[0])]
-    # cosmic-ray numbers them at random, and the same seed must draw the same.
+    # cosmic-ray gives them random identifiers, and the same seed must draw the same sample.
     found.sort(key=lambda item: (str(item.mutations[0].module_path), *item.mutations[0].start_pos, _kind(item)))
     random.Random(seed).shuffle(found)
     compiled = (item for item in found if compiles(sources[item.mutations[0].module_path], item.mutations[0]))
@@ -222,12 +226,12 @@ def draw(modules: list[str], clone: Path, sample: int, seed: int) -> tuple[list[
 
 
 def compiles(source: str, mutation: MutationSpec) -> bool:
-    """Tell whether a mutant is Python at all."""
+    """Check whether a mutant is valid Python."""
     operator = get_operator(mutation.operator_name)(**mutation.operator_args)
     mutated = mutate_code(source, operator, mutation.occurrence)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of `is` with a number, which is a mutant all the same
+            warnings.simplefilter("ignore")  # Python warns about `is` with a number, which is a valid mutant
             compile(mutated, "mutant", "exec")
     except SyntaxError:
         return False
@@ -240,7 +244,7 @@ def _kind(item: WorkItem) -> str:
 
 
 class Recorder:
-    """A pytest plugin that makes each test a context of coverage, and keeps the seconds of those that pass."""
+    """A pytest plugin that gives each test a coverage context of its own, and records how long passing tests take."""
 
     def __init__(self, measured: coverage.Coverage) -> None:
         self.measured = measured
@@ -248,7 +252,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
-        """Switch the context."""
+        """Run a test in its coverage context."""
         self.measured.switch_context(item.nodeid)
         self.seconds[item.nodeid] = 0
         handled = yield
@@ -256,14 +260,14 @@ class Recorder:
         return handled
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the seconds of what a test sets up, does and tears down."""
+        """Add up the seconds of a test's setup, call and teardown; a failed or skipped phase counts as infinite."""
         self.seconds[report.nodeid] += report.duration if report.passed else math.inf
 
 
 def record(folder: Path) -> int:
-    """Run all tests in the current folder, and leave what they execute and how long they take.
+    """Run all tests of the current folder, and save the lines that they execute and their durations.
 
-    A test that fails or is skipped is left out, and so is what tests do in processes of their own.
+    A test that fails or is skipped is left out. Code that a test runs in another process is not recorded.
     """
     modules = [str(Path(module).resolve()) for module in MODULES]
     measured = coverage.Coverage(data_file=str(folder / "lines.sqlite"), include=modules, config_file=False)
@@ -280,7 +284,7 @@ def record(folder: Path) -> int:
 
 
 class Record:
-    """The statements that each test executes and the time it takes, found by running a commit's tests once."""
+    """The statements that each test executes and its duration, recorded by running a commit's tests once."""
 
     def __init__(self, folder: Path, clone: Path) -> None:
         if not (folder / "seconds.json").exists():
@@ -292,13 +296,13 @@ class Record:
         self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
 
     def choose(self, module: str, line: int) -> tuple[list[str], list[str]]:
-        """Return the tests to run for a mutant of a line of a module, in their order, and those for a survivor.
+        """Return the tests to run for a mutant in a line of a module, in order, and the further tests for a survivor.
 
-        First come all tests of the module's own files that execute the line's statement; of a line that none executes,
-        since the import does, all tests of these files. Then come others that execute the statement, those of its own
-        files that execute nothing of the module, since what they do may be in a process of its own, and those that
-        execute anything else of the module, while there are few enough. Of each test function the quickest case comes
-        first, then of each the next one. The tests of one file stay together, since they share what it makes once.
+        First come all tests in the module's own files that execute the line's statement; if no test executes it,
+        because it runs on import, all tests in these files. Then, up to the limits, come other tests that execute the
+        statement, tests in the module's own files that execute nothing of the module, since they may do their work in
+        another process, and tests that execute anything else of the module. The quickest case of every test function
+        is chosen before the second of any. The tests of one file stay together, since they share its fixtures.
         """
         file = {test: test.partition("::")[0] for test in self.seconds}
         own = {test for test in self.seconds if file[test] in MODULES[module]}
@@ -324,7 +328,7 @@ def _by_file(tests: list[str]) -> list[str]:
 
 
 def statement(path: Path, line: int) -> range:
-    """Return the lines of the statement that a line belongs to; of one that has others in it, those of its head."""
+    """Return the lines of the statement that a line belongs to; for a compound statement, the lines of its header."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.stmt)]
     around = [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
     if not around:
@@ -332,16 +336,16 @@ def statement(path: Path, line: int) -> range:
     innermost = max(around, key=lambda node: node.lineno)
     end = (innermost.end_lineno or line) + 1
     lines = range(innermost.lineno, min((n.lineno for n in nodes if innermost.lineno < n.lineno < end), default=end))
-    # Neither an `except` nor a `case` is a statement.
+    # Neither an `except` nor a `case` is a statement, so the innermost statement may end before the line.
     return lines if line in lines else range(line, line + 1)
 
 
 def make_clone(place: Path) -> Path:
-    """Clone the last commit, or bring a clone back to what it was if a run was cut there."""
+    """Clone the last commit, or restore the clone of an interrupted run."""
     if not place.exists():
         subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(place)], check=True)
     subprocess.run(["git", "-C", str(place), "checkout", "--quiet", "--force", "HEAD"], check=True)
-    # What is kept compiled of a module might pass for a mutant's, whose file may have its time and size.
+    # Bytecode of a module might pass for that of a mutant, whose file may have the same time stamp and size.
     for module in MODULES:
         for kept in (place / module).parent.glob(f"__pycache__/{Path(module).stem}.*.pyc"):
             kept.unlink()
@@ -349,12 +353,12 @@ def make_clone(place: Path) -> Path:
 
 
 def environment(clone: Path) -> list[str]:
-    """Return the beginning of a command that runs in a clone, whose package stands before an installed one."""
+    """Return the beginning of a command that runs in a clone and imports the clone's package, not an installed one."""
     return ["env", "-C", str(clone), f"PYTHONPATH={clone}", "CUDART_PY_DRIVER=simulator"]
 
 
 def command(clone: Path, tests: list[str]) -> list[str]:
-    """Return how tests run in a clone, up to the first that fails."""
+    """Return the command that runs tests in a clone, up to the first failure."""
     return [
         *environment(clone),
         sys.executable,
@@ -395,7 +399,7 @@ def run(session: WorkDB, clone: Path, known: Record) -> None:
 
 
 def report(session: WorkDB, clone: Path) -> Iterator[str]:
-    """Give the lines of the table and the survivors with their changes."""
+    """Yield the lines of the table, then the survivors with their changes."""
     results: dict[str, list[WorkResult]] = {}
     for item, result in session.completed_work_items:
         results.setdefault(str(item.mutations[0].module_path.relative_to(clone)), []).append(result)
@@ -413,7 +417,7 @@ def report(session: WorkDB, clone: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Draw, try and report."""
+    """Draw mutants, run the tests on them, and report; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
@@ -428,9 +432,9 @@ def main() -> int:
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     folder = Path(tempfile.gettempdir()) / f"cudart-py-mutation-{head.stdout[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
-    # In the background a shell ignores interrupts, which the tests would inherit, and some interrupt themselves.
+    # A shell makes its background processes ignore SIGINT. The tests would inherit that, and some interrupt themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # They inherit this too: what a mutant asks for too much must not take the machine's memory.
+    # The tests inherit this too: a mutant that allocates far too much must not exhaust the machine's memory.
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     clone = make_clone(folder / "clone")
     name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module))))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compare the public API with the accepted one, so that no public name changes unnoticed.
 
-    python scripts/public_api.py             print each change; the exit status is 1 where there is one
-    python scripts/public_api.py --accept    write the present API, to be reviewed as a change of public_api.txt
+    python scripts/public_api.py             print each change; the exit status is 1 if there is any
+    python scripts/public_api.py --accept    write the present API, to be reviewed as a change to public_api.txt
 
-The public modules are those whose names the pages of docs/reference/ show, and `__all__` lists the names of each. A
+The public modules are those whose names the pages of docs/reference/ show, and `__all__` lists the names of each. Each
 line of the file is a name with its signature or annotation, as griffe reads it from the source. Names that begin with
-an underscore are not public. The members of a base class stand under the base if it is public, and under each public
-class that inherits them otherwise.
+an underscore are not public. The members of a base class are listed under the base if it is public, and otherwise under
+each public class that inherits them.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import griffe
 
 ROOT = Path(__file__).parents[1]
 FILE = Path(__file__).with_name("public_api.txt")
-# Methods that Python calls, which a program does not use by any syntax.
+# Methods that Python calls and that no syntax of a program invokes.
 HOOKS = {"__del__", "__dir__", "__getattr__", "__reduce__", "__repr__"}
-# The labels of griffe that tell callers something. Others, such as "dataclass", do not.
+# The griffe labels that matter to callers. Others, such as "dataclass", do not.
 LABELS = {"async", "classmethod", "deletable", "property", "staticmethod", "writable"}
 
 
@@ -34,7 +34,7 @@ def public_modules() -> list[str]:
 
 
 def public_api(root: Path, modules: Sequence[str]) -> list[str]:
-    """Return a line for each public name of some modules, whose sources lie under a folder, sorted by the names."""
+    """Return one line per public name of some modules, whose sources are under a folder, sorted by name."""
     loader = griffe.GriffeLoader(search_paths=[root], allow_inspection=False)
     for package in {module.partition(".")[0] for module in modules}:
         loader.load(package)
@@ -70,14 +70,14 @@ def lines(path: str, found: griffe.Object | griffe.Alias, public: set[str]) -> I
 
 
 def members(found: griffe.Class, public: set[str]) -> dict[str, griffe.Object | griffe.Alias]:
-    """Return the public members of a class, those of bases that are not public themselves included."""
+    """Return the public members of a class, including those of bases that are not public themselves."""
     private_bases = [base for base in found.mro() if base.canonical_path not in public]
     every = {name: member for each in (*reversed(private_bases), found) for name, member in each.members.items()}
     return {name: member for name, member in every.items() if not name.startswith("_") or is_operator(name, member)}
 
 
 def is_operator(name: str, member: griffe.Object | griffe.Alias) -> bool:
-    """Tell whether a member is a method by which Python's syntax uses an object, such as `__getitem__`."""
+    """Check whether a member is a method that Python's syntax invokes, such as `__getitem__`."""
     return name.startswith("__") and name.endswith("__") and name not in HOOKS and member.is_function
 
 

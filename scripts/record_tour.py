@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Put a run of the whole tour into the package, and make docs/h200.md of the recorded figures.
+"""Put a run of the whole tour into the package, and generate docs/h200.md from the recorded figures.
 
     library-tour run --json tour.json
     python -m tests.benchmarks.peers course --json course.json
     python scripts/record_tour.py --tour tour.json --bars course.json
-    python scripts/record_tour.py                                         make the page again, from what is recorded
+    python scripts/record_tour.py                                         generate the page again, from the record
 
-A run with a GPU's times becomes library_tour/h200.json, without what pages do not show. One without becomes
-library_tour/seconds.json, from which the bar of progress knows the time left. The page keeps its bars unless they are
-given.
+A run with GPU timings becomes library_tour/h200.json, without the data that pages do not show. A run without them
+becomes library_tour/seconds.json, from which the progress bar estimates the time left. The page keeps its section of
+bars (the speeds that stops must reach) unless --bars gives a new one.
 """
 
 import argparse
@@ -24,11 +24,11 @@ Json = dict[str, Any]
 
 PAGE = Path(__file__).parents[1] / "docs" / "h200.md"
 BARS = "## Bars\n"
-LINE = 400  # characters at most before a value is divided among lines
+LINE = 400  # the most characters of a line; a longer value is split over several
 
 
 def main() -> None:
-    """Write what is given, and the page."""
+    """Write the run that is given, if any, and the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tour", type=Path, metavar="JSON", help="a run of the whole tour")
     parser.add_argument("--bars", type=Path, metavar="JSON", help="what `python -m tests.benchmarks.peers course` kept")
@@ -46,19 +46,19 @@ def main() -> None:
 
 
 def page(made: str) -> str:
-    """Return the page of the recorded figures, with a section of bars."""
+    """Return the text of the page of recorded figures, which includes a section of bars."""
     run = json.loads(recorded.FILE.read_text(encoding="utf-8"))
     return "\n\n".join([heading(run), made, *map(stop, run["stops"])]) + "\n"
 
 
 def kept_bars() -> str:
-    """Return the section of bars that the page has."""
+    """Return the section of bars that the page has now."""
     after = PAGE.read_text(encoding="utf-8").partition(BARS)[2]
     return (BARS + after.partition("\n## ")[0]).rstrip()
 
 
 def text(value: object, indent: str = "") -> str:
-    """Return a value as JSON, one line for each part that fits into one."""
+    """Return a value as JSON, with a part on one line wherever it fits."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent) + len(line) <= LINE or not isinstance(value, dict | list):
         return line
@@ -72,21 +72,21 @@ def text(value: object, indent: str = "") -> str:
 
 
 def number(value: object) -> str:
-    """Return a value as a cell: numbers with about four digits, fractions of a limit in per cent by their column."""
+    """Return a value as the text of a cell; floats below 1000 have four significant digits."""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; the first column is words, the others are numbers."""
+    """Return a Markdown table; the first column is text, the others are numbers and aligned to the right."""
     lines = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in (header, *rows)]
     lines.insert(1, "---|" + "---:|" * (len(header) - 1))
     return "\n".join(f"|{line}" if at == 1 else f"| {line} |" for at, line in enumerate(lines))
 
 
 def heading(run: Json) -> str:
-    """Return what the run depends on."""
+    """Return the top of the page: the device, driver, versions and commit of the run."""
     device, driver = run["device"], run["driver"]
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     size = f"{device['sm_count']} multiprocessors, {device['total_memory'] / 1e9:.0f} GB"
@@ -123,13 +123,13 @@ def stop(found: Json) -> str:
     if found["size"]:
         facts.append(f"Size: {found['size']:,}.")
     parts = [f"## {found['name']}: {found['title']}", " ".join(facts), *rows(found["rows"])]
-    for title, others in found.get("tables", {}).items():  # records before there were such have none
+    for title, others in found.get("tables", {}).items():  # older records have no further tables
         parts += [f"**{title}**", *rows(others)]
     return "\n\n".join(filter(None, [*parts, *found["notes"]]))
 
 
 def rows(found: Sequence[Json]) -> list[str]:
-    """Return a table of a stop and the notes of its rows."""
+    """Return a table of a stop's rows and the notes on them."""
     columns = list(dict.fromkeys(column for row in found for column in row["values"]))
 
     def cell(column: str, values: Json) -> str:

@@ -1,4 +1,4 @@
-"""What the reference's generator, Griffe, has to be told of classes: the texts in `__slots__`, the fields of tuples."""
+"""Extension for Griffe, the reference's generator, which does not read `__slots__` texts or fields of named tuples."""
 
 import ast
 from typing import Any
@@ -7,10 +7,10 @@ import griffe
 
 
 class Fields(griffe.Extension):
-    """Documents attributes that a class declares in other ways than Griffe reads."""
+    """Griffe extension for attributes that a class declares in ways that Griffe does not read."""
 
     def on_class_members(self, *, node: Any, cls: griffe.Class, **_: Any) -> None:
-        """Complete a class whose members are known."""
+        """Complete the attributes of a class once Griffe has collected its members."""
         texts = slots(node)
         given = cls.members["__init__"].parameters if "__init__" in cls.members else griffe.Parameters()
         for name, attribute in cls.members.items():
@@ -28,7 +28,7 @@ class Fields(griffe.Extension):
 
 
 def slots(node: ast.ClassDef) -> dict[str, str]:
-    """Return the texts of a class's `__slots__`, where it is a dict, by the names of the attributes."""
+    """Return the texts of a class's `__slots__` by attribute name, or an empty dict if `__slots__` is not a dict."""
     for statement in node.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id="__slots__")], value=ast.Dict()):
@@ -37,7 +37,7 @@ def slots(node: ast.ClassDef) -> dict[str, str]:
 
 
 def maker(cls: griffe.Class) -> griffe.Function:
-    """Return the function that makes a tuple of a class from its fields."""
+    """Return the `__init__` of a named tuple, which takes one parameter per field."""
     kind = griffe.ParameterKind.positional_or_keyword
     fields = [
         griffe.Parameter(name, annotation=field.annotation, kind=kind, default=field.value)

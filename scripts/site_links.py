@@ -1,22 +1,22 @@
-"""Links from the names of this package that a page of the documentation's site has in its text, to the reference."""
+"""Links to the reference from this package's names in the text of the documentation site's pages."""
 
 import os
 import re
 from pathlib import Path
 
-# What is no running text: code in blocks, what is a link already, headings, and what stands beside the text.
+# Parts that are not running text: code blocks, existing links, headings, the head of the page and its navigation.
 NO_TEXT = r"<pre.*?</pre>|<a\b.*?</a>|<h\d.*?</h\d>|<head>.*?</head>|<nav.*?</nav>"
 SKIPPED = re.compile(f"({NO_TEXT})", re.DOTALL)
-# Of the tables of docs/coming-from also the names of other packages, in the first column.
+# The tables of docs/coming-from have the names of other packages in their first column, which is skipped too.
 SKIPPED_THERE = re.compile(rf"({NO_TEXT}|<tr>\s*<td>.*?</td>)", re.DOTALL)
 CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
-# `cuda.memcpy`, `libraries.gemm`, `Stream` and `Stream.wait`, also in front of brackets and arguments.
+# `cuda.memcpy`, `libraries.gemm`, `Stream` and `Stream.wait`, including those before brackets and arguments.
 NAME = re.compile(r"(?<![\w.])(?:(cuda|libraries)\.(\w+(?:\.\w+)?)|([A-Z]\w+(?:\.\w+)?))")
 PACKAGES = {"cuda": "cudart_py", "libraries": "cudart_py.libraries", None: "cudart_py"}
 
 
 def link_names(site: Path) -> None:
-    """Make a link of each public name in the text of the pages that lie in a folder, where the reference has it."""
+    """Turn each public name that the reference has into a link, in the text of all pages in a folder."""
     places = {
         name: page
         for page in (site / "reference").glob("*.html")
@@ -30,12 +30,12 @@ def link_names(site: Path) -> None:
 
 
 def with_links(text: str, page: Path, places: dict[str, Path]) -> str:
-    """Return a part of a page's text with links in its pieces of code."""
+    """Return a part of a page's text with links in its inline code."""
     return CODE.sub(lambda match: linked(match[1], page, places), text)
 
 
 def linked(code: str, page: Path, places: dict[str, Path]) -> str:
-    """Return the code of a page with links in it."""
+    """Return a piece of inline code of a page with links in it."""
 
     def link(match: re.Match[str]) -> str:
         package, name = match[1], match[2] or match[3]

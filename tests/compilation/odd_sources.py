@@ -1,4 +1,4 @@
-"""Sources whose types or messages a careless query would change: (source, arguments of the compile) by title."""
+"""Sources whose types or messages a careless type query would change: (source, compile arguments) by title."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ K = 'extern "C" __global__ void k(int* x) { *x = 1; }\n'
 WERROR = {"options": ["-Werror=all-warnings"]}
 MANY = "\n".join(f'extern "C" __global__ void unused_{number}(int* x) {{}}' for number in range(300))
 
-# The number of runs of the compiler is 1 where the text of the source declares all that it needs.
+# Sources compiled in one run of NVRTC: their own text declares every type that is asked for.
 ONE_RUN: dict[str, str] = {
     "plain": K,
     "no last newline": K.rstrip(),
@@ -79,7 +79,7 @@ ONE_RUN: dict[str, str] = {
     "warning elsewhere": "__device__ void f() {\n  int unused;\n}\n" + K,
     "static without a use": "static __device__ int f(int x) { return x; }\n\n" + K,
 }
-# Other sources: their types are asked for in a second run, or the source alone is compiled again for its messages.
+# Sources that need a second run of NVRTC: for their types, or to get the messages of the source alone.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("", {}),
     "body by a macro": (

@@ -1,4 +1,4 @@
-"""The compile cache: what is found again, and what is not. What headers change is in test_includes."""
+"""The compile cache: what hits and what misses. Changes of headers are in test_includes."""
 
 import os
 import subprocess
@@ -116,7 +116,7 @@ def test_default_folder_is_platformdirs_folder(monkeypatch, base):
     monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", base)
     found = cache.folder()
-    monkeypatch.setenv("XDG_CACHE_HOME", base.replace("relative", ""))  # which the specification says to ignore
+    monkeypatch.setenv("XDG_CACHE_HOME", base.replace("relative", ""))  # XDG ignores relative paths
     assert found == platformdirs.user_cache_dir("cudart_py", appauthor=False)
 
 

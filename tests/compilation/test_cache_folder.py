@@ -1,4 +1,4 @@
-"""The folder of the compile cache: whose it is, how large it grows, and what is found damaged there."""
+"""The folder of the compile cache: its owner, its size limit, and damaged entries."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SOURCE = 'extern "C" __global__ void scale(float* x, float a) { x[threadIdx.x] *
 
 
 def keep(key, content=b"image", age=0):
-    """Store an entry, used for the last time `age` seconds ago."""
+    """Store an entry that was last used `age` seconds ago."""
     cache.store(key, {}, [content])
     if age:
         set_age(os.path.join(cache.folder(), key + ".image"), age)
@@ -108,7 +108,7 @@ for _ in range(300):
 
 
 def give_away(patch, call):
-    """Let a call of the system say that something is of another user."""
+    """Make a system call report another user: `fstat` as a file's owner, `geteuid` as the process's own."""
     original = getattr(os, call)
 
     def foreign(*arguments):
@@ -178,7 +178,7 @@ def test_entries_and_folders_are_private_whatever_the_umask(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("link", [False, True])
 def test_a_folder_on_the_way_that_others_can_write_to_is_refused(tmp_path, monkeypatch, builds, link):
-    """Whoever can write to it could put a folder of planted code in the cache's place."""
+    """Anyone who can write to a parent folder could replace the cache by a folder of planted code."""
     way = tmp_path / "way"
     place = way / "cache"
     place.mkdir(parents=True, mode=0o700)
@@ -190,7 +190,7 @@ def test_a_folder_on_the_way_that_others_can_write_to_is_refused(tmp_path, monke
     with pytest.warns(cache.CacheWarning, match=f"other users can write to .*{place.parent.name}"):
         compile_image(SOURCE)
     assert not any(place.iterdir())
-    # Nobody can replace what another user has in a sticky folder.
+    # In a folder with the sticky bit, nobody can replace another user's files.
     way.chmod(0o1777)
     compile_image(SOURCE)
     compile_image(SOURCE)
@@ -198,7 +198,7 @@ def test_a_folder_on_the_way_that_others_can_write_to_is_refused(tmp_path, monke
 
 
 def test_the_home_folder_of_an_unknown_user_is_refused_where_it_is_named(place, monkeypatch, builds, tmp_path):
-    """It would otherwise become a folder named ~ in the working directory."""
+    """Otherwise the cache would become a folder named ~nosuchuser in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "~nosuchuser/c")
     for call in (lambda: compile_image(SOURCE), cache.cache_info, cache.clear_cache):
@@ -209,7 +209,7 @@ def test_the_home_folder_of_an_unknown_user_is_refused_where_it_is_named(place, 
 
 
 def test_without_a_home_folder_nothing_is_kept(monkeypatch, builds, tmp_path):
-    """Containers run as users without an entry in the system's list, and often without HOME."""
+    """Containers often run as a user who has no entry in /etc/passwd, and without HOME."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -227,7 +227,7 @@ def test_without_a_home_folder_nothing_is_kept(monkeypatch, builds, tmp_path):
 )
 @pytest.mark.parametrize("use", [lambda: kept("a"), lambda: keep("a")])
 def test_a_launch_goes_on_without_a_cache(monkeypatch, variable, value, use):
-    """An exception out of a launch would take the context with it."""
+    """A warning, since an exception from inside a launch would abort it."""
     monkeypatch.setenv(variable, value)
     with pytest.warns(cache.CacheWarning, match=f"{variable}='{value}'"):
         assert use() is None
@@ -275,7 +275,7 @@ def test_the_warning_points_at_the_caller(place, device, call):
 
 
 def forged(content, change):
-    """Return an entry with a changed header and a checksum that fits."""
+    """Return a cache entry whose header `change` has altered, with a checksum that matches."""
     start = len(cache._MAGIC) + cache._DIGEST_BYTES
     (length,) = struct.unpack_from("<I", content, start)
     header = json.loads(content[start + 4 : start + 4 + length])

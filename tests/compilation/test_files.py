@@ -1,4 +1,4 @@
-"""Files that a caller names: what is no regular file hangs nothing and fills no memory."""
+"""Files that a caller names: one that is not a regular file neither hangs a call nor fills memory."""
 
 import os
 
@@ -22,7 +22,7 @@ IN_COMPILE, IN_LOAD, IN_LINK = (
     for start in ("compile_image: argument 'source'", "load: argument 'image'", "link: argument 'images[0]'")
 )
 INCLUDED = "compile_image: argument 'source' includes what cannot be read: "
-# Calls, the file that is refused, and how the error begins.
+# Calls, the file that is refused, and the beginning of the error.
 CALLS = [
     *((f"compile_image(Path({name!r}))", name, IN_COMPILE) for name in ODD[:2]),
     *((f"cuda.load(Path({name!r}))", name, IN_LOAD) for name in ODD[:2]),
@@ -37,7 +37,7 @@ CALLS = [
     ("compile_image('#include H', options=['-DH=\"pipe.cuh\"'])", "pipe.cuh", INCLUDED),
     ("compile_image('#include H', define={'H': '<pipe.cuh>'})", "pipe.cuh", INCLUDED),
 ]
-# In a process of its own, which has a time limit: each call once hung or took all memory that there was.
+# Runs in its own process with a time limit, since each of these calls once hung or used up all memory.
 PROGRAM = f"""
 from pathlib import Path
 import cudart_py as cuda

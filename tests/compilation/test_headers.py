@@ -18,7 +18,7 @@ def _forget_found_headers():
 
 
 def make_root(folder, **versions):
-    """Make an include folder with the files that tell versions."""
+    """Make an include folder with the files that declare the versions of CUDA and CCCL."""
     (folder / "cccl" / "cuda" / "std" / "__cccl").mkdir(parents=True)
     (folder / "curand_kernel.h").touch()
     for macro, number in versions.items():
@@ -29,7 +29,7 @@ def make_root(folder, **versions):
 
 @pytest.fixture
 def bare(monkeypatch):
-    """Hide every header of this machine."""
+    """Hide every CUDA header of this machine; return the monkeypatch fixture."""
     monkeypatch.setattr(headers, "_pathfinder", lambda name: None)
     monkeypatch.setattr(headers, "_TOOLKIT", "/nowhere")
     monkeypatch.setattr("cudart_py.compilation.compiler.library_path", lambda: None)

@@ -1,4 +1,4 @@
-"""The scan for included files: a cached image is never older than a header that it was made of."""
+"""The scan for included files: a cached image is never older than a header that it was compiled from."""
 
 import os
 import re
@@ -19,7 +19,7 @@ KERNEL = "\n__global__ void k(int* x) { *x = VALUE; }\n"
 
 
 def value_of(source, **arguments):
-    """Return the number of four digits that the kernel stores."""
+    """Return the four-digit number that the kernel stores, read from its PTX."""
     return re.search(rb", (\d{4});", compile_image(source, **arguments).ptx)[1].decode()
 
 
@@ -28,7 +28,7 @@ def write(path, number):
 
 
 def check_editing(header, source, *, texts=("#define VALUE 1234\n", "#define VALUE 5678\n"), **arguments):
-    """Fail where the kernel is not made again after the header was edited, or has appeared, if first there is none."""
+    """Check that the kernel is compiled again after its header changed, or appeared where the first text is None."""
     for text, number in zip(texts, ("1234", "5678"), strict=True):
         if text is not None:
             header.write_text(text)
@@ -69,7 +69,7 @@ SPELLINGS = {
 def test_editing_a_header_rebuilds_however_it_is_included(tmp_path, spelling):
     path = tmp_path / "k.cu"
     path.write_text(spelling + KERNEL, newline="")
-    # Only the older standards have trigraphs.
+    # C++17 removed trigraphs.
     check_editing(tmp_path / "value.cuh", path, std=14 if "??" in spelling else None)
 
 
@@ -218,14 +218,14 @@ def test_a_file_that_the_compiler_writes_is_written_every_time(tmp_path):
 
 
 def test_odd_texts_take_time_in_proportion():
-    """Take seconds at most for what quadratic reading would take hours for; the time limit tells."""
+    """The scan takes seconds where a quadratic one would take hours, and exceed the time limit."""
     texts = ["#/*", "#", "# ", "#include/*", "#if#if", "#if (", "#define ", "\\\n", "/*", "__has_include"]
     code = "from cudart_py.compilation import includes\n"
     code += f"for text in {texts}: includes.scan(text.encode() * 30_000, '.', (), (), (), call='compile')"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-# What may stand between the pieces of a directive, and what changes how the rest is read.
+# Text that may stand between the tokens of a directive, and text that changes how the rest is read.
 _blank = st.lists(
     st.sampled_from([" ", "\t", "\f", "\v", "\r", "\\\n", "\\\r\n", "/* c */", "/*\n*/", '/*"*/', "/*'*/", "/*#*/"]),
     max_size=3,
@@ -244,7 +244,7 @@ _before = st.lists(
 
 @st.composite
 def _spliced(draw, word):
-    """Return a word with its lines broken anywhere."""
+    """Return a word with line continuations inserted at random."""
     cuts = draw(st.lists(st.integers(1, len(word)), max_size=2))
     for cut in sorted(cuts, reverse=True):
         word = word[:cut] + draw(st.sampled_from(["\\\n", "\\\r\n"])) + word[cut:]
@@ -253,7 +253,7 @@ def _spliced(draw, word):
 
 @st.composite
 def _directive(draw, name, std):
-    """Return an `#include` of a file, or a condition that asks for it, in an odd spelling."""
+    """Return an `#include` of a file, or one below a `__has_include` of it, in an odd spelling."""
     blank = lambda: draw(_blank)  # noqa: E731  # a shorthand within this function
     quoted = draw(st.sampled_from([f'"{name}"', f"<{name}>"]))
     hash_sign = draw(st.sampled_from(["#", "#", "%:", "??=" if std == 14 else "#"]))
@@ -272,7 +272,7 @@ def _directive(draw, name, std):
 
 
 def _result(path, folders, std, **arguments):
-    """Return the kernel, or None for a source that does not compile."""
+    """Return the kernel's PTX, or None for a source that does not compile."""
     try:
         return compile_image(path, include=folders, std=std, **arguments).ptx
     except CompileError:
@@ -281,7 +281,7 @@ def _result(path, folders, std, **arguments):
 
 @pytest.mark.parametrize("examples", [5, pytest.param(settings().max_examples // 8, marks=pytest.mark.exhaustive)])
 def test_a_hit_is_what_a_compile_would_give(tmp_path, examples):
-    """Random spellings of includes, in the source and in a header, whose files come, change and go."""
+    """Includes in random spellings, in the source and in a header, of files that appear, change and disappear."""
     files = st.sampled_from(["here/v.cuh", "one/v.cuh", "two/v.cuh", "one/w.cuh", "here/w.cuh"])
 
     @settings(max_examples=examples)

@@ -1,4 +1,4 @@
-"""link_images: code compiled apart made one."""
+"""link_images: separately compiled code linked into one image."""
 
 import functools
 import re
@@ -67,7 +67,7 @@ __global__ void {1}(int *x) {{ *x = half(count++); }}
 
 
 def test_texts_of_ptx_become_one():
-    """Names without linkage stay apart, weak functions are there once, and files are numbered on."""
+    """Internal names stay distinct, a weak function appears once, and file numbers continue across the texts."""
     sources = APART.format(3, "a"), APART.format(4, "b")
     images = [compile_image(source, arch=90, options=["-rdc=true"]) for source in sources]
     image = link_images([images[0].ptx, images[1]])
@@ -95,7 +95,7 @@ def test_undefined_reference_names_the_symbol():
 
 @pytest.mark.parametrize("options", [[], ["-rdc=true"]])
 def test_an_undefined_reference_names_the_image_that_has_it_and_the_option(options):
-    """Code that is not relocatable has no functions for other images, and the linker's log names the last image."""
+    """Code that is not relocatable exports no functions, and the linker's log blames the last image instead."""
     caller = compile_image(CALLER, arch=90, options=["-rdc=true"], name="caller.cu")
     called = compile_image(CALLED.replace("twice", "thrice"), arch=90, options=options, name="called.cu")
     with pytest.raises(LinkError, match=r"twice\(float\), which caller\.cu uses\.\n.*-rdc=true") as caught:
@@ -147,7 +147,7 @@ USES = {
 
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])
 def test_link_time_code_and_other_code_may_not_define_one_symbol_as_whatever(kind):
-    """Where one is a variable and the other one a function, nvJitLink crashes."""
+    """If one is a variable and the other a function, nvJitLink crashes."""
     link_time = {use: made(text.replace("NAME", "first"), "ltoir") for use, text in USES.items()}
     other = {use: made(text.replace("NAME", "second"), kind) for use, text in USES.items()}
     refused = {}
@@ -170,7 +170,7 @@ def test_images_that_define_a_symbol_are_named_as_their_sources_are_and_fatbins_
 
 
 def test_repeated_definitions_are_refused_after_a_link_of_link_time_code():
-    """When nvJitLink was given them, the process crashed."""
+    """They never reach nvJitLink, which crashed the process on them."""
     for _ in range(4):
         link_images(pair("ltoir", "ltoir"), arch=90)
         with pytest.raises(LinkError, match="twice: in"):

@@ -1,4 +1,4 @@
-"""What a failed compile advises for sources that were written for nvcc and a program of the host."""
+"""The advice of a failed compile of sources that were written for nvcc, host code included."""
 
 import os
 import re

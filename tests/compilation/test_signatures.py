@@ -1,4 +1,4 @@
-"""Signatures: what names and PTX tell of kernels and variables."""
+"""Signatures: parameters of kernels and types of variables, from mangled names and PTX."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from cudart_py.compilation.names import demangling
 from cudart_py.compilation.names.demangling import argument_list, declared_name, demangle
 from cudart_py.compilation.names.signatures import make_parameters
 
-# By kind, dtype, and whether it is a pointer to constants.
+# C++ types by (kind, dtype, whether it is a pointer to const).
 TYPES = {
     ("integer", "int8", False): ("char", "signed char"),
     ("integer", "uint8", False): ("unsigned char",),

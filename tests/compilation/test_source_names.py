@@ -1,4 +1,4 @@
-"""Names of sources: unusual ones work in logs, line information and reports; those that corrupt NVRTC are refused."""
+"""Names of sources: odd ones work in logs, line information and reports; names that corrupt NVRTC are refused."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_a_source_may_have_an_odd_name_in_kernels_logs_and_ptx(device, name):
     x = cuda.zeros(1, "i4")
     cuda.compile(KERNEL, name=name, cache=False)["k"][1, 1](x)
     assert x.to_host()[0] == 1
-    with pytest.raises(cuda.CompileError, match="wrong") as caught:  # the line of the source is quoted
+    with pytest.raises(cuda.CompileError, match="wrong") as caught:  # the error quotes the line
         cuda.images.compile_image(KERNEL + "wrong", name=name)
     assert f"{name}(4): error" in caught.value.log
     assert link_images([cuda.images.compile_image(KERNEL, name=name, arch=90).ptx], arch=90)
@@ -71,11 +71,11 @@ TOO_LONG = {
 
 
 def compiled(source: str, folder, define=None):
-    """Compile with a folder of headers."""
+    """Compile a source, with a folder as include path and without the cache."""
     return cuda.compile(source, include=folder, define=define, cache=False)
 
 
-# By what another file or an option adds: what the file h.cuh holds, the source, and a macro.
+# Long names that come partly from a header or an option: (text of h.cuh, source, macros) by title.
 SPLIT = {
     "directive in a header": (TOO_LONG["line"], '#include "h.cuh"\n', None),
     "name in an option": ("", "#line 5 N\n", {"N": f'"{LONG}"'}),
@@ -100,7 +100,7 @@ def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, wh
 
 
 def test_a_path_that_is_too_long_for_line_information_is_refused(device, tmp_path, monkeypatch):
-    """A byte that is not ASCII takes four characters in PTX."""
+    """PTX spells a byte that is not ASCII with four characters."""
     while len(os.fsencode(tmp_path)) < 3_800:
         tmp_path /= "é" * 120
     tmp_path.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Types are asked for in the run that makes the images, which changes neither the images nor the messages."""
+"""Type queries are part of the run that compiles the images, and change neither the images nor the messages."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ FACTS = ("signatures", "variables", "names", "attributes", "log", "ptx", "cubin"
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Note the options of every run of the compiler."""
+    """Record the options of every run of NVRTC."""
     noted = []
 
     def run(source, *, options, **arguments):
@@ -31,7 +31,7 @@ def runs(monkeypatch):
 
 
 def facts(source, **arguments):
-    """Return all that a compile tells, or its error."""
+    """Return everything that a compile reports, or its error."""
     try:
         image = compile_image(source, arch=90, cache=False, **arguments)
     except CompileError as error:
@@ -56,14 +56,14 @@ def test_one_run_tells_all_types_of_plain_declarations(source, runs, monkeypatch
 @pytest.mark.parametrize(("source", "arguments"), OTHERS.values(), ids=OTHERS)
 def test_queries_change_neither_images_nor_messages(source, arguments, monkeypatch):
     if read_declarations(source.encode()) is None:
-        return  # nothing is asked of it, so that both compiles would be the same
+        return  # it gets no queries, so both compiles would be the same
     assert facts(source, **arguments) == facts_without_queries(source, monkeypatch, **arguments)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
 def test_queries_change_nothing_in_the_kernels_of_the_tour(path, monkeypatch):
-    for _ in range(8):  # NVRTC 13.5 makes other code of matmul.cu once in a few runs, without queries too
+    for _ in range(8):  # NVRTC 13.5 is not deterministic for matmul.cu, even without queries
         found, expected = facts(path), facts_without_queries(path, monkeypatch)
         differing = [fact for fact in FACTS if found[fact] != expected[fact]]
         if not differing:
@@ -72,7 +72,7 @@ def test_queries_change_nothing_in_the_kernels_of_the_tour(path, monkeypatch):
 
 
 def test_a_type_of_an_anonymous_namespace_hides_no_other_types():
-    """NVRTC refuses to declare a template for such a type without defining it."""
+    """NVRTC rejects a template that is declared for such a type and not defined."""
     image = compile_image(
         "namespace { struct Gain { float value; }; __constant__ Gain gain; __device__ float table[4]; }\n"
         'extern "C" __global__ void scale(float *x, int n) { if (n) *x *= gain.value + table[0]; }',
@@ -90,7 +90,7 @@ def test_a_type_of_an_anonymous_namespace_hides_no_other_types():
         ("namespace deep { __device__ float gain; }", "deep::gain", True),
         ("template <class T> __device__ T gain = 1;", "gain<deep::Pair<int> >", True),
         ("#define TABLE(name) __device__ float name##_table[4];\nTABLE(sine)", "sine_table", True),
-        (None, "gain", True),  # a macro names a file that is included, whose text is not known
+        (None, "gain", True),  # a macro names the included file, so its text is not known
         ("__device__ float gains;", "gain", False),
         ("#include <curand_kernel.h>\n__device__ float gain;", "precalc_xorwow_matrix", False),
     ],

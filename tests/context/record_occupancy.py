@@ -1,11 +1,11 @@
-"""Record what the driver says of the occupancy of many kernels, for the test that works it out from numbers alone.
+"""Record the driver's occupancy of many kernels, for the test that calculates it without a driver.
 
     python tests/context/record_occupancy.py OUT.json
 
-Kernels are compiled with register limits from 16 to 255, some without a limit, and with several sizes of static
-shared memory; each is asked for random block sizes and dynamic shared bytes. Needs a GPU. Each row of the file is a
-block's threads, a thread's registers, a block's static shared bytes, its dynamic ones, and the driver's blocks per
-multiprocessor.
+Kernels are compiled with register limits from 16 to 255, some without a limit, and with several sizes of static shared
+memory. For each, the driver is queried with random block sizes and dynamic shared memory. Needs a GPU. Each row of the
+file has the threads per block, the registers per thread, the static and the dynamic shared memory per block in bytes,
+and the driver's number of blocks per multiprocessor.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 import cudart_py as cuda
 from cudart_py.driver.calls import api
 
-# Many values that live at once, so that the register limit is what decides.
+# Many values that are live at once, so that registers limit the occupancy.
 SOURCE = """
 extern "C" __global__ void busy(float *data, int n) {
     __shared__ char unused[STATIC_BYTES];
@@ -31,14 +31,14 @@ extern "C" __global__ void busy(float *data, int n) {
 }
 """
 REGISTER_LIMITS = (16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 144, 160, 168, 192, 208, 224, 240, 255)
-# Without a limit the compiler's counts are no multiples of 8.
+# Numbers of live values without a register limit, where the compiler's register counts are not multiples of 8.
 FREE_LIVE = (2, 5, 9, 14, 22, 37, 53, 71, 100)
 STATIC_BYTES = (1, 1000, 8192, 40000)
 COMBINATIONS = 2000
 
 
 def kernels() -> list[cuda.Kernel]:
-    """Compile one kernel for each register limit, and some without a limit, with each static size."""
+    """Compile one kernel per register limit, and some without a limit, each with every static size."""
     variants = [(max(4, limit - 12), [f"--maxrregcount={limit}"]) for limit in REGISTER_LIMITS]
     variants += [(live, []) for live in FREE_LIVE]
     return [
@@ -49,7 +49,7 @@ def kernels() -> list[cuda.Kernel]:
 
 
 def record(combinations: int) -> list[list[int]]:
-    """Ask the driver for so many combinations."""
+    """Return one row per combination, with the driver's answer."""
     optin = cuda.current_device().properties.shared_memory_per_block_optin
     made = kernels()
     choose = random.Random(0)
@@ -62,14 +62,14 @@ def record(combinations: int) -> list[list[int]]:
         threads = min(threads, attributes.max_threads_per_block)
         sizes = (0, choose.randint(0, most), choose.randint(0, 20_000), 1024 * choose.randint(0, 100))
         dynamic = min(choose.choice(sizes), most)
-        kernel.configure(1, threads, dynamic)  # opts in to the dynamic bytes
+        kernel.configure(1, threads, dynamic)  # opts in to this much dynamic shared memory
         blocks = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel.handle, threads, dynamic)
         rows.append([threads, attributes.registers, attributes.shared_bytes, dynamic, int(blocks)])
     return rows
 
 
 def main() -> None:
-    """Write the record, which the test then looks at."""
+    """Write the record, which tests/context/test_occupancy.py reads."""
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     device = cuda.current_device()

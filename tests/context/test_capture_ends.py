@@ -1,4 +1,4 @@
-"""However a capture is left, it ends: memory can be allocated, streams waited for and captured behind it."""
+"""A capture ends however its block is left. Memory can then be allocated, and streams synchronized and captured."""
 
 import gc
 import sys
@@ -19,7 +19,7 @@ def fill(array, stream):
 
 
 def assert_nothing_is_captured(device, stream=None):
-    """Do all that a capture under way forbids, and capture once more."""
+    """Do everything that a capture under way forbids, and capture once more."""
     assert not captures_module.captures
     with cuda.Stream() as blocking:
         x = cuda.zeros(4, np.float32)
@@ -39,7 +39,7 @@ def assert_nothing_is_captured(device, stream=None):
 
 
 def in_a_thread(function):
-    """Run a function in a thread of its own, which has ended then, and return what it raised."""
+    """Run a function in a new thread, wait for the thread to end, and return the exception that it raised."""
 
     def work():
         with cuda.Device(0):
@@ -177,7 +177,7 @@ def test_what_the_block_raises_ends_the_capture_also_behind_the_close_of_its_str
 
 
 def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
-    """The capture ends in another one, and its own finds it ended."""
+    """Another thread that leaves the block ends the capture without a graph; its own thread then finds it ended."""
     capturing = stream.capture()
     with pytest.raises(cuda.errors.CaptureError, match="has not begun"):
         capturing.__exit__(None, None, None)
@@ -188,7 +188,7 @@ def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
     with pytest.raises(cuda.errors.CaptureError, match="has not begun or has already ended"):
         capturing.__exit__(None, None, None)
     with pytest.raises(ValueError, match="closed"):
-        graph.node_count  # noqa: B018  # to read it raises
+        graph.node_count  # noqa: B018  # reading it raises
     assert_nothing_is_captured(device, stream)
 
 
@@ -203,7 +203,7 @@ def test_a_capture_of_a_thread_that_has_ended_ends_with_its_stream(device):
 
 
 def test_a_capture_that_the_driver_fails_to_end_is_forgotten(device, driver_calls):
-    """As when the context is lost."""
+    """This happens when the context is lost."""
     failing = cuda.Stream()
     driver_calls.fails = "cuStreamEndCapture".__eq__
     with pytest.raises(cuda.CudaError, match="CUDA_ERROR_UNKNOWN"), failing.capture() as graph:

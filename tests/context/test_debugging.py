@@ -1,4 +1,4 @@
-"""Debug mode and the log of launches, with several threads."""
+"""Debug mode and the log of launches with several threads."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from cudart_py.driver import launch_log
 
 def test_debug_mode_ends_with_the_last_of_blocks_that_overlap(device):
     always = debugging.state.always
-    first, second = cuda.debug(), cuda.debug()  # as two threads may enter and leave them
+    first, second = cuda.debug(), cuda.debug()  # two threads may enter and leave in this order
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

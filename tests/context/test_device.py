@@ -49,7 +49,7 @@ def test_with_makes_a_device_current_and_restores_the_callers_context():
 
 
 def in_a_thread(function):
-    """Run a function in a thread, in which no device is current at first."""
+    """Run a function in a new thread, where no device is current yet; return its result."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(function).result()
 

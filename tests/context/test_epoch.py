@@ -1,4 +1,4 @@
-"""Epochs: events after which a checked launch has to be checked again."""
+"""The epoch, which changes at every event after which a bound launch must check its arguments again."""
 
 import cudart_py as cuda
 from cudart_py.context.epoch import epoch

@@ -1,4 +1,4 @@
-"""Nothing leaks whatever call fails, nothing is destroyed twice, exit is silent; threads and forks."""
+"""Lifetimes: nothing leaks whatever call fails, nothing is destroyed twice, exit is silent; threads and forks."""
 
 import contextlib
 import copy
@@ -35,7 +35,7 @@ PAIRS = {
     "cuGraphDestroy": ("cuStreamEndCapture",),
     "cuGraphExecDestroy": ("cuGraphInstantiate",),
 }
-# Calls that give back or put back: were they to fail as well, nothing could be promised.
+# Calls that release or restore something. They never fail here, since nothing could be guaranteed if they did.
 ENDINGS = {*PAIRS, "cuCtxPopCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"}
 CODE = """
 __device__ float kept[100000];
@@ -45,7 +45,7 @@ extern "C" __global__ void keep(const float *x) { shared[0] = kept[threadIdx.x] 
 
 
 def capture(module):
-    """Return a graph of work on an array that nothing else holds."""
+    """Return a graph of work on an array that nothing but the graph keeps alive."""
     x = cuda.empty(4, np.float32)
     with cuda.Stream(non_blocking=True) as stream, stream.capture() as graph:
         cuda.memset(x, 1, stream=stream)
@@ -81,7 +81,7 @@ def set_policy(module):
 
 
 def launch(module):
-    # More shared memory than a kernel has unless the driver is asked for it.
+    # More dynamic shared memory than a kernel may use without opting in.
     cuda.compile(CODE)["keep"][1, 8, 60_000].bind(cuda.zeros(8, np.float32))()
 
 
@@ -118,25 +118,25 @@ FRAMES = pytest.mark.unsanitized(
 )
 LAUNCHING = ("launch", "graph", "executable graph")
 KINDS = [pytest.param(kind, marks=FRAMES) if kind in LAUNCHING else kind for kind in MAKERS]
-# What a real driver or the simulator takes long to make.
+# Objects that a real driver or the simulator is slow to make.
 FEWER = dict.fromkeys(("pinned", "registered", "managed", "pool", "array of a pool", "CUDA array", "surface"), 1000)
 FEWER |= dict.fromkeys(("graph", "executable graph", "module", "symbol", "launch"), 500) | {"staged copy": 20}
 
 
 @pytest.fixture
 def unbalanced(driver_calls, monkeypatch):
-    """Return what was made and not given back, or given back twice, once all work has ended."""
+    """Return a function that waits for all work, and counts per releasing call what leaked or was released twice."""
     monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
     monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
 
     def differences():
         gc.collect()
-        cuda.Device(0).synchronize()  # after which closed pools end
+        cuda.Device(0).synchronize()  # closed pools are destroyed after it
         made = {end: sum(driver_calls[make] for make in makes) for end, makes in PAIRS.items()}
         return {end: number - driver_calls[end] for end, number in made.items() if number != driver_calls[end]}
 
     gc.collect()
-    gc.freeze()  # so that a collection looks at what this test makes alone
+    gc.freeze()  # so that collections look only at what this test makes
     yield differences
     gc.unfreeze()
 
@@ -156,7 +156,7 @@ def test_many_of_a_kind_leave_nothing_behind(device, module, driver_calls, unbal
         make(module)
     assert unbalanced() == {}
     assert sum(driver_calls[end] for end in PAIRS) >= count
-    # A driver keeps some of what it has loaded modules into.
+    # A driver keeps some of the memory that it loaded modules into.
     assert device.memory_info.free >= before - ((16 if "cuModuleLoadData" in driver_calls else 4) << 20)
 
 
@@ -180,7 +180,7 @@ def test_whichever_call_fails_nothing_is_left_behind(device, module, driver_call
     for at in range(1, steps + 1):
         asked.clear()
         fail_at = at
-        with contextlib.suppress(errors.CudaError):  # planted; some steps do without the call that fails
+        with contextlib.suppress(errors.CudaError):  # planted; some steps succeed without the failing call
             make(module)
         fail_at = 0
         assert unbalanced() == {}, f"call {at} of {steps}"
@@ -238,7 +238,7 @@ def test_threads_on_their_own_streams_give_right_results(device, module, rng):
                         saxpy(float(i), x, y, 5003)
                     stream.synchronize()
                     barrier.wait()
-                    with stream.capture() as graph:  # each thread its own at once
+                    with stream.capture() as graph:  # all threads capture at once
                         saxpy(float(i), x, y, 5003)
                     barrier.wait()
                     graph.instantiate().launch(stream)
@@ -251,7 +251,7 @@ def test_threads_on_their_own_streams_give_right_results(device, module, rng):
 
 
 class Counted(Handle):
-    """A handle that notes how often it is given back."""
+    """A handle that records each release of its value."""
 
     def __init__(self, given_back):
         self._value, self._owned, self._given_back = 1, True, given_back
@@ -261,7 +261,7 @@ class Counted(Handle):
 
 
 def test_of_several_threads_that_close_a_handle_at_once_one_gives_it_back():
-    """Each waits for the others before each line, as a debugger may let it."""
+    """Each thread waits for the others before every line of `Handle.close`, the worst possible interleaving."""
     together, given_back = threading.Barrier(4), []
 
     def close(handle):
@@ -286,7 +286,7 @@ def test_of_several_threads_that_close_a_handle_at_once_one_gives_it_back():
 
 def test_a_forked_child_that_touches_cuda_gets_a_clear_error_unless_no_call_came_before(python):
     program = (
-        "import os, warnings; warnings.simplefilter('ignore')\n"  # Python warns of forks beside threads
+        "import os, warnings; warnings.simplefilter('ignore')\n"  # Python warns about a fork in a process with threads
         "import cudart_py as cuda\n"
         "pid = os.fork()\n"
         "if not pid: os._exit(int(cuda.zeros(3).to_host().sum()) + 5)\n"
@@ -317,7 +317,7 @@ def test_a_stream_whose_destruction_reports_an_error_is_closed_all_the_same(devi
 
 
 def test_an_array_freed_by_another_thread_than_its_per_thread_stream_waits_for_that(device, driver_calls):
-    """To the other thread the handle would be its own stream, which knows nothing of the work."""
+    """In the other thread the handle means that thread's own stream, which does not order the work."""
     array = cuda.zeros(1000, stream=cuda.per_thread_default)
     before = driver_calls["cuCtxSynchronize"]
     with ThreadPoolExecutor(1) as threads:
@@ -348,7 +348,7 @@ def test_the_default_streams_are_copied_as_themselves():
 
 
 def test_an_array_counts_as_closed_before_others_check_again(device, module, monkeypatch):
-    """Who asks in between would not ask again, and launch with memory that is gone."""
+    """A launch that checked in between would not check again, and would use freed memory."""
     rows = cuda.empty_pitched((4, 8), np.float32)
     cuda.memset(rows, 0)
     bound = module["saxpy"][1, 1].bind(1.0, rows, rows, 1)

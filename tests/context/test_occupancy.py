@@ -1,4 +1,4 @@
-"""Occupancy from numbers alone, beside the driver's."""
+"""Occupancy calculated without a driver, compared with the driver's."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ import cudart_py as cuda
 from cudart_py.context.occupancy import MULTIPROCESSORS, multiprocessor_of
 from cudart_py.driver.calls import api
 
-# Made by record_occupancy.py.
+# Recorded by record_occupancy.py.
 RECORD = Path(__file__).with_name("occupancy_sm_90.json")
 
 
@@ -30,7 +30,7 @@ RECORD = Path(__file__).with_name("occupancy_sm_90.json")
         ((8, 9), 32, 32, 0, 24, "blocks"),
         ((12, 0), 128, 40, 99 << 10, 1, "shared memory"),
         ((1, 0), 256, 11, 0, 2, "registers"),
-        ((1, 0), 96, 10, 0, 6, "warps"),  # warps are given out in pairs
+        ((1, 0), 96, 10, 0, 6, "warps"),  # warps are allocated in pairs
         ((1, 2), 64, 10, 0, 8, "blocks"),
         ((1, 2), 64, 40, 0, 6, "registers"),
         ((1, 3), 256, 16, 0, 4, "warps"),
@@ -38,7 +38,7 @@ RECORD = Path(__file__).with_name("occupancy_sm_90.json")
         ((1, 3), 128, 125, 0, 0, "registers"),
         ((1, 3), 128, 8, 4097, 3, "shared memory"),
         ((2, 0), 100, 48, 0, 5, "registers"),
-        ((2, 0), 736, 21, 0, 1, "registers"),  # as with 24 registers, not 22
+        ((2, 0), 736, 21, 0, 1, "registers"),  # allocated like 24 registers, not 22
         ((2, 0), 608, 25, 0, 2, "warps"),
         ((2, 1), 256, 64, 0, 0, "registers"),
         ((2, 0), 256, 20, 48 << 10, 1, "shared memory"),

@@ -1,4 +1,4 @@
-"""`cuda.reset`: what ends, what stays, and what works again. In processes of their own, whose objects it closes."""
+"""`cuda.reset`: what ends, what stays, and what works again. It closes all objects, so tests run in new processes."""
 
 import pytest
 
@@ -251,7 +251,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.needs("libraries") if "libraries" 
 
 @pytest.fixture
 def lines(python):
-    """Run BEGIN and a program in a new process, and return the lines that it prints."""
+    """Return a function that runs BEGIN and a program in a new process, and returns the lines that they print."""
 
     def run(program, **environment):
         return python(BEGIN + program, **environment).stdout.splitlines()

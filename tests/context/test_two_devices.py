@@ -1,4 +1,4 @@
-"""Tests that need two devices, and are skipped where there is one, on two simulated ones."""
+"""Runs the tests that need two devices, which are skipped where there is one, on two simulated devices."""
 
 import os
 import re
