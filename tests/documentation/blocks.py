@@ -1,18 +1,18 @@
-"""The Python blocks of a page of the documentation, and how they are run: in order, in one namespace.
+"""Runs the Python blocks of a documentation page: in order, in one namespace.
 
-A comment in the line above a block says more of it:
+A comment in the line above a block says how it is run:
 
-    <!-- prints -->             the text block is what the Python block before it prints; `...` stands for anything
+    <!-- prints -->             the text block is the output of the Python block before it; `...` stands for anything
     <!-- raises ValueError -->  the Python block ends with this exception, whose last line counts as printed
-    <!-- needs: profile -->     the Python block is run where the driver has these capabilities, and what stands behind
+    <!-- needs: profile -->     the Python block is run where the driver has these capabilities, and the names after
                                 `module` can be imported: `needs: interop, module cupy`
     <!-- not run: REASON -->    the Python block is not run, for this reason
     <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
-    <!-- environment -->        the block's lines `export NAME=VALUE` hold for the whole page
+    <!-- environment -->        the block's lines `export NAME=VALUE` apply to the whole page
     <!-- commands -->           the block is run by a shell, and each of its commands must succeed
 
-A page of docs/coming-from also has a table, whose code in the middle column is run from top to bottom. What follows
-`in the kernel:` is compiled as a part of a kernel. Code that needs more than every driver has runs where it can.
+A page of docs/coming-from also has a table. The code in its middle column is run from top to bottom. Code after
+`in the kernel:` is compiled as part of a kernel. Code that needs a capability runs only on drivers that have it.
 """
 
 import doctest
@@ -54,7 +54,7 @@ def page_environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code, with the number of the line before its first one."""
+    """A block of code; `line` is the number of the line before its first line."""
 
     language: str
     mark: str
@@ -101,7 +101,10 @@ def output() -> Iterator[list[str]]:
 
 
 def run(page: Path, block: Block, names: dict[str, Any]) -> str:
-    """Run a Python block as lines of its page; return what it wrote, or raise what it should not have raised."""
+    """Run a Python block under its page's name and line numbers; return its output and expected exception.
+
+    Raises any other exception of the block.
+    """
     wanted = block.mark.removeprefix("raises ") if block.mark.startswith("raises ") else ""
     code = compile("\n" * block.line + block.text, page.name, "exec")
     with output() as written:
@@ -118,9 +121,9 @@ def run(page: Path, block: Block, names: dict[str, Any]) -> str:
 
 
 def run_commands(block: Block) -> None:
-    """Run the commands of a block, which find the programs of this Python's environment first."""
+    """Run the commands of a block, with the programs of this Python's environment first in PATH."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    # Others' plugins would take longer to import than the tests that the pages show take to run.
+    # Importing all installed plugins would take longer than the tests that the pages show.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment["PYTEST_PLUGINS"] = "pytest_benchmark.plugin,cudart_py.benchmark.pytest_plugin"
     environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), environment["PATH"]))
@@ -129,7 +132,7 @@ def run_commands(block: Block) -> None:
 
 
 def needs(block: Block) -> list[str]:
-    """Return what a block needs to be run: capabilities, and modules as `module cupy`."""
+    """Return the requirements of a block: capabilities, and modules in the form `module cupy`."""
     return block.mark.removeprefix("needs: ").split(", ") if block.mark.startswith("needs: ") else []
 
 
@@ -140,7 +143,7 @@ def is_there(needed: str, capabilities: frozenset[str]) -> bool:
 
 
 def run_page(page: Path) -> dict[str, Any]:
-    """Run the Python blocks of a page, compare what they print with what the page says, and return their names."""
+    """Run the blocks of a page, compare their output with the page's, and return the namespace of the Python blocks."""
     blocks = blocks_of(page)
     for exports in (block.text for block in blocks if block.mark == "environment"):
         os.environ |= re.findall(r"^export (\w+)=(.*)$", exports, re.MULTILINE)
@@ -166,7 +169,7 @@ def run_page(page: Path) -> dict[str, Any]:
 
 
 NEEDS = {
-    # The driver of a GPU may be older than the compiler, and refuses its PTX then.
+    # A GPU's driver may be older than the compiler, and would then refuse its PTX.
     "cuda.load(": "in_process",
     "as_device_array": "interop",
     "from_dlpack": "interop",
@@ -175,7 +178,7 @@ NEEDS = {
     "cuda.profile(": "profile",
     "other": "peer",
 }
-# What the parts of kernels in a table may use.
+# The names that kernel code in a table may use.
 AROUND = """
 __global__ void part(float *x, float v, int n, int columns, int i, int j, unsigned key, cudaTextureObject_t image) {
     %s;
@@ -184,12 +187,12 @@ __global__ void part(float *x, float v, int n, int columns, int i, int j, unsign
 
 
 def rows_of(page: Path) -> list[list[str]]:
-    """Return the cells of the page's one table, a list for each row."""
+    """Return the cells of the page's only table, as one list per row."""
     return rows(page.read_text(encoding="utf-8"))[1:]
 
 
 def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> None:
-    """Run the code of a cell in a namespace, where the driver has what the code needs."""
+    """Run the code of a cell in a namespace, if the driver has the capabilities that the code needs."""
     if all(needed in capabilities for text, needed in NEEDS.items() if text in cell):
         for code in quoted(cell):
             if cell.startswith("in the kernel:"):
@@ -199,7 +202,7 @@ def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> 
 
 
 def run_table(page: Path) -> None:
-    """Run a page and its table; raise what a row raises, with the row as a note."""
+    """Run a page and its table; an exception from a row gets the row as a note."""
     warnings.simplefilter("error", cuda.errors.SimulatorWarning)
     names = run_page(page)
     capabilities = cuda.capabilities()
@@ -213,6 +216,6 @@ def run_table(page: Path) -> None:
 
 
 def main() -> None:
-    """Run the page that the command names, by `run_page` or `run_table`."""
+    """Run the page named on the command line with the named runner, "blocks" or "coming_from"."""
     runner, page = sys.argv[1:]
     {"blocks": run_page, "coming_from": run_table}[runner](Path(page))

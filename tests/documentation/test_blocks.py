@@ -1,4 +1,4 @@
-"""Every Python block of the documentation runs, here or in a test that its page's name leads to."""
+"""Every Python block of the documentation runs, here or in the test that `ELSEWHERE` names for its page."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ apart = pytest.mark.unsanitized("each page is a process of its own")
 
 @pytest.fixture
 def run(forks, tmp_path):
-    """Run a page in a process of its own, in an empty folder; return what went wrong."""
+    """Return a function that runs a page in a new process in an empty folder, and returns its failure or ""."""
 
     def run(runner, page, environment):
         done = forks.run("tests.documentation.blocks:main", [runner, str(page)], environment, tmp_path)
@@ -66,7 +66,7 @@ def test_blocks_with_arrays_of_other_libraries_run_where_these_can_follow_our_ad
 @apart
 @pytest.mark.parametrize("page", TABLES, ids=name_of)
 def test_what_a_table_says_of_this_package_runs(run, page):
-    # On the machine's own driver, since the rows show no outputs, and some need a GPU.
+    # Not only on the simulator: the rows show no outputs that depend on the driver, and some need a GPU.
     assert run("coming_from", page, own_environment()) == ""
 
 
@@ -99,7 +99,7 @@ def test_the_first_page_of_tables_leads_to_all_others():
 
 
 def test_every_block_runs_somewhere_and_with_every_version_of_nvrtc():
-    """NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, which later versions do."""
+    """No block uses a compiler builtin: NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, for example."""
     assert [name_of(page) for page in BLOCKS if any("__builtin_" in block.text for block in BLOCKS[page])] == []
     assert [name_of(page) for page in PAGES if any("not run" in block.mark for block in BLOCKS[page])] == []
     for page, test in ELSEWHERE.items():

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 READ = ("README.md", "docs/**/*.md", "cudart_py/**/*.py", "library_tour/**/*.py")
-# A script writes the page. The other texts describe the inside of the simulator's engines.
+# A script writes the page. The folder describes the internals of the simulator's engines.
 LEFT_OUT = ("docs/h200.md", "cudart_py/simulator/ptx/")
 
 WORK = "threads?|blocks?|warps?|lanes?|bytes|sectors|atomics?|instructions|registers|elements"
@@ -18,7 +18,7 @@ EACH = "element|row|column|load|store|launch|warp|block|multiprocessor|cycle|thr
 
 
 class Habit(NamedTuple):
-    """A pattern that has no right use; `wrong` is a text that it finds, and `right` says the same without it."""
+    """A pattern that is never right; `wrong` is a text that it finds, and `right` says the same without a match."""
 
     pattern: str
     wrong: str
@@ -26,13 +26,13 @@ class Habit(NamedTuple):
 
 
 HABITS = (
-    # The reader learns only at the end of the phrase what the sentence is about.
+    # A sentence that opens with a free relative hides its subject until the end.
     Habit(
         r"(?:^|(?<=[.:!?] ))(?:What|Which|How)\b(?! to\b)[^.?]*(?=\.|$)",
         "How a launch is checked. What fails is named.",
         "The checks of a launch. How many threads? How to choose a block.",
     ),
-    # The negation of a statement is "is not"; "no" belongs to what there is.
+    # "Is" is negated with "not"; "no" goes with "there is" and "has".
     Habit(
         r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|\w+er\b)",
         "a size that is no multiple of 16",
@@ -43,7 +43,7 @@ HABITS = (
     Habit(r"\ba (?:thread|block|warp|lane|atomic) for each\b", "a thread for each row", "one thread per row"),
     # "At least" and "at most" stand before the number.
     Habit(r"\b(?:of|from|after) [\d,.]+ at (?:least|most)\b", "an index of 0 at least", "an index of at least 0"),
-    # Words for which English or CUDA has the usual one.
+    # Words where English or CUDA has another, usual one.
     Habit(r"\bin the mean\b", "64 steps in the mean", "64 steps on average"),
     Habit(r"\bin turns\b", "measured in turns", "measured alternately; the two take turns"),
     Habit(r"\bdivided by (?:commas|spaces)\b", "names, divided by commas", "names, separated by commas"),
@@ -88,7 +88,7 @@ def paragraphs_of_docstrings(text: str) -> Iterator[tuple[int, str]]:
 
 
 def found_in(text: str) -> list[str]:
-    """Return the phrases in a paragraph that match a habit, code left out."""
+    """Return the phrases in a paragraph that match a habit, ignoring code."""
     text = re.sub(r"`[^`]*`", "`code`", " ".join(text.split()))
     return [match[0][:60] for habit in HABITS for match in re.finditer(habit.pattern, text)]
 

@@ -1,4 +1,4 @@
-"""Pages that list what the package has list all of it, and name what exists."""
+"""Pages that list parts of the package list all of them, and name only parts that exist."""
 
 import inspect
 import operator
@@ -44,7 +44,7 @@ def test_the_picture_has_each_room_of_the_contracts():
         if contract.get("containers") in (["cudart_py"], ["cudart_py.simulator"])
     ]
     rooms = set(re.findall(r"\w+", " ".join(layer for contract in contracts for layer in contract["layers"])))
-    # What only starts programs, and what no other room asks for.
+    # `__main__` only starts programs, and no other package depends on `version`.
     assert rooms - {"__main__", "version"} <= drawn
 
 
@@ -63,7 +63,7 @@ def test_the_install_page_lists_every_extra_every_capability_and_every_variable(
 
 
 def test_the_guides_table_names_all_pages_in_the_order_of_the_menu():
-    """And each begins with a program that runs."""
+    """Each page also begins with a program that runs."""
     listed = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\)", text_of("guide/index.md"), re.MULTILINE)
     menu = re.findall(r"- guide/([\w-]+\.md)$", text_of("mkdocs.yml"), re.MULTILINE)
     assert sorted(["index.md", *listed]) == sorted(path.name for path in (DOCS / "guide").glob("*.md"))
@@ -76,7 +76,7 @@ def test_the_guides_table_names_all_pages_in_the_order_of_the_menu():
         assert not any(mark.startswith("not run") for mark in marks), page
 
 
-# The guides to adding things, and the tests that notice what a reader has left out
+# The guides to adding things, and the tests that notice a forgotten step
 NOTICES = {
     "adding-a-driver-call": {"tests/documentation", "tests/test_names.py", "tests/fuzz/test_arguments.py"},
     "adding-a-library-function": {"tests/documentation", "tests/test_enumerators.py", "tests/fuzz/test_arguments.py"},
@@ -98,7 +98,7 @@ def test_a_guide_names_files_that_exist_and_its_commands_run_the_tests_of_its_li
 # The reference
 
 REFERENCE = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("reference/*.md")}
-# Those of a module and of a string have headings, since they have no docstring that could be shown.
+# Names of a module and of a string have headings, since they have no docstring to show.
 BY_HAND = Counter(f"cudart_py.{name}" for name in re.findall(r"^## `?(\w+)`?$", REFERENCE["driver"], re.MULTILINE))
 NAMED = Counter(name for text in REFERENCE.values() for name in re.findall(r"^::: (\S+)", text, re.MULTILINE)) + BY_HAND
 
@@ -114,11 +114,11 @@ PACKAGES = {
 
 @pytest.mark.parametrize("package", PACKAGES.values(), ids=PACKAGES)
 def test_every_public_name_is_in_the_reference_once(package):
-    # Three errors are at the top level too, where the reference has them; submodules are packages of their own here.
+    # Three errors are also at the top level, where the reference has them. Submodules are tested as packages here.
     elsewhere = {*cuda.__all__} if package is cuda.errors else {name.rpartition(".")[2] for name in PACKAGES}
     names = [f"{package.__name__}.{name}" for name in package.__all__ if name not in elsewhere]
     found = Counter({name: count for name, count in NAMED.items() if name.rpartition(".")[0] == package.__name__})
-    del found["cudart_py.errors"]  # of which the page shows the tree
+    del found["cudart_py.errors"]  # the page shows its tree of classes
     assert found == Counter(names)
 
 

@@ -1,4 +1,4 @@
-"""The documentation's site builds without a warning, and a browser shows its pages from the folder alone."""
+"""The documentation site builds without a warning, and a browser shows its pages from the folder without a server."""
 
 import re
 import sys
@@ -80,7 +80,7 @@ def test_a_kernel_has_counters_beside_its_lines_and_its_diagram(site):
 
 
 class Links(HTMLParser):
-    """The names that a page gives its places, where it leads, and what it loads."""
+    """The anchors of an HTML page, the targets of its links, and the files that it loads."""
 
     def __init__(self, page):
         super().__init__()
@@ -102,12 +102,12 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def links(site):
-    """Return the links of each page but the one for an address that is not there, which is shown at any depth."""
+    """Return the links of each page except 404.html, whose relative links depend on the address that is missing."""
     return {page: Links(page) for page in site.rglob("*.html") if page.name != "404.html"}
 
 
 def test_each_link_leads_to_a_place_that_exists(links):
-    """The reference's too, of which MkDocs sees only the names of what it shows."""
+    """This includes links within the reference, which MkDocs does not check completely."""
     for page, found in links.items():
         for link in found.leads:
             parts = urlsplit(link)
@@ -177,7 +177,7 @@ def test_pages_fit_the_window_and_fetch_nothing_from_elsewhere(chromium, site):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_text_stands_out_from_its_ground(tmp_path, site, dark):
-    # A browser of its own, since the pages keep the colors that were shown last.
+    # A new browser, since the pages remember the color scheme that was used last.
     pages = ["index", "course/kernels/index", "course/kernels/transpose", "course/stops/errors"]
     home, *others = Browser(tmp_path).visit([(site / f"{page}.html", 1000) for page in pages], dark=dark)
     check_colors(home, dark=dark)

@@ -1,4 +1,4 @@
-"""The page that tells how to add a driver call has one that works."""
+"""The driver call that docs/adding-a-driver-call.md adds works."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def page_tests(monkeypatch):
     for text, space in zip((simulated, bare_tests, wrapper, test), spaces, strict=True):
         exec(compile(text, str(PAGE), "exec"), space)
     monkeypatch.setattr(driver, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
-    if not hasattr(raw, "cuCtxGetId"):  # it has had since the first call what was in the simulator then
+    if not hasattr(raw, "cuCtxGetId"):  # it has copied the simulator's functions by now
         monkeypatch.setattr(raw, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
     monkeypatch.setattr(devices.Device, "context_id", spaces[2]["context_id"], raising=False)
     return tests
@@ -35,7 +35,7 @@ def page_tests(monkeypatch):
 
 @pytest.fixture
 def context():
-    """A context of the simulator that is current, as the fixture of its tests makes one."""
+    """Make a simulator context current, as the fixture of the simulator's own tests does, and yield its handle."""
     restore = fresh_devices(1, 64 << 20)
     handle = ok(driver.cuDevicePrimaryCtxRetain(0))
     ok(driver.cuCtxSetCurrent(handle))

@@ -1,4 +1,4 @@
-"""The backend: when the driver is chosen, and what is said about it."""
+"""The backend: when the driver is chosen, and the warnings about the choice."""
 
 import re
 
@@ -41,7 +41,7 @@ assert backend._used is None
 @pytest.mark.parametrize(
     ("before", "chosen", "words"),
     [
-        (HIDE_CUDA, "", r"^[^\n]*libcuda[^\n]*simulator[^\n]*$"),  # said once
+        (HIDE_CUDA, "", r"^[^\n]*libcuda[^\n]*simulator[^\n]*$"),  # one line, once
         (NO_DEVICE, "", "simulator"),
         ("", "simulator", "^$"),
     ],
@@ -156,5 +156,5 @@ thread.join()
 
 
 def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
-    # The threads may print at the same time, and their lines run together.
+    # Count words rather than lines: the threads may print at the same time, and their lines may run together.
     assert python(WAITING, own_imports=True, CUDART_PY_DRIVER=backend._selected).stdout.count("True") == 2

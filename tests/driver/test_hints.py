@@ -1,4 +1,4 @@
-"""Names that people bring from other packages are answered with what to write here."""
+"""Names from other packages raise an error that says what to write here instead."""
 
 import importlib
 from typing import Any
@@ -86,8 +86,8 @@ def test_a_public_submodule_lists_its_public_names_alone(name: str) -> None:
     assert all(hasattr(submodule, public) for public in submodule.__all__)
 
 
-# What closes the array, changes the process or its devices, or needs another library, a capture, asyncio or another
-# process.
+# Hints whose code would close the array, change the process or its devices, or need another library, a capture,
+# asyncio or another process.
 NOT_RUN = (
     *("as_cuda_array", "async_done", "checks", "free", "get_ipc_handle", "graph_empty", "ipc_empty", "ipc_handle"),
     *("memcpy_dtoh", "profile_start", "reset", "set_allocator", "start_profiler"),

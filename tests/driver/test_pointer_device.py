@@ -1,4 +1,4 @@
-"""The device of an address, where the bindings misread the driver's answer."""
+"""The device of an address, which is asked without the bindings because they misread the driver's answer."""
 
 import ctypes
 
@@ -12,7 +12,7 @@ DEVICE_ORDINAL = 9
 
 @pytest.fixture
 def answered(monkeypatch):
-    """Let a function in place of the driver's answer; return what it is asked."""
+    """Replace cuPointerGetAttribute by a function that answers device 5; yield a list of its arguments."""
     asked = []
 
     @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)

@@ -1,4 +1,4 @@
-"""The one unwrap: every status has its exception, and every result its value."""
+"""The function that unwraps driver results: every status raises its exception, every success returns its value."""
 
 import pytest
 from cuda.bindings import driver, nvrtc, runtime
@@ -6,7 +6,7 @@ from cuda.bindings import driver, nvrtc, runtime
 import cudart_py as cuda
 from cudart_py.driver import calls
 
-# Each class and the statuses that it stands for, written down here too: a status that moves is noticed.
+# Each exception class and its statuses, repeated here so that the test fails if a status moves to another class.
 CLASSES = {
     "InvalidValueError": """
         INVALID_VALUE INVALID_DEVICE INVALID_RESOURCE_TYPE INVALID_RESOURCE_CONFIGURATION
@@ -48,7 +48,7 @@ CLASSES = {
         LAUNCH_FAILED ILLEGAL_INSTRUCTION INVALID_ADDRESS_SPACE INVALID_PC HARDWARE_STACK_ERROR ECC_UNCORRECTABLE
         NVLINK_UNCORRECTABLE CONTAINED TENSOR_MEMORY_LEAK MPS_CLIENT_TERMINATED EXTERNAL_DEVICE
     """,
-    # Statuses that name nothing a caller could act on by class.
+    # Statuses that a caller has no reason to catch by class.
     "CudaError": """
         PROFILER_DISABLED PROFILER_NOT_INITIALIZED PROFILER_ALREADY_STARTED PROFILER_ALREADY_STOPPED
         CALL_REQUIRES_NEWER_DRIVER MULTICAST_RESOURCE_FULL MAP_FAILED UNMAP_FAILED ARRAY_IS_MAPPED

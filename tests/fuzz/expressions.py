@@ -1,6 +1,6 @@
-"""Random expressions with one value in C++ and in CUDA C++: signed sums wrap, and every division has a result.
+"""Random expressions that have the same value in C++ and CUDA C++: signed sums wrap, every division has a result.
 
-The texts call what `both.h` defines for the two compilers.
+The texts call functions that `both.h` defines for the two compilers.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Draw:
         return int(self._random.random() * limit)
 
     def chance(self, probability: float) -> bool:
-        """Return True with a probability."""
+        """Return True with the given probability."""
         return self._random.random() < probability
 
     def pick(self, choices: Sequence[Any]) -> Any:
-        """Return one of the choices, each as likely as the others."""
+        """Return one of the choices with equal probability."""
         return choices[self.below(len(choices))]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Something that an expression reads: its text and its type, and whether a statement may assign to it.
+    """A variable, array or other operand that expressions read: its text, its type, and whether it is assignable.
 
     `count` is the number of elements of an array, which is a power of two, and 0 for a scalar.
     """
@@ -50,16 +50,16 @@ class Place:
 
 
 class Scope:
-    """The places that can be read at some point of a function; an inner scope begins with those of the outer one."""
+    """The places that can be read at some point of a function; an inner scope begins with those of its outer scope."""
 
     def __init__(self, outer: Scope | None = None, *places: Place) -> None:
         self.places = [*(outer.places if outer else ()), *places]
-        # Structures, by their types, which are copied and passed whole; their members are places too.
+        # Structures that are copied and passed as a whole; their members are places too.
         self.structs: list[Place] = list(outer.structs) if outer else []
 
 
-# {a} {b} {c} stand for operands of the type {t}, {u} for the unsigned type, {n} for operands of type u32, {w} for the
-# width less one, {p} for a condition, {k} for a small constant.
+# {a}, {b} and {c} stand for operands of the type {t}, {u} for the unsigned type of its size, {n} for operands of type
+# u32, {w} for the number of bits less one, {p} for a condition, {k} for a small constant.
 _WRAPPING = (
     "({t})(({u})({a}) + ({u})({b}))", "({t})(({u})({a}) - ({u})({b}))", "({t})(({u})({a}) * ({u})({b}))",
     "({t})(({a}) & ({b}))", "({t})(({a}) | ({b}))", "({t})(({a}) ^ ({b}))", "({t})~({a})", "({t})(0 - ({u})({a}))",
@@ -111,13 +111,13 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "(f64)({l})", "(({a}) + ({b}) * ({c}))", "from_bits({l})",
     ),
 }  # fmt: skip  # one form after the other
-# Long code, and what only the NumPy engine has.
+# Forms that are drawn rarely: those with long code, and those that only the NumPy engine supports.
 _RARE: dict[str, tuple[str, ...]] = {
     "f32": ("fmodf({a}, {b})", "__ll2float_{d}((i64)({l}))"),
     "f64": ("fmod({a}, {b})", "__ll2double_{d}((i64)({l}))", "__dadd_{d}({a}, {b})", "__dmul_{d}({a}, {b})"),
 }
 _RELATIONS = ("<", "<=", ">", ">=", "==", "!=")
-# What the letters of a form draw.
+# The types of the operands that other letters of a form stand for.
 _OPERANDS = {"n": "u32", "i": "i32", "l": "u64", "f": "f32", "g": "f64"}
 _PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 _FLOAT_LITERALS = (
@@ -126,13 +126,13 @@ _FLOAT_LITERALS = (
 
 
 class Expressions:
-    """Draw expressions of the places in a scope."""
+    """Draws expressions of the places in a scope."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
 
     def value(self, scope: Scope, type: str, depth: int) -> str:
-        """Return an expression of a type, of at most so many operators one inside the other."""
+        """Return an expression of a type, in which operators are nested at most `depth` deep."""
         draw = self.draw
         if depth <= 0 or draw.chance(0.15):
             return self._leaf(scope, type, depth)
@@ -151,13 +151,13 @@ class Expressions:
         return self._filled(draw.pick(forms), scope, type, depth)
 
     def probe(self, scope: Scope) -> str:
-        """Return one operator on places, with nothing around it that could hide a wrong result."""
+        """Return a single operator on places, without a context that could hide a wrong result."""
         type = self.draw.pick((*WIDE, *FLOATS, *FLOATS))
         forms = _FORMS[type] if type in FLOATS or self.draw.chance(0.7) else _WRAPPING + _DIVISIONS
         return self._filled(self.draw.pick(forms), scope, type, 1)
 
     def condition(self, scope: Scope, depth: int) -> str:
-        """Return an expression that is true or false."""
+        """Return an expression of type bool."""
         draw = self.draw
         chosen = draw.below(12)
         if chosen == 0 and depth > 0:
@@ -188,7 +188,7 @@ class Expressions:
         return _cast(self.read(scope, place, depth), place.type, type)
 
     def read(self, scope: Scope, place: Place, depth: int = 0) -> str:
-        """Return a place's text, that of an element if it is an array, at a constant or computed index."""
+        """Return the text that reads a place: for an array, an element at a constant or computed index."""
         if not place.count:
             return place.text
         if self.draw.chance(0.4):
@@ -196,7 +196,7 @@ class Expressions:
         return f"{place.text}[({self.value(scope, 'u32', min(depth - 1, 1))}) & {place.count - 1}]"
 
     def _filled(self, form: str, scope: Scope, type: str, depth: int) -> str:
-        """Put operands in a form."""
+        """Replace the letters of a form with operands."""
 
         def operand(found: re.Match[str]) -> str:
             return self._operand(found[1], scope, type, depth - 1 - self.draw.below(2))
@@ -223,7 +223,7 @@ class Expressions:
 
 
 def _cast(text: str, source: str, type: str) -> str:
-    """Return a conversion, of a float to an integer by a function that has a result for every number."""
+    """Return a conversion; float to integer goes through a function that is defined for every value."""
     if source in FLOATS and type in INTEGERS:
         wide = type if type in WIDE else "i32"
         return f"({type})to_{wide}({text})"

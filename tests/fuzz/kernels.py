@@ -1,10 +1,11 @@
 """Random kernels as one source for two compilers: functions, and a kernel that calls them between steps of its warps.
 
 A kernel keeps the state of each thread in a structure. Its phases are device functions that change that state; between
-them the lanes of a warp shuffle and vote, or the threads of a block exchange elements in shared memory. In C++ of the
-host a loop over the threads runs each phase, and another one does each step with the states of the whole block.
+them the lanes of a warp shuffle and vote, or the threads of a block exchange elements in shared memory. In host C++, a
+loop over the threads runs each phase, and another loop performs each step on the states of the whole block.
 
-A kernel adds to what it writes, twice: so what a launch that is undone and runs again leaves behind is seen.
+A kernel adds to its output, twice, rather than storing it. So the output shows whether a launch that was undone and run
+again left anything behind.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ from .statements import Function, Node, Statements, Struct, render
 from .steps import Steps
 
 BOTH = (Path(__file__).parent / "both.h").read_text()
-# Words that a thread reads: half of them special numbers.
+# Words that a thread reads.
 WORDS = 6
 _MOST_FIELDS = 10
 
 
 @dataclass
 class Kernel:
-    """A kernel: its definitions in order, and the phases and steps of its body, each with a text per compiler."""
+    """A kernel: its definitions in order, and the phases and steps of its body, each with one text per compiler."""
 
     number: int
     threads: int
@@ -34,12 +35,12 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """Return the kernel's name, which is also that of the host's function."""
+        """Return the kernel's name, which the host function shares."""
         return f"k{self.number}"
 
     @property
     def results(self) -> int:
-        """Return how many words of 64 bits it adds to."""
+        """Return the number of 64-bit words of the output."""
         return self.threads * self.blocks * len(self.fields)
 
     def text(self) -> str:
@@ -82,7 +83,7 @@ extern "C" void {self.name}(const u32 *in, u64 *out) {{
 
 
 def _of(body: Sequence[Node], side: int) -> list[Node]:
-    """Return the statements of one compiler, whose texts a step has on either side of a form feed."""
+    """Return the statements for one compiler: in a step, the text on its `side` of the form feed."""
     found = []
     for node in body:
         head, tail = (text.split("\f")[side] if "\f" in text else text for text in (node.head, node.tail))
@@ -91,7 +92,7 @@ def _of(body: Sequence[Node], side: int) -> list[Node]:
 
 
 def _loaded(type: str, place: int) -> str:
-    """Return what a member of the state begins with."""
+    """Return the expression that initializes a member of the state."""
     first, second = (f"in[{(place + more) % WORDS}]" for more in (0, 1))
     if type == "f32":
         return f"from_bits({first})" if place % 2 else f"(f32)(i32){first} * 0.37f"
@@ -107,12 +108,12 @@ def source(kernels: Sequence[Kernel]) -> str:
 
 
 def make(seed: int, number: int, size: int = 0) -> Kernel:
-    """Return the kernel of a number in the sequence of a seed; functions of a size are so long, of any if it is 0."""
+    """Return a kernel of a seed's sequence, by its number; `size` scales its functions, and 0 draws a size."""
     return _Maker(Draw(seed, number), number, size).kernel()
 
 
 class _Maker:
-    """Draw the parts of one kernel."""
+    """Draws the parts of one kernel."""
 
     def __init__(self, draw: Draw, number: int, size: int) -> None:
         self._draw = draw
@@ -123,12 +124,12 @@ class _Maker:
         self._definitions: list[Node] = []
 
     def kernel(self) -> Kernel:
-        """Return the kernel."""
+        """Draw the whole kernel."""
         draw = self._draw
         steps = draw.chance(0.75)
         threads = 32 * (1 + draw.below(4)) if steps else 33 + draw.below(96)
         types = [draw.pick(SCALARS + WIDE) for _ in range(4 + draw.below(_MOST_FIELDS - 4))]
-        # What steps and conditions use is always there.
+        # The first four members have types that steps and conditions need.
         types[:4] = ["u32", draw.pick(("i32", "i64")), "f32", draw.pick(("u32", "f64", "u64"))]
         fields = tuple(Place(f"m{place}", type) for place, type in enumerate(types))
         for place in range(draw.below(3)):
@@ -158,7 +159,7 @@ class _Maker:
         probes = [statements.expressions.probe(scope) for _ in range(1 + draw.below(5))]
         body = [Node(f"s.m0 = s.m0 * 3 + (u32)mixed(thread, word({probe}));") for probe in probes]
         body += statements.block(scope, 1 + draw.below(1 + 2 * self._size), 1 + draw.below(2))
-        # What the phase has computed goes into the state.
+        # The results of the phase go into the state.
         body += _mixed(scope)
         kind = draw.pick(("FUNCTION", "INLINE", "SEPARATE"))
         self._definitions.append(Node(f"{kind} void {name}(S{number} &s, u32 thread) {{", body))
@@ -241,7 +242,7 @@ class _Maker:
 
 
 def _mixed(scope: Scope) -> list[Node]:
-    """Return statements that put the local variables of a scope into the state."""
+    """Return statements that mix the last six local variables of a scope into the state."""
     local = [place for place in scope.places if place.text[0] in "v("][-6:]
     nodes = [Node("u64 mix = 1;", fixed=True)]
     for place in local:

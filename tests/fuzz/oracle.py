@@ -1,4 +1,4 @@
-"""Run random kernels in C++ of the host and on the driver in use, and compare every word that they leave."""
+"""Run random kernels as host C++ and on the driver in use, and compare every word of their output."""
 
 import ctypes
 import functools
@@ -22,7 +22,7 @@ Words = NDArray[np.uint64]
 ENGINES = ("numpy", "native")
 MODES = ("plain", "checked", "counted")
 OPTIONS = ("--fmad=false", "--std=c++17")
-# Sums wrap, and nothing is fused, reordered or assumed about types and roundings.
+# Signed sums wrap, nothing is fused or reordered, and nothing is assumed about aliasing or rounding modes.
 _HOST_OPTIONS = (
     "-std=c++17", "-O0", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
     "-frounding-math",
@@ -35,12 +35,12 @@ _SPECIAL = (
 
 @functools.cache
 def host_compiler() -> str | None:
-    """Return the path of a C++ compiler, or None."""
+    """Return the path of a C++ compiler, or None if there is none."""
     return next((path for name in ("g++", "clang++", "c++") if (path := shutil.which(name))), None)
 
 
 def inputs(seed: int, kernel: Kernel) -> NDArray[np.uint32]:
-    """Return the words that the threads of a kernel read: special ones, small ones, and any bits."""
+    """Return the words that the threads of a kernel read: 30 % special values, 30 % below 100, the rest random bits."""
     rng = np.random.default_rng((seed, kernel.number))
     count = kernel.threads * kernel.blocks * WORDS
     words = rng.integers(0, 1 << 32, count, np.uint32)
@@ -51,12 +51,12 @@ def inputs(seed: int, kernel: Kernel) -> NDArray[np.uint32]:
 
 
 def before(kernel: Kernel) -> Words:
-    """Return what the words that a kernel adds to are before it runs."""
+    """Return the initial contents of the words that a kernel adds to."""
     return np.arange(kernel.results, dtype=np.uint64)
 
 
 def host_results(kernels: Sequence[Kernel], seed: int) -> dict[int, Words]:
-    """Compile kernels with the host's compiler and return the words that each leaves, by their numbers."""
+    """Compile kernels with the host compiler, run them, and return the output of each by its number."""
     compiler = host_compiler()
     assert compiler is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -75,19 +75,19 @@ def host_results(kernels: Sequence[Kernel], seed: int) -> dict[int, Words]:
 
 
 class Runs:
-    """Kernels compiled for both compilers, and launched by the engines in their modes."""
+    """Kernels compiled with both compilers, and launched on each engine in each mode."""
 
     def __init__(self, kernels: Sequence[Kernel], seed: int, *options: str, arch: str | None = None) -> None:
         self._expected = host_results(kernels, seed)
         self._module = cuda.compile(source(kernels), arch=arch, options=(*OPTIONS, *options))
         self._seed = seed
-        # Functions call themselves up to three times, with arrays in each frame: 1024 bytes are too few.
+        # Functions recurse up to three levels deep with arrays in each frame, so a stack of 1024 bytes is too small.
         cuda.current_device().limits.stack_size = 16384
 
     def _run(self, kernel: Kernel, mode: str) -> tuple[Words, Any]:
-        """Launch a kernel and return the words that it leaves, and its counters where it is counted.
+        """Launch a kernel and return its output, and its counters in the mode "counted".
 
-        Checks raise what they find.
+        In the mode "checked", a finding of the sanitizer raises.
         """
         words, out = cuda.to_device(inputs(self._seed, kernel)), cuda.to_device(before(kernel))
         launch = functools.partial(self._module[kernel.name][kernel.blocks, kernel.threads], words, out)
@@ -102,9 +102,9 @@ class Runs:
     def differences(
         self, kernel: Kernel, engines: Sequence[str] = ENGINES, modes: Sequence[str] = MODES
     ) -> Iterator[str]:
-        """Run a kernel by each engine in each mode; yield what differs from C++, or between the engines.
+        """Run a kernel on each engine in each mode; yield differences from C++ and between the engines' counters.
 
-        An empty name is the driver's own choice of an engine. What a kernel faults with ends the context.
+        An empty name stands for the driver's own choice of an engine. A fault ends the context, and so the runs.
         """
         expected, counters = self._expected[kernel.number], {}
         for engine in engines:
@@ -127,7 +127,7 @@ class Runs:
 
 
 def _first(kernel: Kernel, expected: Words, got: Words) -> Iterator[str]:
-    """Say where the results of a kernel first differ, if they do."""
+    """Yield a description of the first difference between the results of a kernel, if they differ."""
     where = np.flatnonzero(expected != got)
     if where.size:
         field, thread = divmod(int(where[0]), kernel.threads * kernel.blocks)

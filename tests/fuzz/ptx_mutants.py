@@ -1,12 +1,12 @@
-"""Load and run damaged PTX on the simulator, and count what comes of it.
+"""Load and run damaged PTX on the simulator, and count the outcomes.
 
     python -m tests.fuzz.ptx_mutants --count 4000 --seed 1
 
-Each mutant is a text of `kernels/`, of the conformance tests or of `tests/launch` with a few bytes, words or lines
-changed, deleted, swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in a process
-with a time limit. A module that is refused says the line, or the name of a variable that no module has; what a kernel
-does wrong is a status of the driver's. Anything else, a crash, a hang or an error from inside, is a mistake of the
-simulator's: there must be none, and the exit status says so.
+Each mutant is a text from `kernels/`, the conformance tests or `tests/launch` with a few bytes, words or lines changed,
+deleted, swapped or duplicated. It is loaded, and its kernels are launched with plausible arguments, in a process with a
+time limit. If a module is refused, the report must name the line, or the variable that no module defines. An error in a
+kernel must become a driver status. Anything else, such as a crash, a hang or an internal error, is a bug in the
+simulator. The exit status is 1 if there is any.
 """
 
 import argparse
@@ -26,18 +26,18 @@ from typing import Any
 from tests.simulator.ptx.machine import ptx_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Larger texts only take longer.
+# Larger texts take longer without finding more.
 LARGEST = 60_000
-# Kernels of a mutant that are launched, and the threads of each.
+# The most kernels of a mutant that are launched, and the threads per block.
 MOST_LAUNCHES = 4
 THREADS = 64
 BUFFER = 1 << 16
 SECONDS = 60
-# What must not come of a mutant.
+# Outcomes that no mutant may have.
 MISTAKES = ("no answer", "inscrutable")
-# Statuses of modules that are refused.
+# Statuses with which a module may be refused.
 REFUSED = ("INVALID_PTX", "UNSUPPORTED_PTX_VERSION", "NOT_SUPPORTED", "OUT_OF_MEMORY")
-# What a kernel may do wrong, and what a launch refuses.
+# Statuses of faults in kernels and of refused launches.
 FAULTS = (
     "ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "LAUNCH_FAILED", "LAUNCH_TIMEOUT", "INVALID_PC", "INVALID_ADDRESS_SPACE",
     "ASSERT", "OUT_OF_MEMORY", "INVALID_VALUE", "LAUNCH_OUT_OF_RESOURCES", "INVALID_CLUSTER_SIZE",
@@ -46,7 +46,7 @@ FAULTS = (
 
 
 def texts() -> list[str]:
-    """Return the PTX that is to be damaged."""
+    """Return the PTX texts to damage."""
     tests = ROOT / "tests"
     folders = (ROOT / "kernels", tests / "conformance" / "kernels", tests / "launch")
     files = sorted(path for folder in folders for path in folder.glob("*.cu"))
@@ -56,7 +56,7 @@ def texts() -> list[str]:
 
 
 def mutant(text: str, rng: random.Random) -> str:
-    """Return a text with one to three changes."""
+    """Return a text with one to three random changes."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         text = rng.choice((_byte, _byte, _word, _word, _word, _number, _line, _line))(text, rng)
     return text
@@ -77,7 +77,7 @@ def _replaced(pattern: str, text: str, rng: random.Random, make: Callable[[list[
 
 
 def _word(text: str, rng: random.Random) -> str:
-    """Delete or double a word or a part of an opcode, or put another one of the text in its place."""
+    """Delete or duplicate a word or a part of an opcode, or replace it by another one from the text."""
 
     def make(found: list[re.Match[str]], word: str) -> str:
         return rng.choice(("", word + word, rng.choice(found)[0], rng.choice(found)[0], rng.choice(found)[0]))
@@ -91,7 +91,7 @@ def _number(text: str, rng: random.Random) -> str:
 
 
 def _line(text: str, rng: random.Random) -> str:
-    """Delete, double or move a line, or swap two."""
+    """Delete, duplicate or move a line, or swap two lines."""
     lines = text.split("\n")
     first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
     what = rng.randrange(4)
@@ -107,17 +107,17 @@ def _line(text: str, rng: random.Random) -> str:
 
 
 def _begin() -> None:
-    """Prepare a process, in which kernels print nothing and end soon."""
+    """Prepare a worker process: kernels print nothing, and end after a limited number of steps."""
     from cudart_py.simulator import driver
 
     os.environ.setdefault("CUDART_PY_SIMULATOR_STEPS", "50000")
-    warnings.simplefilter("ignore")  # the checks report what damaged kernels do, which is not counted
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the process lasts
+    warnings.simplefilter("ignore")  # findings of the sanitizer in damaged kernels don't count
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open until the process ends
     driver.cuInit(0)
 
 
 def outcome(text: str) -> tuple[str, str]:
-    """Load a text and launch its kernels in a context of its own; return what came of it, and the report."""
+    """Load a text and launch its kernels in a new context; return the outcome and the report."""
     from cudart_py.simulator import driver
 
     driver.take_report()
@@ -147,7 +147,7 @@ def _judged(what: str, status: Any, expected: Sequence[str], report: str) -> tup
 
 
 def _launched(driver: Any, kernel: Any, buffer: int) -> Any:
-    """Launch a kernel with a pointer for each parameter of 8 bytes and a small number for others; return the status."""
+    """Launch a kernel with a pointer for each 8-byte parameter and a small number for others; return the status."""
     values = []
     while True:
         status, _, size = driver.cuFuncGetParamInfo(kernel, len(values))
@@ -161,7 +161,7 @@ def _launched(driver: Any, kernel: Any, buffer: int) -> Any:
 
 
 def run(sources: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the outcome, the report and the text of each mutant; after a crash or a hang there is no answer."""
+    """Yield the outcome, the report and the text of each mutant; the outcome of a crash or hang is "no answer"."""
     rng = random.Random(seed)
     while count:
         with multiprocessing.get_context("spawn").Pool(1, _begin) as pool:
@@ -178,7 +178,7 @@ def run(sources: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, st
 
 
 def main() -> int:
-    """Run mutants, print a table of outcomes, and keep the texts of those that must not be."""
+    """Run mutants, print a table of outcomes, and save the mutants that show mistakes; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=4000, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="which mutants")

@@ -1,12 +1,11 @@
-"""Compare random kernels with what the host's C++ compiler makes of them, by both engines, plain, checked and counted.
+"""Compare random kernels on both engines with their host C++: plain, checked by the sanitizer, and with counters.
 
     python -m tests.fuzz.random_kernels --count 10000 --jobs 2 --seed 1 --out FOLDER
     python -m tests.fuzz.random_kernels --first 77 --count 1 --seed 1 --out FOLDER      one kernel again
 
-A kernel is drawn from the seed and its number alone. Kernels run in processes of their own, some at a time; the folder
-has a file for those of each process that are done, and the same command goes on where it was stopped. Of a kernel that
-differs, the folder gets the source, with all that the difference doesn't need left out. The exit status says whether
-there is a difference.
+A kernel depends only on the seed and its number. Kernels run in worker processes, in batches of 50. The folder gets one
+file per finished batch, and the same command resumes where it was stopped. For a kernel that differs, the folder also
+gets its source, whole and reduced to what the difference needs. The exit status says whether there is a difference.
 """
 
 import argparse
@@ -22,16 +21,16 @@ import cudart_py as cuda
 from . import oracle
 from .kernels import Kernel, make, source
 
-# Kernels of one source, which is also all that a process runs.
+# Kernels per source; a process runs one source.
 BATCH = 50
 SECONDS = 1800
-# PTX alone, which is what the simulator runs: ptxas 13.0 and 13.5 end the process at kernel 5855 of seed 1131.
+# Only PTX, which the simulator runs: ptxas 13.0 and 13.5 abort the process at kernel 5855 of seed 1131.
 ARCHITECTURE = "compute_90"
 REDUCING_SECONDS = 120
 
 
 def work(first: int, end: int, seed: int, out: Path) -> None:
-    """Run kernels in this process, print what differs, and write the source of a kernel that does."""
+    """Run kernels in this process, print the differences, and write the sources of kernels that differ."""
     kernels = [make(seed, number) for number in range(first, end)]
     with cuda.Device(0):
         runs = oracle.Runs(kernels, seed, arch=ARCHITECTURE)
@@ -46,12 +45,12 @@ def work(first: int, end: int, seed: int, out: Path) -> None:
             path.with_suffix(".whole.cu").write_text(before + source([kernel]))
             reduce(kernel, seed)
             path.with_suffix(".cu").write_text(before + source([kernel]))
-            cuda.reset()  # which a fault needs
+            cuda.reset()  # a fault has ended the context
             runs = oracle.Runs(kernels, seed, arch=ARCHITECTURE)
 
 
 def reduce(kernel: Kernel, seed: int) -> None:
-    """Leave out what the difference of a kernel doesn't need, outer blocks first, as long as the time lasts."""
+    """Remove statements that a kernel's difference doesn't need, outer blocks first, until the time limit."""
     end = time.monotonic() + REDUCING_SECONDS
     smaller = True
     while smaller:
@@ -73,17 +72,17 @@ def _differs(kernel: Kernel, seed: int) -> bool:
     cuda.reset()
     try:
         return any(oracle.Runs([kernel], seed, arch=ARCHITECTURE).differences(kernel))
-    except (ValueError, cuda.CudaError):  # it doesn't compile
+    except (ValueError, cuda.CudaError):  # one of the compilers refuses it
         return False
 
 
 def part(first: int, end: int, seed: int, out: Path) -> str:
-    """Run kernels in another process unless that is done, and return what differs; a process that dies does too."""
+    """Run a batch of kernels in another process unless its file exists; return the differences, or how it died."""
     done = out / f"seed_{seed}_{first}_{end}.txt"
     if not done.exists():
         command = [sys.executable, "-m", "tests.fuzz.random_kernels", "--worker", f"--first={first}"]
         command += [f"--count={end - first}", f"--seed={seed}", f"--out={out}"]
-        # Machine code that only these kernels have needn't be kept.
+        # Caching would be useless, since no other kernel has the same machine code.
         environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_CACHE_SIZE": "0"}
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
@@ -95,7 +94,7 @@ def part(first: int, end: int, seed: int, out: Path) -> str:
 
 
 def main() -> int:
-    """Run the kernels of a seed that haven't run, and print what all of them came to."""
+    """Run the batches that haven't run yet, and print the results of all; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)

@@ -1,7 +1,7 @@
 """Random statements: variables, arrays, structures, pointers, branches, loops, switches and calls.
 
-Every variable is initialised where it is declared, and every loop counts in its head, so that any statement can be left
-out: what still compiles is as well defined as before.
+Every variable is initialised where it is declared, and every loop has its counter in its head. So any statement can be
+left out: if the rest compiles, it is still well defined.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
 
-# How often the statements of a function may run in all, because of the loops around them.
+# The most iterations of a statement, as the product of the loops around it.
 _MOST_ITERATIONS = 24
 
 
 @dataclass
 class Node:
-    """A statement, or a block of statements between a head and a tail; a `fixed` one can't be left out."""
+    """A statement, or a block of statements between a head and a tail; a `fixed` node can't be left out."""
 
     head: str
     body: list[Node] | None = None
@@ -38,9 +38,9 @@ def render(nodes: Sequence[Node], indent: str = "") -> str:
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure: its members are places relative to it, those of structures inside of it included.
+    """A structure; its members, including those of nested structures, are places relative to it.
 
-    ``make_NAME`` makes one of values of the types `makes`.
+    ``make_NAME`` makes one from values of the types `makes`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Struct:
     makes: tuple[str, ...]
 
     def places(self, prefix: str) -> list[Place]:
-        """Return the members of the structure with this name."""
+        """Return the members of a variable of this type, whose text is `prefix`."""
         return [Place(f"{prefix}.{one.text}", one.type, True, one.count) for one in self.members]
 
 
@@ -66,7 +66,7 @@ class Function:
 
 
 class Statements:
-    """Draw the statements of one function."""
+    """Draws the statements of one function."""
 
     def __init__(self, draw: Draw, structs: Mapping[str, Struct], functions: Sequence[Function]) -> None:
         self.draw = draw
@@ -77,12 +77,12 @@ class Statements:
         self._calls = 0
 
     def name(self) -> str:
-        """Return a new name."""
+        """Return an unused variable name."""
         self._names += 1
         return f"v{self._names}"
 
     def block(self, scope: Scope, count: int, depth: int, iterations: int = 1, result: str = "") -> list[Node]:
-        """Return about `count` statements; ``result`` is the type that an early return gives."""
+        """Return about `count` statements; ``result`` is the type that an early return returns."""
         nodes: list[Node] = []
         for _ in range(count):
             nodes += self._statement(scope, depth, iterations, result)
@@ -152,14 +152,14 @@ class Statements:
         return [node]
 
     def declare(self, scope: Scope, place: Place, whole: bool = True) -> None:
-        """Make a variable known: a scalar, an array, or a structure with its members, which is copied as a `whole`."""
+        """Add a variable to a scope: a scalar, an array, or a structure with its members, and `whole` if copyable."""
         struct = self._structs.get(place.type)
         scope.places.extend(struct.places(place.text) if struct else [place])
         if struct and whole:
             scope.structs.append(place)
 
     def argument(self, scope: Scope, type: str) -> str:
-        """Return an argument for a parameter: a scalar, a structure, or a pointer to elements of the scope."""
+        """Return an argument for a parameter: a scalar, a structure, or an array; "" if the scope has no such array."""
         draw = self.draw
         kind, _, limit = type.partition("%")
         if limit:
@@ -186,7 +186,7 @@ class Statements:
         if draw.chance(0.5):
             return [then]
         otherwise = Node("else {", self.block(Scope(scope), 1 + draw.below(2), depth, iterations, result))
-        # One statement to leave out, since nothing may stand between its halves.
+        # One node, to be left out as a whole, since nothing may stand between the `if` and its `else`.
         return [Node("{", [then, otherwise])]
 
     def _loop(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
@@ -203,7 +203,7 @@ class Statements:
         return [Node(head, self._repeated(scope, counter, depth, iterations * most))]
 
     def _until(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
-        """Draw a loop that ends by a condition of the data, and at the latest by its counter."""
+        """Draw a loop that ends at a condition on the data, or at the latest when its counter reaches a limit."""
         draw = self.draw
         most = 2 + draw.below(6)
         if iterations * most > _MOST_ITERATIONS:
@@ -214,13 +214,13 @@ class Statements:
         body = self._repeated(scope, counter, depth, iterations * most)
         if counts:
             return [Node(f"for (u32 {counter} = 0; {counter} < {most} && {condition}; {counter}++) {{", body)]
-        # The condition stands outside of the body's scope, as the counter does.
+        # The condition of a do loop is outside the scope of its body, and so must be the counter.
         whole = Node("do {", body, f"}} while (++{counter} < {most} && {condition});")
         return [Node("{", [Node(f"u32 {counter} = 0;", fixed=True), whole])]
 
     def _repeated(self, outer: Scope, counter: str, depth: int, iterations: int) -> list[Node]:
         draw, scope = self.draw, Scope(outer, Place(counter, "u32", False))
-        # It may stand before the declarations of the body, and so reads what is outside.
+        # The jump may be placed before the body's declarations, so its condition reads only outer places.
         leave = Node(f"if ({self.expressions.condition(scope, 2)}) {draw.pick(('break', 'continue'))};")
         body = self.block(scope, 1 + draw.below(3), depth, iterations)
         if draw.chance(0.5):
@@ -247,7 +247,7 @@ class Statements:
         draw = self.draw
         function = draw.pick(self._functions)
         arguments = [self.argument(scope, type) for type in function.parameters]
-        if not all(arguments):  # there is no such array
+        if not all(arguments):  # the scope has no array for a pointer
             return self._array(scope)
         self._calls += 1
         name = self.name()

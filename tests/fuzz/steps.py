@@ -1,6 +1,6 @@
-"""Steps that the threads of a warp or block take together, as CUDA C++ and as loops over their states.
+"""Steps that the threads of a warp or block take collectively, as CUDA C++ and as host loops over their states.
 
-The two texts of a step stand on either side of a form feed. In that of the host, `all` are the states of a block.
+A form feed separates the two texts of a step. In the host text, `all` is the array of the states of a block.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from .statements import Node
 
 
 class Steps:
-    """Draw steps of threads with these members of a state, the first of which is of type u32."""
+    """Draws steps of threads whose state has the members `fields`, the first of which is of type u32."""
 
     def __init__(self, draw: Draw, fields: Sequence[Place], threads: int) -> None:
         self._draw = draw
@@ -20,7 +20,7 @@ class Steps:
         self._scope = Scope(None, *(Place(f"s.{one.text}", one.type) for one in fields), Place("lane", "u32", False))
 
     def step(self) -> Node:
-        """Return a step."""
+        """Draw a step."""
         kinds = (self._shuffle, self._shuffle, self._shuffle, self._vote, self._vote, self._parts, self._parts)
         return self._draw.pick((*kinds, self._exchange, self._atomics, self._block_vote))()
 
@@ -31,7 +31,7 @@ class Steps:
         return self._expressions.condition(self._scope, 2)
 
     def _warps(self, arrays: str, gathers: str, gives: str) -> str:
-        """Return a loop over warps: what they gather of all lanes, and then what each lane gets."""
+        """Return a loop over warps, in which `gathers` runs for every lane before `gives` runs for any."""
         return (
             f"for (u32 w = 0; w < {self._threads}; w += 32) {{ {arrays} "
             f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gathers} }} "
@@ -39,12 +39,12 @@ class Steps:
         )
 
     def _block(self, arrays: str, gathers: str, gives: str) -> str:
-        """Return two loops over the threads of a block: what they gather of all, and then what each gets."""
+        """Return two loops over the threads of a block, the first with `gathers` and the second with `gives`."""
         each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
         return f"{{ {arrays} {each} {gathers} }} {each} {gives} }} }}"
 
     def _two_fields(self) -> tuple[Place, Place]:
-        """Return a field to read and one of its type to write."""
+        """Return a field to read and one of the same type to write."""
         source = self._draw.pick(self._fields)
         return source, self._draw.pick([one for one in self._fields if one.type == source.type])
 
@@ -83,7 +83,7 @@ class Steps:
         return Node(f"s.m0 = s.m0 * 5 + (u32){device};\f{host}")
 
     def _parts(self) -> Node:
-        """Let the lanes of two branches work together, those of each branch among themselves."""
+        """Let the lanes of each side of a branch shuffle, vote or reduce among themselves."""
         parted, vote = self._condition(), self._condition()
         kind, mode = self._draw.pick(("add", "min", "max", "and", "or", "xor")), self._draw.pick(("lowest", "highest"))
         device = (
@@ -97,14 +97,14 @@ class Steps:
                 f"c[lane] = {parted}; part |= (u32)c[lane] << lane; x[lane] = s.m0;",
                 f"if (c[lane]) s.m0 += x[{mode}(part)]; else s.m0 -= reduced_{kind}(x, ~part);",
             )[:-2]
-            # The second vote sees what the shuffle has left in the state.
+            # The second vote reads the state as the shuffle has changed it.
             + f" bool y[32]; for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; y[lane] = {vote}; }}"
             " for (u32 lane = 0; lane < 32; lane++) if (c[lane]) all[w + lane].m0 ^= ballot(y, part); }"
         )
         return Node(f"{device}\f{host}")
 
     def _exchange(self) -> Node:
-        """Give each thread the element of another one, through shared memory."""
+        """Give each thread another thread's element through shared memory."""
         source, to = self._two_fields()
         index = f"({self._number()}) % {self._threads}u"
         device = (
@@ -115,7 +115,7 @@ class Steps:
         return Node(f"{device}\f{self._block(tile, gathers, f's.{to.text} = tile[{index}];')}")
 
     def _atomics(self) -> Node:
-        """Combine numbers of all threads in shared memory, where the order of the threads makes no difference."""
+        """Combine the numbers of all threads by atomics in shared memory, whose order makes no difference."""
         index, value, read = self._number(), self._number(), self._number()
         name = self._draw.pick(("Add", "Max", "Min", "Xor", "Or", "And"))
         sign = {"Add": "+", "Xor": "^", "Or": "|", "And": "&"}.get(name)
@@ -132,7 +132,7 @@ class Steps:
     def _block_vote(self) -> Node:
         kind, condition = self._draw.pick(("count", "and", "or")), self._condition()
         results = {"count": "n", "and": f"(n == {self._threads})", "or": "(n != 0)"}
-        # Barriers reduce to the number 1, or to another one that is not 0.
+        # __syncthreads_and and __syncthreads_or may return 1 or any other number that is not 0.
         truth = "" if kind == "count" else " != 0"
         device = f"s.m0 += (u32)(__syncthreads_{kind}({condition}){truth});"
         return Node(f"{device}\f{self._block('u32 n = 0;', f'n += {condition};', f's.m0 += (u32){results[kind]};')}")

@@ -1,6 +1,6 @@
-"""The small fixed set of random kernels shows faults in single instructions, as slips of the pen would make them.
+"""The small fixed set of random kernels exposes faults in single instructions, such as a typing error would cause.
 
-They are planted in the kernels' PTX, which the NumPy engine runs, and in the native engine's machine code.
+The faults are planted in the kernels' PTX, which the NumPy engine runs, and in the native engine's machine code.
 """
 
 import dataclasses
@@ -25,12 +25,12 @@ pytestmark = [
     pytest.mark.skipif(oracle.host_compiler() is None, reason="there is no C++ compiler"),
 ]
 
-# Many times as many as any of the kernels takes.
+# Many times more than any of the kernels needs.
 STEPS = 20_000
-# An opcode, as the first group, and its first three operands, the last two of which a fault exchanges.
+# Three operands that follow an opcode, the first group. The fault exchanges the last two.
 THREE = r"\s+([^,;]+), ([^,;]+), ([^,;]+)"
 EXCHANGED = r"\1 \2, \4, \3"
-# An instruction and what takes its place.
+# Patterns of instructions and their replacements.
 FAULTS = {
     r"(sub\.[us]\d+)" + THREE: EXCHANGED,
     r"shr\.s(\d+)": r"shr.u\1",
@@ -67,14 +67,14 @@ FAULTS = {
 
 @functools.cache
 def fixed_set() -> list[tuple[Kernel, oracle.Words, str]]:
-    """Return the kernels, what C++ makes of them, and their PTX."""
+    """Return the kernels, each with its results in C++ and its PTX."""
     kernels = [kernel for mode in OF_MODE for kernel in kernels_of(mode)]
     results = oracle.host_results(kernels, SEED)
     return [(kernel, results[kernel.number], ptx_of(source([kernel]), oracle.OPTIONS)) for kernel in kernels]
 
 
 def shows(kernel: Kernel, right: oracle.Words, ptx: str, engine: str = "numpy") -> bool:
-    """Return whether an engine gives other results than C++ for PTX, or doesn't end."""
+    """Return whether PTX on an engine gives other results than C++, faults, or doesn't end."""
     damaged = Kernels(Module(ptx))
     damaged.engine = engine
     words, out = damaged.put(oracle.inputs(SEED, kernel)), damaged.put(oracle.before(kernel))
@@ -93,7 +93,7 @@ def test_a_fault_in_an_instruction_shows(instruction: str) -> None:
     assert any(shows(*one) for one in damaged), f"{len(damaged)} kernels have the instruction"
 
 
-# Opcodes, and the operands that their machine code takes in each other's place.
+# Opcodes, and the two operands that are exchanged in their machine code.
 MISTAKEN = {
     "bfe": (2, 3), "bfi": (1, 2), "copysign": (1, 2), "div": (1, 2), "fma": (2, 3), "lop3": (1, 2), "prmt": (1, 2),
     "rem": (1, 2), "selp": (1, 2), "setp": (1, 2), "shf": (1, 2), "sub": (1, 2),
@@ -104,7 +104,7 @@ MISTAKEN = {
 @pytest.mark.parametrize("opcode", MISTAKEN)
 def test_a_fault_in_the_machine_code_of_an_opcode_shows(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    from cudart_py.simulator.ptx.native.lowering.table import lowering  # which needs llvmlite
+    from cudart_py.simulator.ptx.native.lowering.table import lowering  # needs llvmlite
     from cudart_py.simulator.ptx.native.writing import flow
 
     def mistaken(form: Any) -> Any:
@@ -127,9 +127,9 @@ def test_a_fault_in_the_machine_code_of_an_opcode_shows(opcode: str, monkeypatch
 
 
 def test_an_undo_that_leaves_memory_as_it_is_shows(device: cuda.Device) -> None:
-    """Launches whose checks begin again keep what they have written until then."""
+    """Without the undo, a launch that is run again with exact checks keeps its first output, and adds to it."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    from cudart_py.simulator.ptx.native.launching.speculation import Speculation  # which needs llvmlite
+    from cudart_py.simulator.ptx.native.launching.speculation import Speculation  # needs llvmlite
 
     kernel = kernels_of("checked")[0]
     with mock.patch.object(Speculation, "undo", return_value=None):

@@ -1,4 +1,4 @@
-"""Damaged PTX is refused with its line or does what kernels may do: it ends neither the process nor the context."""
+"""Damaged PTX is refused with its line or fails like a faulty kernel: it never crashes the simulator."""
 
 import collections
 

@@ -1,6 +1,6 @@
-"""Random device functions give what C++ of the host gives, bit for bit, by each engine, plain, checked and counted.
+"""Random device functions give the bits of host C++ on each engine: plain, checked, and with counters.
 
-`python -m tests.fuzz.random_kernels` runs as many as are wanted; here a few of them run as a test.
+`python -m tests.fuzz.random_kernels` runs any number of them; here a few run as a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,13 @@ from tests.fuzz.kernels import Kernel, make
 
 pytestmark = [
     pytest.mark.skipif(oracle.host_compiler() is None, reason="there is no C++ compiler"),
-    # They share what is compiled.
+    # They share the compiled kernels.
     pytest.mark.xdist_group("random functions"),
 ]
 
 SEED = 36
-# Machine code for checks and counters is compiled apart: each kernel runs in one of the modes here, in all of them in
-# the long run. Together they show each of the planted faults; the last two of the first mode were added for that.
+# Machine code for checks and counters is compiled separately. So each kernel runs in one of the modes here, and in all
+# of them in `random_kernels`. Together they show each planted fault; the last two of "plain" were added for that.
 OF_MODE = {"plain": [*range(16), 41, 85], "checked": [*range(16, 24)], "counted": [*range(24, 32)]}
 
 
@@ -31,10 +31,10 @@ def kernels_of(mode: str) -> list[Kernel]:
 Differences = Callable[..., list[str]]
 
 
-# Every second kernel is enough for what a change may break.
+# Every second kernel is enough to notice what a change is likely to break.
 @pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["even", "odd"])
 def differences(request: pytest.FixtureRequest) -> Differences:
-    """Compile kernels for all modes once, for the host and for the driver; return what runs those of one mode."""
+    """Compile the kernels of all modes once, for host and driver; return a function that runs those of one mode."""
     of_mode = {mode: kernels_of(mode)[request.param :: 2] for mode in OF_MODE}
     with cuda.Device(0):
         runs = oracle.Runs([kernel for kernels in of_mode.values() for kernel in kernels], SEED)
@@ -50,7 +50,7 @@ def test_the_driver_gives_what_cpp_gives(device: cuda.Device, differences: Diffe
 
 
 def test_code_for_debugging_gives_what_cpp_gives(device: cuda.Device) -> None:
-    """It is another program with the same results: every variable is in memory, and nothing is inlined."""
+    """The code differs a lot: every variable is in memory, and nothing is inlined."""
     kernels = [make(SEED, number, size=1) for number in (3, 4)]
     runs = oracle.Runs(kernels, SEED, "--device-debug")
     assert not [text for kernel in kernels for text in runs.differences(kernel, [""], ["plain"])]

@@ -1,8 +1,8 @@
-"""Products by inline mma.sync, of registers that hold random numbers.
+"""Matrix products by inline mma.sync of registers that hold random numbers.
 
     python -m tests.launch.matrix_products tests/launch/data/products.npz
 
-records what a GPU of compute capability 9.0 makes of random matrices, for `test_tensor_cores`.
+records the products that a GPU of compute capability 9.0 computes of random matrices, for `test_tensor_cores`.
 """
 
 import datetime
@@ -51,7 +51,7 @@ def name_of(spelling: str) -> str:
 
 
 def registers_of(kind: str, rows: int, columns: int) -> int:
-    """Return how many registers a lane has of a matrix."""
+    """Return the number of registers that a matrix occupies in each lane."""
     return rows * columns // 32 * BITS[kind] // (64 if kind == "f64" else 32)
 
 
@@ -62,7 +62,7 @@ def extents(spelling: str) -> tuple[int, int, int]:
 
 
 def kernel_of(spelling: str) -> str:
-    """Return a kernel that loads registers, multiplies, and stores the registers of the sum."""
+    """Return the source of a kernel that loads registers, executes an mma.sync, and stores the registers of d."""
     m, n, k = extents(spelling)
     kinds = spelling.split(".")[-4:]
     counts = [registers_of(kind, *e) for kind, e in zip(kinds, ((m, n), (m, k), (k, n), (m, n)), strict=True)]
@@ -90,15 +90,15 @@ extern "C" __global__ void k_{name_of(spelling)}({types[0]}* D, const {types[1]}
 
 
 def patterns(rng: np.random.Generator, kind: str, count: int) -> Array:
-    """Draw numbers of a type, as different as it allows; return their patterns."""
+    """Draw numbers of a type, as varied as it allows; return their bit patterns."""
     if kind in BYTES:
         return rng.permutation(np.arange(count) % 256).astype(np.uint8)
     if kind == "s32":
-        # Half of them are next to the ends of the range, where sums wrap or saturate.
+        # Half of them are near the ends of the range, where sums wrap or saturate.
         ends = rng.choice([2**31 - 1, -(2**31), 2**31 - 1000, 1000 - 2**31], count)
         return np.where(rng.integers(0, 2, count), ends, rng.integers(-100_000, 100_000, count)).astype(np.int32)
     if kind in ("e4m3", "e5m2"):
-        # Patterns of the numbers from 1/4 to 4, of either sign.
+        # Bit patterns of numbers from 1/4 to 4, with either sign.
         bits, bias = (3, 7) if kind == "e4m3" else (2, 15)
         field = rng.integers((bias - 2) << bits, (bias + 2) << bits, count)
         return (field | rng.integers(0, 2, count) << 7).astype(np.uint8)
@@ -113,7 +113,7 @@ def patterns(rng: np.random.Generator, kind: str, count: int) -> Array:
 
 
 def register_of(kind: str) -> Any:
-    """Return the type of a register that holds numbers of a type."""
+    """Return the dtype of the registers that hold numbers of a type."""
     return {"f32": np.float32, "f64": np.float64}.get(kind, np.uint32)
 
 
@@ -123,7 +123,7 @@ def compiled() -> cuda.Module:
 
 
 def multiplied(module: cuda.Module, spelling: str, registers: Sequence[Array]) -> Array:
-    """Return the registers of 32 lanes that a kernel makes of those of a, b and c."""
+    """Return the registers of d in 32 lanes, which a kernel computes from the registers of a, b and c."""
     m, n, _ = extents(spelling)
     kind = spelling.split(".")[-4]
     out = cuda.zeros((32, registers_of(kind, m, n)), register_of(kind))
@@ -132,7 +132,7 @@ def multiplied(module: cuda.Module, spelling: str, registers: Sequence[Array]) -
 
 
 def record(path: Path) -> None:
-    """Write registers and what the GPU makes of them: of each spelling the arrays a, b, c and d, over some trials."""
+    """Write the GPU's results to a file: for each spelling the registers of a, b, c and d, over several trials."""
     module, rng = compiled(), np.random.default_rng()
     arrays = {}
     for spelling in SPELLINGS:

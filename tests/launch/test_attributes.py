@@ -1,4 +1,4 @@
-"""Attributes of launches: cooperation, clusters, dependence, priorities and others; and the L2 access policy."""
+"""Launch attributes: cooperative launches, clusters, programmatic dependence, priorities; and the L2 access policy."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_a_cooperative_grid_is_resident_at_once_also_by_a_bound_launch(device, k
 def test_a_kernel_takes_no_attribute_of_another_package(kernels):
     kernel = kernels[kernels.kernels[0]]
     with pytest.raises(AttributeError):
-        kernel.max_dynamic_shared_memory = 5  # as of cupy.RawKernel, whose name is longer
+        kernel.max_dynamic_shared_memory = 5  # cupy.RawKernel's name for it is longer
     kernel.carveout = 50
 
 

@@ -1,11 +1,11 @@
-"""Clusters, and asynchronous copies that a barrier or a group counts: in bulk and by ``st.async``."""
+"""Clusters, and asynchronous copies that complete on an mbarrier or bulk group: ``cp.async.bulk`` and ``st.async``."""
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
 
-# By the classes of libcu++, whose header takes seconds to compile.
+# Kernels that use the barrier classes of libcu++, whose header takes seconds to compile.
 OF_BARRIERS = """
 #include <cuda/barrier>
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
@@ -274,7 +274,7 @@ def test_shared_memory_is_stored(device, kernels, rng):
         ("add_double", np.float64, np.add),
         ("add_half", np.float16, np.add),
         ("least_half", np.float16, np.minimum),
-        ("greatest_brain", np.uint16, np.maximum),  # patterns of positive numbers are in the order of the numbers
+        ("greatest_brain", np.uint16, np.maximum),  # positive numbers have the order of their bit patterns
     ],
 )
 def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, reference):
@@ -286,8 +286,7 @@ def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, re
     np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
 
 
-# The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State
-# Space.
+# Instructions on another block's shared memory also accept the block's own addresses: PTX ISA, Shared State Space.
 CLUSTERS = [
     pytest.param(1, marks=pytest.mark.unsanitized("memcheck finds no block behind addresses in a cluster of one")),
     2,
@@ -330,7 +329,7 @@ def test_warps_complete_one_phase_after_the_other(device, kernels, together):
     out = cuda.zeros(192, np.uint32)
     kernels["count_down"][1, 96](out, 16, 16, together)
     missing, passed = np.split(out.to_host(), 2)
-    # The arrivals of a warp's instruction are added up; otherwise, which thread comes first is open.
+    # The arrivals of one warp instruction are added up. Otherwise the order of the threads is undefined.
     expected = [16] * 48 if together else [*range(1, 17)] * 3
     assert sorted(missing.reshape(3, 32)[:, :16].flat) == sorted(expected)
     assert passed.all()
@@ -372,7 +371,7 @@ except cuda.CudaError as error:
 
 @pytest.mark.unsanitized("its fault ends the context")
 def test_a_warp_cannot_complete_two_phases_at_once(device, python):
-    # In a process of its own, whose context ends with the fault.
+    # In its own process, since the fault ends the context.
     assert python(ARRIVE_TOO_OFTEN).stdout.strip() == "CUDA_ERROR_LAUNCH_FAILED"
 
 
@@ -413,7 +412,7 @@ def test_an_address_tells_the_rank_of_its_block(device, kernels):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, (2, 2), (4, 4)])
 def test_the_most_active_clusters_fit_the_device(device, kernels, size):
-    """A GPU's groups of multiprocessors differ from card to card, so that only the bounds are known."""
+    """The sizes of the GPCs differ from GPU to GPU, so only bounds are known."""
     kernel = kernels["rotate"]
     blocks = int(np.prod(size))
     most = kernel.max_active_clusters(256, size)

@@ -1,4 +1,4 @@
-"""Arguments of a launch that are not of the commonest types: C's scalars, structures, other libraries' arrays."""
+"""Launch arguments of less common types: ctypes scalars, structures, other libraries' arrays."""
 
 import copy
 import ctypes

@@ -1,4 +1,4 @@
-"""Products of the matrices of four warps (``wgmma``), of which the operands lie in shared memory."""
+"""Matrix products by warpgroups of four warps (``wgmma``), whose operands are in shared memory."""
 
 import warnings
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 import cudart_py as cuda
 
 HERE = Path(__file__).parent
-# Each bit of `wrong` leaves out one thing. A left and a right matrix lie one after the other, as the descriptors say.
+# Each bit of `wrong` leaves out one required step. The left and right matrices are adjacent, as the descriptors say.
 KERNEL = """
 #include "group_matrices.cuh"
 #include <cuda_fp16.h>
@@ -124,13 +124,13 @@ def test_a_product_is_subtracted(device, kernels, rng, depth):
     c = cuda.to_device(before)
     kernels["product"][1, 128](c, cuda.to_device(a), cuda.to_device(b), depth, 0)
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64).T
-    # Products of halves are exact, and each step rounds its sum; the hardware truncates what it adds.
+    # Products of halves are exact. Each step rounds its sum, and the hardware truncates the addends.
     allowed = depth * 2.0**-22 * (np.abs(before) + np.abs(wide_a) @ np.abs(wide_b))
     assert (np.abs(c.to_host() - (before - wide_a @ wide_b)) <= allowed).all()
 
 
 def laid_out(matrix):
-    """Return a matrix with 16 columns as `place` has it."""
+    """Return a matrix of 16 columns in the layout of the kernel's `place`: 8 x 8 core matrices."""
     return matrix.reshape(-1, 8, 2, 8).swapaxes(1, 2).reshape(-1)
 
 

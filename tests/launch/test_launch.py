@@ -1,4 +1,4 @@
-"""The checked launch: what it packs, and what it refuses before the driver sees it."""
+"""The checked launch: how it packs arguments, and which it rejects before the driver sees them."""
 
 import ctypes
 import gc
@@ -96,7 +96,7 @@ def arguments(**changes):
 
 
 class Foreign:
-    """Another library's array."""
+    """An array of another library."""
 
     def __init__(self, array):
         facts = {"shape": array.shape, "strides": array.strides, "typestr": array.dtype.str, "version": 3}
@@ -139,7 +139,7 @@ BAD_ARGUMENTS = [
     (lambda: arguments(x=1234), TypeError, r"cudart_py.Pointer\(0x4d2\)"),
     (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
     (lambda: arguments(x=closed_array(view=True)), ValueError, "argument 1 of saxpy .*: the array is closed"),
-    # Views whose elements a pointer to the first does not find.
+    # Views whose elements are not contiguous, so a pointer to the first does not describe them.
     (
         lambda: arguments(x=cuda.zeros(8, np.float32)[::2]),
         ValueError,
@@ -266,7 +266,7 @@ def test_shared_memory_above_48_kib_is_opted_in_to_and_never_lowered(device, mod
 
 
 def test_launches_are_logged_in_their_order_and_repeated_ones_once(device, module):
-    """Or they would drive others out of the report of an error."""
+    """Otherwise repeated launches would push others out of an error's report."""
     x = cuda.zeros(4, np.float32)
     wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
     attributed = module["saxpy"].configure(1, 2, cooperative=True)
@@ -351,7 +351,7 @@ def test_a_bound_launch_notices_that_registered_memory_was_closed(device, module
 
 
 def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
-    """Whatever device is current when it is asked for, and whether or not it was asked for before."""
+    """This holds whatever device is current, and whether or not the launch was configured before."""
     others = cuda.devices()[1:]
     if not others:
         pytest.skip("there is one device")
@@ -364,7 +364,7 @@ def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
 @pytest.mark.parametrize("where", ["default stream", "own stream"])
 @pytest.mark.parametrize("how", ["checked", "bound", "memset", "allocation", "copy", "download"])
 def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
-    """The thread has no device current then, which must be noticed without asking at every call."""
+    """A new thread has no current device, which must be noticed without a driver query in every call."""
     stream = cuda.legacy_default if where == "default stream" else cuda.Stream()
     x, y = cuda.full(300, 2, np.float32, stream=stream), cuda.full(300, 1, np.float32, stream=stream)
     host = cuda.pinned_empty(300, np.float32)
@@ -378,7 +378,7 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
         "copy": lambda: cuda.memcpy(y, x, stream=stream),
         "download": lambda: cuda.memcpy(host, x, stream=stream),
     }[how]
-    # What is often done takes a shorter way from the second time on.
+    # Repeated calls take a shorter path.
     work()
     work()
     stream.synchronize()

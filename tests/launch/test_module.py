@@ -1,4 +1,4 @@
-"""Modules: loading, finding kernels, variables; and lazy ones, loaded on each device at the first use there."""
+"""Modules: loading, finding kernels, variables; and lazy modules, which each device loads at its first use."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +76,7 @@ def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin
 
 @pytest.mark.parametrize("image", [5, "saxpy.ptx", None, 1.5, [b"ptx"]])
 def test_an_image_is_bytes_or_a_path(device, image):
-    """An integer is not taken for an address, and a str not for a path."""
+    """An integer is not treated as an address, nor a str as a path."""
     for load in (cuda.load, cuda.Module):
         with pytest.raises(TypeError, match=f"^{load.__name__}: argument 'image' must be bytes"):
             load(image)
@@ -144,7 +144,7 @@ def test_a_closed_module_is_refused(device):
 
 
 def test_attributes_have_what_the_assembler_reported(device):
-    # More sums than registers, since two blocks of 1024 threads leave 32 to each thread.
+    # More sums than registers, since two blocks of 1024 threads leave 32 registers per thread.
     source = """__global__ void __launch_bounds__(1024, 2) crowded(float* x) {
         float sum[64];
         for (int k = 0; k < 64; k++) sum[k] = x[k * 1024 + threadIdx.x];
@@ -176,7 +176,7 @@ def test_a_module_has_the_images_that_it_was_made_of_and_a_loaded_one_has_none(d
     assert loaded["k"].attributes.spill_load_bytes is None
 
 
-# The driver of a GPU may be older than the compiler, and refuses its PTX then.
+# A GPU's driver may be older than the compiler, and would then refuse its PTX.
 @pytest.mark.parametrize("arguments", [{}, pytest.param({"arch": "compute_75"}, marks=pytest.mark.needs("in_process"))])
 def test_a_compiled_image_is_loaded_with_its_types(device, tmp_path, arguments):
     image = cuda.images.compile_image(SEVEN, **arguments)
@@ -231,7 +231,7 @@ def test_a_kernel_of_an_image_without_source_is_found_by_its_cpp_name(device):
 
 
 def test_code_compiled_apart_is_linked_and_runs(device):
-    """Each text has a static variable of the same name, and the same instance of a template."""
+    """Both sources have a static variable of the same name, and the same instance of a template."""
     common = "template <class T> __device__ __noinline__ T half(T x) { return x / 2; }\nstatic __device__ int offset = "
     caller = f"""{common}100;
     extern __device__ int counter;

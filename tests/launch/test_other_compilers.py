@@ -1,4 +1,4 @@
-"""PTX that other compilers made of Python, recorded by `other_compilers`: numba-cuda's and Triton's."""
+"""PTX that numba-cuda and Triton generated from Python, recorded by `other_compilers`."""
 
 import math
 import re
@@ -23,13 +23,13 @@ def numba_kernel(name):
 
 
 def numba_array(array):
-    """Return the arguments that stand for one array in numba's convention."""
+    """Return the kernel arguments that represent one array in numba's ABI."""
     described = (array.size, array.itemsize, array, *array.shape, *array.strides)
     return [np.uint64(0), np.uint64(0), *(x if x is array else np.int64(x) for x in described)]
 
 
 def launch_triton(name, grid, *arguments):
-    """Launch a kernel with the numbers that Triton told; the last two pointers are null: no scratch memory is used."""
+    """Launch a kernel with the recorded configuration; the last two pointers are null: no scratch memory is used."""
     text = (DATA / f"triton_{name}.ptx").read_text()
     threads, shared = map(int, re.match(r"// (\d+) threads a block, (\d+) bytes of shared memory", text).groups())
     only_kernel(text.encode())[grid, threads, shared](*arguments, np.uint64(0), np.uint64(0))
@@ -39,7 +39,7 @@ def test_numba_adds_a_multiple(device, rng):
     x, y = rng.normal(size=(2, 1000)).astype(np.float32)
     out = cuda.to_device(y)
     numba_kernel("scaled_sum")[8, 128](np.float32(0.5), *numba_array(cuda.to_device(x)), *numba_array(out))
-    # The product by a power of two is exact, fused or not.
+    # The product with a power of two is exact, so it does not matter whether it is fused.
     np.testing.assert_array_equal(out.to_host(), np.float32(0.5) * x + y)
 
 
@@ -93,7 +93,7 @@ def test_triton_scans_and_counts(device, rng):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "error"),
-    # Of a product of two numbers rounded to 11 bits, as TF32 has, each may be wrong by 2**-11; halves are exact.
+    # TF32 has 11 bits, so each factor of a product has a relative error of up to 2**-11. Halves are exact.
     [("product_of_halves", np.float16, 2.0**-23), ("product_of_singles", np.float32, 2.0**-10)],
 )
 def test_triton_multiplies_with_tensor_cores(device, rng, name, dtype, error):

@@ -34,8 +34,8 @@ extern "C" __global__ void seven(int* out) {
     out[threadIdx.x] = total;
 }
 """
-# The kernel, its bytes of dynamic shared memory, and the index of the last word that it can access. Those with static
-# shared memory were not measured; the special register %total_smem_size of an H200 rounds the sum of both up.
+# The kernel, its bytes of dynamic shared memory, and the index of the last word that it can access. The cases with
+# static shared memory were not measured. They follow an H200's register %total_smem_size, which rounds up the sum.
 ENDS = [("dynamic", 28, 31), ("dynamic", 1000, 255), ("dynamic", 0, -1), ("fixed", 0, 31), ("both", 200, 63)]
 
 PROGRAM = """
@@ -61,7 +61,7 @@ def test_the_last_word_can_be_accessed_and_the_word_after_it_is_an_illegal_addre
 
 
 def test_an_unrolled_loop_reads_past_the_requested_bytes(device):
-    """NVRTC makes two loads of four elements of this loop's seven."""
+    """NVRTC vectorizes this loop over seven elements into two loads of four."""
     out = cuda.zeros(7, np.int32)
     cuda.compile(SOURCE)["seven"][1, 7, 28](out)
     assert out.to_host().tolist() == [21] * 7

@@ -1,4 +1,4 @@
-"""Inline mma.sync multiplies as an H200 does, and ldmatrix, stmatrix and movmatrix move what the PTX manual names."""
+"""Inline mma.sync gives an H200's results; ldmatrix, stmatrix and movmatrix move elements as the PTX ISA says."""
 
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,13 @@ def rows_module() -> cuda.Module:
 
 
 def lanes_of(matrix: NDArray[Any], transposed: bool) -> NDArray[Any]:
-    """Return what each lane holds of a matrix of 8 x 8: neighbours of row ``lane // 4``, of a column if transposed."""
+    """Return the two elements per lane of an 8 x 8 matrix: neighbours in row ``lane // 4``, or column if transposed."""
     upright = matrix.T if transposed else matrix
     return np.array([[upright[lane // 4, lane % 4 * 2 + k] for k in range(2)] for lane in range(32)])
 
 
 def rows_of_lanes(rng: np.random.Generator, count: int) -> NDArray[np.int32]:
-    """Draw the row of 64 that each lane names: no two the same; those of lanes that don't count are no rows at all."""
+    """Draw the row, out of 64, that each lane addresses, without repetition; unused lanes get invalid rows."""
     rows = rng.permutation(64)[:32].astype(np.int32)
     rows[8 * count :] = rng.integers(1 << 20, 1 << 24, 32 - 8 * count)
     return rows

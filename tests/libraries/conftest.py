@@ -12,7 +12,7 @@ Calls = list[tuple[str, tuple[Any, ...]]]
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Calls]]:
-    """A function that records the calls of some of a library's functions from then on: their names and arguments."""
+    """Yield a function that starts recording calls of some of a library's functions: their names and arguments."""
     release()
 
     def record_calls(name: str, *functions: str) -> Calls:
@@ -29,12 +29,12 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Calls]]:
         return calls
 
     yield record_calls
-    release()  # what holds the recording functions
+    release()  # cached objects hold the recording functions
 
 
 @pytest.fixture
 def numbers(rng: np.random.Generator) -> Callable[..., Any]:
-    """A function that draws an array of normal numbers, real or complex."""
+    """Return a function that draws an array of normally distributed numbers, real or complex."""
 
     def draw(shape: Any, dtype: Any = np.float64) -> Any:
         values = rng.standard_normal(shape)

@@ -1,4 +1,4 @@
-"""The page that tells how to add a function of a library has one that works."""
+"""The library function that docs/adding-a-library-function.md adds works."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ SOFTWARE, FUNCTION, TESTS = re.findall(r"```python\n(.*?)```", PAGE.read_text(),
 
 
 def defined(source, **names):
-    """Return what the page's code defines where it says that it goes."""
+    """Run code of the page in the namespace `names`, and return the namespace."""
     exec(compile(source, str(PAGE), "exec"), names)
     return names
 

@@ -1,4 +1,4 @@
-"""Products of matrices on DeviceArrays against NumPy, and what they keep for the next call."""
+"""Matrix products on DeviceArrays against NumPy, and what they cache for the next call."""
 
 import ctypes
 
@@ -102,7 +102,7 @@ def test_a_failure_of_the_library_is_an_error_of_cudart_py(device, monkeypatch):
     a = cuda.zeros((4, 4))
     monkeypatch.setattr("cudart_py.libraries.blas.products.compute_type", lambda call, kind, compute: 1 << 20)
     with pytest.raises(cuda.CudaError, match=r"cublasGemmEx: .*(NOT_SUPPORTED|INVALID_VALUE)") as error:
-        gemm(a, a, alpha=1.25)  # a product that has not come before
+        gemm(a, a, alpha=1.25)  # not a cached product
     assert error.value.status
 
 
@@ -150,7 +150,7 @@ def test_a_window_is_told_as_less_aligned(device, monkeypatch):
     monkeypatch.setattr(functions, "matmul_preference_set_attribute", tell)
     whole, out = cuda.zeros((9, 9), np.float32), cuda.empty((4, 4), np.float32)
     gemm_epilogue(whole[1:5, 1:5], whole[4:8, 5:9], cuda.zeros(4, np.float32), out)
-    window = whole.pointer + 40  # to cuBLAS our first matrix is the second
+    window = whole.pointer + 40  # cuBLAS gets our first matrix as its second
     assert told[functions.MatmulPreferenceAttribute.MIN_ALIGNMENT_B_BYTES] == window & -window
 
 

@@ -1,4 +1,4 @@
-"""Vectors on DeviceArrays: every call against NumPy."""
+"""BLAS vector functions on DeviceArrays: every call against NumPy."""
 
 import numpy as np
 import pytest

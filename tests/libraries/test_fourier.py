@@ -1,4 +1,4 @@
-"""Transforms on DeviceArrays: every layout against NumPy."""
+"""Fourier transforms on DeviceArrays: every layout against NumPy."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_transforms_of_halves(device, numbers):
 
 
 def test_a_plan_is_made_once_and_given_back_when_many_were_made(device, record):
-    """What equals an argument of a known plan is looked at all the same."""
+    """A value that equals an argument of a cached plan, as True equals 1, is validated all the same."""
     made = record("cufft", "create", "make_plan_many", "exec_c2c")
     given_back = record("cufft", "destroy")
     x, out = cuda.zeros((3, 8), np.complex64), cuda.zeros((3, 8), np.complex64)

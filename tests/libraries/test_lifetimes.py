@@ -1,4 +1,4 @@
-"""What calls leave behind: no memory, no handles, and graphs that keep what they use."""
+"""Calls leak no memory and no handles, and graphs keep alive what they use."""
 
 import threading
 
@@ -42,7 +42,7 @@ def test_repeated_calls_leave_no_memory(device, numbers):
         with pytest.raises(lib.SingularMatrixError):
             lib.solve(singular, x)
 
-    for _ in range(8):  # so that the pool has what they need
+    for _ in range(8):  # let the pool grow to its final size
         everything()
     before = used_bytes()
     for _ in range(12):
@@ -93,7 +93,7 @@ def test_a_captured_product_is_computed_anew_at_each_launch(device, numbers):
         with stream.capture() as graph:
             lib.gemm(left, right, out, stream=stream)
         executable = graph.instantiate()
-        lib.gemm(left, right)  # the handle turns to another stream, and takes another workspace
+        lib.gemm(left, right)  # moves the handle to another stream and workspace
         left.copy_from(2 * a, stream=stream)
         executable.launch(stream)
         assert np.allclose(out.to_host(stream=stream), 2 * a @ b)

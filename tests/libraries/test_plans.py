@@ -1,4 +1,4 @@
-"""Plans: products and transforms that are recorded once and queued again and again."""
+"""Plans: products and transforms that are recorded once and replayed many times."""
 
 import gc
 import inspect
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("libraries")
 
 @pytest.fixture
 def operands(device, numbers):
-    """A function that makes three matrices."""
+    """Return a function that makes three matrices."""
     return lambda stream=None: [cuda.to_device(host, stream=stream) for host in numbers((3, 8, 8))]
 
 

@@ -1,8 +1,8 @@
-"""Generators, orderings, offsets, dimensions, distributions and captured draws make the numbers of an H200.
+"""Generators give an H200's numbers: all orderings, offsets, dimensions, distributions and captured draws.
 
-Those of the host, whose numbers nobody has recorded, agree with them, and are distributed as asked for. On a machine
-with a GPU, this records some numbers from the beginning, the middle and the end of what a device's generators draw, and
-a checksum of all of it, or the status of a call that cuRAND refuses:
+Host generators, whose numbers are not recorded, agree with device generators and have the requested distributions. On a
+machine with a GPU, this module records some numbers from the beginning, middle and end of each draw of a device
+generator with a checksum of the whole, or the status of a call that cuRAND refuses:
 
     python tests/libraries/test_random_sequences.py
 """
@@ -23,7 +23,7 @@ from cudart_py.libraries.random.generators import KINDS, Generator, log_normal, 
 pytestmark = pytest.mark.needs("libraries")
 
 DATA = Path(__file__).parent / "data" / "random_numbers.json"
-# An odd number of numbers, more than any generator has threads, and an even one.
+# More numbers than any generator has threads: an odd count, and an even one.
 COUNT, EVEN_COUNT = 1_000_003, 1_000_002
 SHOWN = 8
 SEED = 2**40 + 12_345
@@ -31,7 +31,7 @@ ORDERINGS = ("best", "default", "seeded", "legacy", "dynamic")
 
 
 class Draw(NamedTuple):
-    """A method of Generator, how many numbers it draws, and a distribution's parameters."""
+    """One draw: a method of Generator, the number and dtype of elements, and the distribution's parameters."""
 
     method: str
     count: int
@@ -40,13 +40,13 @@ class Draw(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether no logarithm or sine is in the numbers, whose last bits would depend on the machine."""
-        # Above 4000, cuRAND rounds normal numbers to Poisson's.
+        """Whether the numbers need no logarithm or sine, whose last bits depend on the machine."""
+        # From a mean of 4000 on, cuRAND rounds normal numbers to get Poisson numbers.
         return self.method in ("bits", "uniform") or (self.method == "poisson" and self.parameters[0] < 4000)
 
 
 class Case(NamedTuple):
-    """One generator, and what is drawn from it in order; `captured` draws the middle ones by a graph's launches."""
+    """One generator and its draws in order; if `captured`, launches of a graph make all but the first and the last."""
 
     kind: str
     draws: tuple[Draw, ...]
@@ -68,7 +68,7 @@ DISTRIBUTIONS = {
     "Poisson of 64.5": Draw("poisson", COUNT, "uint32", (64.5,)),
     "Poisson of 5000": Draw("poisson", COUNT, "uint32", (5000.0,)),
 }
-# A generator of this kind takes seconds to begin on the host, so it has few cases.
+# A generator of this kind takes seconds to initialize on the host, so it has few cases.
 SLOW = "mt19937"
 
 
@@ -101,7 +101,7 @@ def _cases() -> dict[str, Case]:
             for offset in (3, 4096 * 5 + 8):
                 found[f"{kind}, offset {offset}"] = Case(kind, whole, offset=offset)
         found |= {f"{kind}, {name}": Case(kind, (draw,)) for name, draw in DISTRIBUTIONS.items()}
-    # What one distribution leaves over of a number of bits, the next does not see.
+    # Bits that one distribution has not used up are not passed on to the next.
     mixed = tuple(DISTRIBUTIONS[name]._replace(count=1002) for name in ("normal", "uniform double", "uniform"))
     for kind in ("xorwow", "philox"):
         found[f"{kind}, distributions in turn"] = Case(kind, (*mixed, Draw("bits", 101)))
@@ -112,7 +112,7 @@ CASES = _cases()
 
 
 def drawn(case: Case) -> list[NDArray[Any]]:
-    """Return the numbers of each draw of a case; captured ones are drawn directly, by launches of a graph, directly."""
+    """Return the numbers of each draw of a case; in a captured case, launches of a graph make the middle draws."""
     generator = Generator(case.kind, case.seed, offset=case.offset, ordering=case.ordering, dimensions=case.dimensions)
     bits = "uint64" if KINDS[case.kind].bits == 64 else "uint32"
     outs = [cuda.full(draw.count, 0, bits if draw.dtype == "bits" else draw.dtype) for draw in case.draws]
@@ -132,7 +132,7 @@ def drawn(case: Case) -> list[NDArray[Any]]:
 
 
 def summary(numbers: NDArray[Any]) -> dict[str, Any]:
-    """Return some numbers and a checksum of all of them, and the sum of a distribution's."""
+    """Return some of the numbers, a checksum of all, and their sum if they are floating-point."""
     count, middle = len(numbers), len(numbers) // 2
     chosen = {*range(SHOWN), *range(middle, middle + SHOWN), *range(count - SHOWN, count)}
     shown = numbers[sorted(place for place in chosen if 0 <= place < count)].tolist()
@@ -150,7 +150,7 @@ def record(case: Case) -> dict[str, Any]:
         return {"refused": str(error.status)}
 
 
-# Calls of nvmath's bindings that some generators refuse: the function, how many numbers, a distribution's parameters.
+# Calls of nvmath's bindings that some generators refuse: the function, the count, and the distribution's parameters.
 CALLS: dict[str, tuple[str, int, tuple[float, ...]]] = {
     "32 bits": ("generate", 6, ()),
     "64 bits": ("generate_long_long", 6, ()),
@@ -184,17 +184,18 @@ def statuses(kind: str) -> dict[str, str]:
 
 
 RECORDED = json.loads(DATA.read_text())
-# A GPU's generators of these kinds keep many states, which each launch of a graph moves on, while the library counts a
-# captured draw once. So what is drawn after a graph's first launch has an order of its own.
+# On a GPU, generators of these kinds have many states, which each launch of a graph advances, while the library counts
+# a captured draw once. So draws after a graph's first launch come in another order than on the simulator.
 MOVED_BY_GRAPHS = ("xorwow", "mrg32k3a", "philox")
-# Which order this is depends on the device.
+# The dynamic ordering depends on the device.
 DYNAMIC = [name for name, case in CASES.items() if case.ordering == "dynamic"]
-# What generators of these kinds do by default here: they take seconds to prepare.
+# The cases of these kinds that run at the default level; the others are left to the exhaustive level because these
+# generators take seconds to prepare.
 AT_ONCE = {"mt19937": (), "mrg32k3a": ("mrg32k3a, bits", "mrg32k3a, offset 3")}
 
 
 def later(kind, name=""):
-    """Return the marks of a case."""
+    """Return the marks of a case: `exhaustive` if it does not run at the default level."""
     return [pytest.mark.exhaustive] if name not in AT_ONCE.get(kind, (name,)) else []
 
 
@@ -237,14 +238,14 @@ def test_calls_are_refused_as_by_an_h200(device, kind):
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.exhaustive] * (k == "mt19937")) for k in KINDS])
 def test_host_and_device_generators_agree(device, kind):
-    """Under the ordering that makes them agree, where there is a choice."""
+    """Where there is a choice, the ordering is "legacy", with which they agree."""
     options = {"ordering": "legacy"} if KINDS[kind].seeded else {}
     dtype = np.uint64 if KINDS[kind].bits == 64 else np.uint32
     there = Generator(kind, **options).bits(cuda.empty(20_001, dtype)).to_host()
     here = Generator(kind, host=True, **options)
     assert np.array_equal(there, np.concatenate([here.bits(np.empty(count, dtype)) for count in (20_000, 1)]))
     if KINDS[kind].offsets:
-        skipped = 400  # of Philox whole groups of four
+        skipped = 400  # a multiple of four, since Philox draws groups of four
         here.skip_to(skipped)
         for generator in (here, Generator(kind, offset=skipped, host=True, **options)):
             assert np.array_equal(generator.bits(np.empty(64, dtype)), there[skipped : skipped + 64])

@@ -1,4 +1,4 @@
-"""What is wrong with an argument is named before anything is queued."""
+"""Invalid arguments raise an error that names them before anything is queued."""
 
 import random
 import re
@@ -31,7 +31,7 @@ NAMES = {
     "vector": lambda size: libraries.SparseVector(size, cuda.zeros(1, np.int32), cuda.zeros(1)),
     "host": lambda *arguments, **options: libraries.Generator(*arguments, host=True, **options),
 }
-# The class of the error, the call and the argument that it names, and words that follow in this order.
+# For each call: the class of its error, the call and the argument that the error names, and words in their order.
 REFUSED = {
     "gemm(f32(4, 5), f32(6, 3))": "ValueError: gemm: b: 5 rows ... op_b='N' ... 'a' ... not 6",
     "gemm(f32(4, 5), f64(5, 3))": "TypeError: gemm: b: float32 ... 'a' ... not float64",
@@ -211,7 +211,7 @@ def test_no_output_is_allocated_for_a_call_that_is_refused(device, monkeypatch, 
     def refuse(*arguments, **options):
         raise AssertionError("an output was allocated")
 
-    libraries.uniform(1)  # which makes the thread's generator
+    libraries.uniform(1)  # makes the thread's generator
     monkeypatch.setattr(f"cudart_py.libraries.{module}.empty", refuse)
     with pytest.raises((TypeError, ValueError)):
         eval(call, dict(NAMES))
@@ -233,7 +233,7 @@ WRONG = (
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_argument_of_the_wrong_kind_is_named_with_its_call(device, world, name):
-    """As the fuzz does at random."""
+    """The same calls as the argument fuzzer makes at random."""
     target = FUNCTIONS[name]
     found = [
         finding

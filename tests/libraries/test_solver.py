@@ -13,7 +13,7 @@ every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.compl
 
 @pytest.fixture
 def positive(numbers):
-    """A function that makes a positive definite matrix."""
+    """Return a function that makes a positive definite matrix."""
 
     def make(n, dtype):
         a = numbers((n, n), dtype)
@@ -81,7 +81,7 @@ def test_triangular_systems_are_solved_both_ways(device, numbers, dtype, op, low
     turned = {"N": triangle, "T": triangle.T, "C": triangle.conj().T}[op]
     x = lib.solve_triangular(cuda.to_device(a), cuda.to_device(b), lower=lower, op=op).to_host()
     assert same(turned @ x, b, dtype)
-    # With ones on the diagonal, which is not read.
+    # `unit` means a diagonal of ones; the stored one is not read.
     x = lib.solve_triangular(cuda.to_device(a), cuda.to_device(b), lower=lower, op=op, unit=True).to_host()
     assert same((turned - np.diag(np.diag(turned)) + np.eye(5, dtype=dtype)) @ x, b, dtype)
 
@@ -125,7 +125,7 @@ def test_eigh_is_numpys(device, positive, dtype):
 
 @pytest.fixture
 def systems(numbers):
-    """A function that makes the diagonals of matrices with dominant diagonals, and right sides."""
+    """Return a function that makes the three diagonals of diagonally dominant matrices, and right-hand sides."""
 
     def make(unknowns, dtype=np.float64):
         lower, middle, upper, b = numbers((4, 5, unknowns), dtype)
@@ -136,7 +136,7 @@ def systems(numbers):
 
 
 def residual(lower, middle, upper, b, x):
-    """Return the largest difference of a row's sides."""
+    """Return the largest absolute residual of a row, computed in extended precision."""
     x = np.pad(x.astype(np.clongdouble), ((0, 0), (1, 1)))
     return np.abs(lower * x[:, :-2] + middle * x[:, 1:-1] + upper * x[:, 2:] - b).max()
 
@@ -157,7 +157,7 @@ def test_a_graph_solves_tridiagonal_systems_for_what_its_arrays_hold_now(device,
     lower, middle, upper, b = systems(37)
     arrays = [cuda.to_device(host) for host in (lower, middle, upper, b)]
     stream = cuda.Stream()
-    out = lib.solve_tridiagonal(*arrays, stream=stream)  # once outside, as every function of a library
+    out = lib.solve_tridiagonal(*arrays, stream=stream)  # library functions need a first call outside a capture
     with stream.capture() as graph:
         lib.solve_tridiagonal(*arrays, out, stream=stream)
     arrays[3].copy_from(2 * b)

@@ -20,7 +20,7 @@ DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
 @pytest.fixture
 def matrix(rng, numbers):
-    """A function that makes a sparse matrix on the host."""
+    """Return a function that makes a sparse matrix on the host."""
     return lambda shape, dtype=np.float64: sparse.csr_array(
         np.where(rng.random(shape) < 0.3, numbers(shape, dtype), dtype(0))
     )

@@ -1,4 +1,4 @@
-"""The stops of the libraries, on every driver that has these."""
+"""The stops about the CUDA libraries, on every driver that has the libraries."""
 
 import functools
 import io
@@ -22,7 +22,7 @@ from tests.tour.outcomes import explained, loaded_once
 
 pytestmark = pytest.mark.needs("libraries")
 
-# So small that LAPACK does not divide work among threads.
+# So small that LAPACK does not split its work over threads.
 SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
 
 
@@ -34,19 +34,19 @@ def share_modules() -> Iterator[None]:
 
 @functools.cache
 def done(name: str) -> Outcome:
-    """Run a stop without times, once for all that is asked of it."""
+    """Run a stop without timing; the outcome is cached for all tests of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timing, "available", lambda: False)
         return run_stop(name, cuda.Device(0), 77 if name == "gemm" else 20 if name == "sparse" else SIZES[name])
 
 
-# Each in a worker of pytest-xdist, which has its outcomes.
+# All tests of a stop run in the same worker of pytest-xdist, which has cached its outcome.
 NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in stops.LIBRARIES]
 
 
 @pytest.fixture
 def outcome(name: str) -> Outcome:
-    """Return the outcome of a stop, whose kernels may have to be compiled first."""
+    """Return the outcome of a stop; a fixture, so that compiling its kernels counts as setup."""
     return done(name)
 
 
@@ -55,7 +55,7 @@ def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name, outcome
     assert outcome.state == "passed", explained(outcome)
     assert outcome.result.all_checks
     rows = outcome.result.rows
-    # Every row says what executed it or why nothing did, and most what their call does, for the picture without times.
+    # Every row says what executed it or why it was skipped. Most state their work, for the picture without times.
     assert all("by" in row.values or "Skipped" in row.note for row in rows)
     called = [row for row in rows if str(row.values.get("by", "")).startswith("cu")]
     assert sum(bool(row.work or row.metrics) for row in called) > len(called) * 2 / 3
@@ -63,7 +63,7 @@ def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name, outcome
         shown = [re.sub(r"[\d,]+", "0", line) for line in stops.load(name).__doc__.splitlines()]
         hidden = [row.name for row in rows if not any(re.sub(r"[\d,]+", "0", row.name) in line for line in shown)]
         assert hidden == []
-    if name == "rand":  # room for wide numbers
+    if name == "rand":  # leaves room for wide numbers
         assert max(len(row.name) for row in rows) <= 22
 
 
@@ -103,7 +103,7 @@ def test_lapacks_residuals_stand_beside_ours():
 
 
 def give_times(patch: pytest.MonkeyPatch) -> None:
-    """Pretend that the driver has times: every work runs once and takes a millisecond."""
+    """Simulate GPU timing: all work runs once and takes 1 ms."""
 
     def median_ms(work, stream=None, quick=False):
         work()
@@ -120,7 +120,7 @@ def give_times(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short(monkeypatch):
-    """Draw short curves, and leave out generators that take seconds to prepare."""
+    """Make the curves of the stops short, and leave out generators that take seconds to prepare."""
     rand = stops.load("rand")
     kinds = {kind: rand.KINDS[kind] for kind in rand.KINDS if kind not in rand.SLOW}
     smaller = {
@@ -134,19 +134,19 @@ def short(monkeypatch):
             monkeypatch.setattr(stops.load(name), attribute, value)
 
 
-# cuRAND's headers take long to compile.
+# The stop rand compiles cuRAND's headers, which takes long.
 SHORT = [*NAMES[:-1], pytest.param("rand", marks=pytest.mark.exhaustive)]
 
 
 def drawn(outcome, folder):
-    """Draw figures without files, which take long."""
+    """Draw the plots of an outcome without writing files, which takes long."""
     if plots.importlib.util.find_spec("matplotlib"):
         plots.draw(outcome.name, outcome.title, outcome.result, folder, formats=())
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_the_stop_times_with_the_libraries_and_is_drawn(name, monkeypatch, short, tmp_path):
-    """With a clock of its own, where the driver has none: so what is for a GPU runs everywhere."""
+    """Drivers without GPU timing get a simulated clock, so that the code for GPUs runs everywhere."""
     if "gpu_timing" not in cuda.capabilities():
         give_times(monkeypatch)
     outcome = run_stop(name, cuda.Device(0), SIZES[name])
@@ -158,11 +158,11 @@ def test_the_stop_times_with_the_libraries_and_is_drawn(name, monkeypatch, short
     drawn(outcome, tmp_path)
 
 
-# All results are wrong, or every third.
+# Either all results are wrong, or every third.
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3])
 @pytest.mark.parametrize("name", SHORT)
 def test_a_stop_with_wrong_results_fails_by_its_checks_and_is_reported(monkeypatch, short, tmp_path, name, every):
-    """What is wrong is not timed, and has no rate."""
+    """A wrong result is not timed, and has no rate."""
     give_times(monkeypatch)
     numbers = itertools.count()
     monkeypatch.setattr(judgement, "Check", lambda fact, *_: Check(fact, next(numbers) % every != 0, "made wrong"))
@@ -206,7 +206,7 @@ def test_the_bound_drawn_beside_the_residual_is_one_and_the_row_says_how_much_is
 
 
 def test_conjugate_gradients_reach_the_solution_and_stay_there(device):
-    """More iterations than are needed change nothing, nor do more than the history has room for."""
+    """Further iterations change nothing, even beyond the length of the recorded history."""
     host, b, most = stops.load("sparse").laplacian(3), np.ones(9), 20
     with conjugate_gradients.CapturedIteration(load("sparse"), SparseMatrix.from_host(host), b, most) as iteration:
         for _ in range(3 * most):

@@ -1,14 +1,13 @@
-"""Measure the errors of all of CUDA's math functions, and say which break their bounds.
+"""Measure the errors of all of CUDA's math functions, and report which exceed their bounds.
 
     uv run --group math-errors python -m tests.math_functions --samples 1000000
     uv run --group math-errors python -m tests.math_functions --samples 1000000 --write
     uv run --group math-errors python -m tests.math_functions --record
 
-A device's results are compared with the bounds and references of the tests beside this module. The driver in use and,
-on the simulator, the engine that CUDART_PY_SIMULATOR_ENGINE names decide which device. Where a reference takes Python
-long, as mpmath and fractions do, a sixteenth of the arguments is used. `--write` replaces the table of
-`docs/math-errors.md`; `--record` writes the values of mpmath that the tests use. The exit status says whether all
-bounds hold.
+A device's results are compared with the bounds and references of the tests beside this module. The device is that of
+the driver in use; on the simulator, CUDART_PY_SIMULATOR_ENGINE selects the engine. Slow references, such as mpmath and
+fractions, get a sixteenth of the arguments. `--write` replaces the table of `docs/math-errors.md`. `--record` writes
+the mpmath values that the tests use. The exit status says whether all bounds hold.
 """
 
 import argparse
@@ -29,7 +28,7 @@ from .samples import arguments
 
 PAGE = Path(__file__).parents[2] / "docs" / "math-errors.md"
 MARK = "<!-- written by `python -m tests.math_functions` -->\n"
-# So many arguments at once, and of the recorded ones.
+# The number of arguments per launch, and of recorded arguments.
 PART, RECORDED = 1 << 16, 256
 SLOW_SHARE = 16
 
@@ -42,7 +41,7 @@ def is_slow(function: table.Function, kind: Any) -> bool:
 
 
 def measured(kind: Any, samples: int) -> tuple[dict[str, tuple[str, float]], bool]:
-    """Return each function's bound and greatest error, print them, and tell whether all bounds hold."""
+    """Print and return each function's bound and largest error, and whether all bounds hold."""
     functions = table.SINGLE if kind is np.float32 else table.DOUBLE
     module = harness.module_of(functions, kind)
     found, hold = {}, True
@@ -64,14 +63,14 @@ def measured(kind: Any, samples: int) -> tuple[dict[str, tuple[str, float]], boo
 
 
 def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, float]], samples: int) -> str:
-    """Return the table of the functions with a bound, and the list of the exact ones."""
+    """Return the page's table of functions with a bound, and its list of exact functions."""
     slow = max(samples // SLOW_SHARE, 1)
     counts = f"With {samples:,} arguments of each function, or {slow:,} where mpmath or fractions are the reference:"
     rows, exact = [], []
     for name in dict.fromkeys([*single, *double]):
         cells = []
         for bound, greatest in (found.get(name, ("", 0.0)) for found in (single, double)):
-            # There are no ulps where only the absolute error is bounded.
+            # Where only the absolute error is bounded, ulps mean nothing.
             cells += [bound, f"{greatest:g}" if bound and not bound.startswith("absolute") else ""]
         if {cells[0], cells[2]} <= {"exact", ""}:
             exact.append(f"`{name}`")
@@ -82,14 +81,14 @@ def page(single: dict[str, tuple[str, float]], double: dict[str, tuple[str, floa
 
 
 def main() -> int:
-    """Measure, or record."""
+    """Measure, or record mpmath's values; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1 << 20, help="arguments of each function")
     parser.add_argument("--write", action="store_true", help=f"replace the table of docs/{PAGE.name}")
     parser.add_argument("--record", action="store_true", help="write the recorded values, and measure nothing")
     options = parser.parse_args()
     if importlib.util.find_spec("mpmath") is None:
-        # Not 1, which says that a bound is broken.
+        # Not 1, which means that a bound is exceeded.
         parser.exit(2, "mpmath is not installed: use `uv run --group math-errors python -m tests.math_functions`\n")
     if options.record:
         x = arguments(np.float64, RECORDED, 33).x

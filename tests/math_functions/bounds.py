@@ -1,7 +1,7 @@
-"""How far a result may be from the correctly rounded one, according to the CUDA C++ Programming Guide.
+"""Bounds on the distance of a result from the correctly rounded one, according to the CUDA C++ Programming Guide.
 
-The guide states a bound as the number of floating-point numbers between the result and the correctly rounded one (ulp),
-for some functions as an absolute error, and for a few in a range of arguments only.
+The guide states most bounds in ulps, the number of floating-point numbers between the result and the correctly rounded
+one. It states some as an absolute error, and a few only for a range of arguments.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ Range = Callable[[Arguments], Array]
 
 @dataclass(frozen=True)
 class Bound:
-    """A largest error: ulps where `near` holds for the arguments, an absolute error elsewhere.
+    """The largest allowed error: in ulps where `near` holds for the arguments, absolute elsewhere.
 
-    `ulps` is a number, or a function of the arguments that gives one for each. Where `known` does not hold, nothing is
-    documented. A bound of 0 ulps is exact, to the sign of a zero.
+    `ulps` is a number, or a function that returns one per argument. Where `known` does not hold, nothing is documented.
+    A bound of 0 ulps means bitwise equality, including the sign of a zero.
     """
 
     ulps: float | Range = 0
@@ -38,9 +38,9 @@ class Bound:
 
     @np.errstate(all="ignore")
     def breaks(self, a: Arguments, expected: Array, got: Array, correct: Array) -> Array:
-        """Tell for each result `got` of arguments whether it breaks the bound.
+        """Return for each result in `got` whether it exceeds the bound.
 
-        `expected` are values of higher precision, and `correct` the same, correctly rounded.
+        `expected` has the exact values in higher precision, and `correct` the same values, correctly rounded.
         """
         if self == EXACT:
             unsigned = f"u{got.dtype.itemsize}"
@@ -55,7 +55,7 @@ class Bound:
 
     @np.errstate(all="ignore")
     def counts(self, a: Arguments) -> Array:
-        """Tell for which arguments an error in ulps is bounded."""
+        """Return for each argument whether its error in ulps is bounded."""
         inside = np.full(a.x.shape, self.absolute is None or self.ulps != 0)
         for range_ in (self.near, self.known):
             if range_ is not None:
@@ -67,14 +67,14 @@ EXACT = Bound()
 
 
 def _ordinal(values: Array) -> Array:
-    """Return integers in the order of floating-point numbers, one for each; both zeros have 0."""
+    """Map floating-point numbers to consecutive integers in the same order; both zeros map to 0."""
     bits = values.view(f"i{values.dtype.itemsize}").astype(np.int64)
     least = np.int64(np.iinfo(f"i{values.dtype.itemsize}").min)
     return np.where(bits < 0, least - bits, bits)
 
 
 def distance(got: Array, correct: Array) -> Array:
-    """Return the number of steps between floating-point numbers; two NaNs have 0, and a NaN and a number infinity."""
+    """Return the distance in ulps: 0 between two NaNs, and infinity between a NaN and a number."""
     a, b = _ordinal(got), _ordinal(correct)
     steps = (np.maximum(a, b).view(np.uint64) - np.minimum(a, b).view(np.uint64)).astype(np.float64)
     nan_got, nan_correct = np.isnan(got), np.isnan(correct)

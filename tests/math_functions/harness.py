@@ -1,4 +1,4 @@
-"""Run functions of CUDA's on a device and compare their results with references."""
+"""Run CUDA's math functions on a device and compare their results with references."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,19 +34,19 @@ def kernel_of(function: Function) -> str:
 
 
 def source_of(functions: Sequence[Function], kind: Any) -> str:
-    """Return kernels that call functions in one precision."""
+    """Return the source of kernels that call functions in one precision, one kernel per function."""
     letters = {"T": "float", "f": "f"} if np.dtype(kind) == np.float32 else {"T": "double", "f": ""}
     bodies = ((one, one.body.format(**letters)) for one in functions)
     return "".join(KERNEL.format(kernel=kernel_of(one), body=body, **letters) for one, body in bodies)
 
 
 def module_of(functions: Sequence[Function], kind: Any) -> cuda.Module:
-    """Compile the kernels of `source_of`, all at once."""
+    """Compile the kernels of `source_of` as one module."""
     return cuda.compile(source_of(functions, kind), name=f"math_{np.dtype(kind).name}.cu")
 
 
 def run(module: cuda.Module, function: Function, arguments: Arguments) -> tuple[Array, NDArray[np.int64]]:
-    """Return what a device makes of arguments: a floating-point number and an integer of each."""
+    """Run a function on a device; return a floating-point and an integer result per argument."""
     count = len(arguments.x)
     inputs = [cuda.to_device(np.ascontiguousarray(column)) for column in arguments]
     results, wholes = cuda.zeros(count, arguments.x.dtype), cuda.zeros(count, np.int64)
@@ -56,7 +56,7 @@ def run(module: cuda.Module, function: Function, arguments: Arguments) -> tuple[
 
 @np.errstate(all="ignore")
 def expected(function: Function, arguments: Arguments) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Return what the function's reference gives: in higher precision, correctly rounded, and integers."""
+    """Return the reference's results: in higher precision, correctly rounded, and the integer results."""
     answer = function.reference(arguments if function.bound(arguments.x.dtype) == EXACT else arguments.widened())
     values, wholes = answer if isinstance(answer, tuple) else (answer, np.zeros(len(arguments.x), np.int64))
     return np.asarray(values), np.asarray(values).astype(arguments.x.dtype), wholes
@@ -65,7 +65,7 @@ def expected(function: Function, arguments: Arguments) -> tuple[Array, Array, ND
 def compare(
     function: Function, arguments: Arguments, right: tuple[Array, Array, NDArray[np.int64]], got: tuple[Array, Array]
 ) -> tuple[float, list[str]]:
-    """Return the greatest error in ulps where ulps are bounded, and what broke the bound, in words."""
+    """Return the largest error in ulps where ulps are bounded, and a description of up to eight wrong results."""
     bound, (values, rounded, wholes) = function.bound(arguments.x.dtype), right
     wrong = bound.breaks(arguments, values, got[0], rounded) | (got[1] != wholes)
     steps = distance(got[0], rounded)[bound.counts(arguments)]

@@ -1,6 +1,6 @@
-"""Values of the functions for which there is no reference but mpmath's, at arguments of double precision.
+"""Reference values of functions in double precision for which only mpmath is precise enough.
 
-mpmath takes milliseconds for a value. So the tests use recorded ones: `data/precise.npz` has arguments and each
+mpmath takes milliseconds per value. So the tests use recorded values: `data/precise.npz` has arguments and each
 function's values, written by `python -m tests.math_functions --record`, which needs mpmath.
 """
 
@@ -20,19 +20,19 @@ NAMES = (
     "cyl_bessel_i0", "cyl_bessel_i1", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "lgamma",
     "normcdf", "normcdfinv", "tgamma", "y0", "y1", "yn",
 )  # fmt: skip  # a list of names
-# Beyond this, values of oscillating functions need the argument's whole expansion; nothing is compared there.
+# Oscillating functions of larger arguments need a full-precision argument reduction; nothing is compared there.
 FARTHEST = 1e5
 
 
 @cache
 def recorded() -> dict[str, tuple[Array, Array]]:
-    """Return the recorded arguments and values of each function, in double and in wide precision."""
+    """Return the recorded arguments of each function, in double precision, and its values, as `numpy.longdouble`."""
     with np.load(DATA) as file:
         return {name: (file["x"], file[f"{name}_high"] + file[f"{name}_low"].astype(np.longdouble)) for name in NAMES}
 
 
 def values(name: str, x: Array) -> Array:
-    """Return a function's values, the recorded ones if the arguments are the recorded ones."""
+    """Return a function's values; those at the recorded arguments come from the record."""
     arguments, answers = recorded()[name]
     if np.array_equal(arguments.view(np.uint64), x.view(np.uint64)):
         return answers
@@ -41,8 +41,8 @@ def values(name: str, x: Array) -> Array:
 
 
 def computed(name: str, x: Array) -> tuple[Array, Array]:
-    """Return a function's values as sums of two numbers of double precision, from mpmath."""
-    import mpmath  # which only the script needs
+    """Compute a function's values with mpmath; return each as a double and the double that remains of it."""
+    import mpmath  # only the script needs it
 
     functions = _functions(mpmath)
     high, low = np.empty(len(x)), np.zeros(len(x))
@@ -56,11 +56,11 @@ def computed(name: str, x: Array) -> tuple[Array, Array]:
 
 
 def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
-    """Return the functions, for all numbers of double precision."""
+    """Return the functions by name, defined for every double-precision number."""
     inf, nan = float("inf"), float("nan")
 
     def newton(function: Any, slope: Any, start: float, target: Any) -> Any:
-        """Solve function(y) = target from a solution of double precision, or from a place nearer to 0."""
+        """Solve function(y) = target by Newton's method; `start` is a solution in double precision, or nearer to 0."""
         y = mp.mpf(start)
         for _ in range(500):
             step = (function(y) - target) / slope(y)
@@ -70,7 +70,7 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
         raise ArithmeticError(f"no solution for {target}")
 
     def inverse(name: str, function: Any, slope: Any, known: dict[float, float]) -> Any:
-        """Return the inverse of a function, of which the ends and the middle of the range are known."""
+        """Return the inverse of a function; `known` has its values at the ends and the middle of its domain."""
         start = getattr(scipy.special, name)
 
         def solve(x: float) -> Any:
@@ -78,14 +78,14 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
                 return known[x]
             if not min(known) < x < max(known):
                 return nan
-            # SciPy takes subnormal numbers for 0.
+            # SciPy treats subnormal numbers as 0, and returns infinity.
             first = start(x) if abs(start(x)) < inf else 20 if name == "erfcinv" else -30
             return newton(function, slope, float(first), mp.mpf(x))
 
         return solve
 
     def bounded(function: Any, low: float, high: float, below: float, above: float) -> Any:
-        """Return a function that is constant, to double precision, outside of a range."""
+        """Return `function`, with constants below `low` and above `high` that are right in double precision."""
 
         def value(x: float) -> Any:
             return nan if x != x else below if x < low else above if x > high else function(mp.mpf(x))
@@ -118,7 +118,7 @@ def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
         return bounded(mp.gamma, -300, 200, 0.0, inf)(x)
 
     def slope(y: Any) -> Any:
-        """Return the slope of the error function."""
+        """Return the derivative of the error function."""
         return 2 / mp.sqrt(mp.pi) * mp.exp(-y * y)
 
     return {

@@ -1,8 +1,8 @@
-"""Values of functions in a higher precision than their results are rounded to, or exact ones.
+"""Reference values of functions: exact, or in a higher precision than that of the tested result.
 
-Arguments of single precision come here in double precision, and those of double precision as `numpy.longdouble`, which
-has 64 bits on x86-64 and 113 on aarch64. Functions that NumPy lacks are SciPy's, in double precision only. What is
-exact is computed from integers and fractions alone.
+Single-precision arguments arrive in double precision, and double-precision arguments as `numpy.longdouble`, whose
+significand has 64 bits on x86-64 and 113 on aarch64. Functions that NumPy lacks are SciPy's, in double precision only.
+Exact results are computed from integers and fractions alone.
 """
 
 import math
@@ -21,11 +21,11 @@ Array = NDArray[Any]
 
 
 def sine_of_pi(x: Array, quarters: int = 0) -> Array:
-    """Return the sine of pi * x, or of so many quarter turns more."""
+    """Return the sine of pi * x plus a number of quarter turns."""
     turn = np.fmod(np.where(np.isfinite(x), x, 0), x.dtype.type(2))
     quarter = np.rint(2 * turn)
     pi = x.dtype.type(np.pi) + x.dtype.type(1.2246467991473531772e-16)
-    # The angle from the quarter turn next to x is exact.
+    # The distance from x to the nearest quarter turn is exact.
     rest = np.where(np.isfinite(x), (turn - quarter / 2) * pi, np.nan)
     sine, cosine = np.sin(rest), np.cos(rest)
     return np.choose((quarter.astype(int) + quarters) % 4, [sine, cosine, -sine, -cosine])
@@ -40,7 +40,7 @@ def power_of_ten(x: Array) -> Array:
 
 
 def norm(*columns: Array) -> Array:
-    """Return the square root of a sum of squares; an infinity outweighs a NaN."""
+    """Return the square root of a sum of squares; it is infinite if any column is, even beside a NaN."""
     total = np.sqrt(sum(column * column for column in columns))
     return np.where(np.any([np.isinf(column) for column in columns], axis=0), np.inf, total)
 
@@ -60,16 +60,16 @@ _SCIPY: dict[str, Callable[..., Any]] = {
 
 
 def special(name: str) -> Callable[[Arguments], Array]:
-    """Return a function of one argument that NumPy lacks; see `precise` for double precision."""
+    """Return the reference of a one-argument function that NumPy lacks: SciPy's, or mpmath's for double precision."""
     return lambda a: np.asarray(_SCIPY[name](a.x)) if a.x.dtype == np.float64 else values(name, a.x.astype(np.float64))
 
 
-# The directions as PTX calls them.
+# CUDA's names of the rounding directions, and those of the references.
 ROUNDINGS = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}
 
 
 def each(reference: Callable[..., float], direction: str, *operands: Array) -> Array:
-    """Return what a reference of PTX operations, such as ``ieee_sum``, gives for each of the operands."""
+    """Apply a reference of PTX operations, such as ``ieee_sum``, to each element of the operands."""
     kind = operands[0].dtype
     how = f"f{8 * kind.itemsize}", ROUNDINGS[direction]
     lanes = zip(*(operand.tolist() for operand in operands), strict=True)
@@ -77,13 +77,13 @@ def each(reference: Callable[..., float], direction: str, *operands: Array) -> A
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of least size of x / y."""
+    """Return the IEEE remainder of x / y, the one of smallest magnitude."""
     lanes = zip(x.tolist(), y.tolist(), strict=True)
     return np.array([math.remainder(a, b) if math.isfinite(a) and b else math.nan for a, b in lanes], x.dtype)
 
 
 def quotient_bits(x: Array, y: Array) -> NDArray[np.int64]:
-    """Return the low three bits of the whole number next to x / y, with the quotient's sign; 0 where there is none."""
+    """Return the low three bits of x / y rounded to an integer, with the quotient's sign; 0 where it is undefined."""
 
     def one(a: float, b: float) -> int:
         if not (math.isfinite(a) and math.isfinite(b) and b):

@@ -1,4 +1,4 @@
-"""Arguments for functions: special numbers, random bit patterns, and ordinary numbers of several sizes."""
+"""Arguments for functions: special numbers, random bit patterns, and ordinary numbers of several magnitudes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPECIAL = [0.0, 1.0, 0.5, 2.0, 3.0, 10.0, 1.5, 2.5, np.pi, np.e, 0.49999997, 838
 
 
 class Arguments(NamedTuple):
-    """Four arrays of floating-point numbers, and one of integers, of the same length."""
+    """Four arrays of floating-point numbers and one of integers, all of the same length."""
 
     x: Array
     y: Array
@@ -46,11 +46,11 @@ def _column(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Array:
 
 @np.errstate(all="ignore")
 def arguments(kind: Any, count: int, seed: int) -> Arguments:
-    """Return so many arguments of each kind, always the same for one seed."""
+    """Return `count` arguments for functions of the precision `kind`; the seed determines them."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(kind)
     x, y, z, w = (_column(rng, kind, count) for _ in range(4))
-    # Neighbours, equals and multiples are rare among numbers that know nothing of each other.
+    # Equal arguments, neighbours and multiples are rare among independent random numbers.
     ties = rng.integers(0, 16, count)
     y = np.select([ties == 0, ties == 1, ties == 2], [x, np.nextafter(x, y), x * kind.type(1.5)], y)
     z = np.where(ties == 3, -(x * y), z)

@@ -1,8 +1,8 @@
 """The single- and double-precision functions of CUDA's math API, with their bounds and references.
 
-`x`, `y`, `z` and `w` are floating-point arguments of a body, `p` is an array of them, and `n` is an integer one; a body
-assigns to `result`, and an integer result to `whole`. `{f}` is the suffix of single-precision functions. The bounds are
-those of the mathematical functions' appendix of the CUDA C++ Programming Guide for CUDA 13.
+In a body, `x`, `y`, `z` and `w` are floating-point arguments, `p` is an array of them, and `n` is an integer argument.
+A body assigns its result to `result`, or an integer to `whole`. `{f}` is the suffix of single-precision functions. The
+bounds are those of the appendix on mathematical functions of the CUDA C++ Programming Guide for CUDA 13.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Reference = Callable[[Arguments], Any]
 class Function:
     """A function: CUDA's name without a suffix, the body of a kernel, the bounds of both precisions, and a reference.
 
-    A bound of None means that there is no such function in that precision.
+    A bound of None means that the function does not exist in that precision.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Function:
 
 
 def _row(name: str, body: str, single: float | Bound | None, double: float | Bound | None, of: Reference) -> Function:
-    """Return a row; a number is a bound of ulps."""
+    """Return a row; a bound that is a number is in ulps."""
     bounds = (Bound(bound) if isinstance(bound, int | float) else bound for bound in (single, double))
     return Function(name, body, *bounds, of)
 
 
 def _of(name: str, call: str, single: float | Bound, double: float | Bound, reference: Reference) -> Function:
-    """Return a row for a function whose call has these arguments."""
+    """Return a row for a function; `call` has the arguments of its call."""
     return _row(name, f"result = {name}{{f}}({call});", single, double, reference)
 
 
@@ -66,7 +66,7 @@ def _bessel(ulps: float, absolute: float, near: float = 8) -> Bound:
 
 
 def _far(absolute: float) -> Bound:
-    # For arguments near 0 the functions' recurrence overflows, and they give NaN.
+    # For arguments near 0 the functions' recurrence overflows, and their result is NaN.
     return Bound(0, absolute, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) < 2.0**-6))
 
 
@@ -75,7 +75,7 @@ def _outside(low: float, high: float, ulps: float) -> Bound:
 
 
 def _norm(name: str, call: str, columns: str, single: float, double: float) -> Function:
-    """Return a row for the size of a vector of some of the arguments, or for its reciprocal."""
+    """Return a row for the norm of a vector of some of the arguments, or for its reciprocal."""
 
     def reference(a: Arguments) -> Any:
         size = references.norm(*(getattr(a, column) for column in columns))
@@ -94,7 +94,7 @@ APPROXIMATE = [
     _norm("rnorm3d", "x, y, z", "xyz", 2, 1),
     _norm("norm4d", "x, y, z, w", "xyzw", 3, 2),
     _norm("rnorm4d", "x, y, z, w", "xyzw", 2, 1),
-    # The guide gives no bound, because a sum of any length has none; these are its former ones.
+    # The guide no longer gives bounds, because a sum of any length has none. These are its former bounds.
     _norm("norm", "4, p", "xyzw", 4, 3),
     _norm("rnorm", "4, p", "xyzw", 3, 2),
     *(
@@ -138,7 +138,7 @@ APPROXIMATE = [
 
 
 def _maximum(a: Arguments, least: bool) -> Any:
-    """Return the greater or least numbers, +0 being greater than -0."""
+    """Return the larger numbers, or the smaller if `least`; +0 is larger than -0."""
     chosen = (np.fmin if least else np.fmax)(a.x, a.y)
     zeros = (a.x == 0) & (a.y == 0)
     negative = np.signbit(a.x) | np.signbit(a.y) if least else np.signbit(a.x) & np.signbit(a.y)
@@ -146,13 +146,13 @@ def _maximum(a: Arguments, least: bool) -> Any:
 
 
 def _away(x: Any) -> Any:
-    """Return whole numbers next to x, those of halves away from zero."""
+    """Round x to integers, halves away from zero."""
     size = np.abs(x.astype(np.longdouble))
     return np.copysign(np.floor(size + np.longdouble(0.5)), x).astype(x.dtype)
 
 
 def _whole(values: Any) -> Any:
-    """Return whole numbers as integers, the least or greatest one for others: the PTX manual says so of `cvt`."""
+    """Convert integral values to int64, saturating as the PTX ISA says of `cvt`."""
     inside = np.abs(values) < 2.0**63
     integers = np.where(inside, values, 0).astype(np.int64)
     ends = np.where(values > 0, np.int64((1 << 63) - 1), np.int64(-(1 << 63)))
@@ -198,7 +198,7 @@ def _remquo(a: Arguments) -> Any:
 
 
 def _rounded(direction: str) -> list[Function]:
-    """Return rows for the operations with a direction of rounding, each an instruction of its own."""
+    """Return rows for the operations with a rounding direction, each of which is a PTX instruction."""
     rows = []
     for stem, arguments, reference, operands in (
         ("add", "x, y", ieee_sum, lambda a: (a.x, np.ones_like(a.x), a.y)),
@@ -257,12 +257,12 @@ EXACTLY = [
 
 
 def _within(low: float, high: float, absolute: float, ulps: float) -> Bound:
-    """Return a bound that is absolute in a range and of ulps outside of it."""
+    """Return a bound that is absolute inside a range and in ulps outside it."""
     return Bound(ulps, absolute, lambda a: ~((a.x >= low) & (a.x <= high)))
 
 
 def _turn(absolute: float) -> Bound:
-    """Return an absolute bound that is documented for angles of a turn alone."""
+    """Return an absolute bound that is documented only for angles from -pi to pi."""
     return Bound(0, absolute, None, lambda a: (a.x >= -np.pi) & (a.x <= np.pi))
 
 

@@ -1,7 +1,7 @@
-"""All of CUDA's math functions are within the documented bounds, and the exact ones right to the bit.
+"""All of CUDA's math functions are within the documented bounds, and exact functions are correct to the bit.
 
-The references are values of higher precision, and integers and fractions where a result is exact: nothing of the
-project's. `python -m tests.math_functions` does the same with millions of arguments.
+The references are values of higher precision, or integers and fractions where a result is exact.
+`python -m tests.math_functions` does the same with millions of arguments.
 """
 
 import platform
@@ -23,7 +23,7 @@ from tests.simulator.ptx.machine import ptx_of
 
 COUNT, SEED = 512, 33
 FUNCTIONS = {np.float32: SINGLE, np.float64: DOUBLE}
-# Some functions run with machine code for other processors too, for which LLVM writes the most different code.
+# Functions that also run with machine code for other x86-64 levels, between which LLVM's code for them differs most.
 AT_EACH_LEVEL = {
     "asinh", "atan", "atan2", "cbrt", "copysign", "erf", "exp", "fdim", "fma", "fmod", "fmax", "frexp", "hypot",
     "lgamma", "llrint", "log", "pow", "remainder", "remquo", "round", "rsqrt", "sin", "__fmaf_rz", "__fadd_rd",
@@ -36,14 +36,14 @@ CASES = [
         kind,
         engine,
         id=f"{engine}-{function.name}-{kind.__name__}".replace(" ", ""),
-        # Machine code for doubles takes longest to compile.
+        # Machine code for doubles takes the longest to compile.
         marks=pytest.mark.exhaustive if engine == "native" and kind is np.float64 else (),
     )
     for engine in ("numpy", "native")
     for kind, functions in FUNCTIONS.items()
     for function in functions
 ]
-# LLVM takes seconds for the machine code of these in double precision; the script runs it.
+# LLVM takes seconds to compile these in double precision; only the script runs their machine code.
 SLOW_TO_COMPILE = {"jn(128, x)", "tgamma", "y0", "y1", "yn(3, x)"}
 
 module_of = cache(lambda kind: harness.module_of(FUNCTIONS[kind], kind))
@@ -52,7 +52,7 @@ samples = cache(lambda kind: arguments(kind, COUNT, SEED))
 
 @cache
 def expected(function: Function, kind: Any) -> tuple[Arguments, Any]:
-    """Return a function's arguments, the recorded ones where its values are recorded, and its values."""
+    """Return a function's arguments and its reference results; arguments with recorded values come from the record."""
     name = function.name.partition("(")[0]
     given = samples(kind)
     if kind is np.float64 and name in precise.NAMES:
@@ -95,7 +95,7 @@ def test_functions_are_within_their_bounds_at_each_level(
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
 @pytest.mark.parametrize("kind", CHOSEN)
 def test_code_for_avx512_is_not_taken_for_wrong(kind: Any) -> None:
-    """On any x86-64 processor: such code would be compiled again, without optimisation."""
+    """Code that is taken for wrong would be compiled again without optimisation. The test needs no AVX-512."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     from cudart_py.simulator.ptx.native import defects, machine
     from cudart_py.simulator.ptx.native.instances import lay_out
@@ -104,14 +104,14 @@ def test_code_for_avx512_is_not_taken_for_wrong(kind: Any) -> None:
     with processors.compiled_for(processors.Level("x86-64-v4", 2)):
         for name, entry in entries.items():
             if name == "test_round" and kind is np.float64:
-                continue  # it adds with a directed rounding, which is left to NumPy
+                continue  # its addition has a directed rounding, which is left to the NumPy engine
             program = program_of(entry)
             module, _, _ = machine.build(program, lay_out(program, 1024))
             assert not defects.may_be_wrong(machine._object(module, 2)), name
 
 
 def test_the_page_has_every_function_with_its_bounds() -> None:
-    """The errors beside the bounds are what a long run has measured, which the page's command repeats."""
+    """The page's measured errors are not checked: they come from a long run of the page's command."""
 
     def bounds(text: str) -> list[list[str]]:
         return [[row[0], row[1], row[3]] for row in tables.rows(text) if row[0].startswith("`")]
@@ -120,4 +120,4 @@ def test_the_page_has_every_function_with_its_bounds() -> None:
     expected = script.page(unmeasured[np.float32], unmeasured[np.float64], 0)
     recorded = script.PAGE.read_text(encoding="utf-8").partition(script.MARK)[2]
     assert bounds(recorded) == bounds(expected)
-    assert recorded.splitlines()[-1] == expected.splitlines()[-1]  # the exact ones
+    assert recorded.splitlines()[-1] == expected.splitlines()[-1]  # the list of exact functions

@@ -1,9 +1,9 @@
-"""Close memory pools while frees of their memory are in flight, in every order: no process may die of it.
+"""Close memory pools while frees of their memory are in flight, in every order: no process may crash.
 
     python tests/memory/close_pools.py [--processes 100] [--pools 100]
 
-Each process makes and closes its pools in one order, with copies in between, in which NVIDIA's driver crashes after a
-pool was destroyed too early. It then checks a copy and ends. `--order NAME` runs one order in this process.
+Each process creates and closes its pools in one order. It checks a copy after each pool, because NVIDIA's driver
+crashes in a later copy if a pool was destroyed too early. `--order NAME` runs one order in this process.
 """
 
 import argparse
@@ -23,14 +23,14 @@ Streams = list[cuda.Stream]
 
 
 def array_first(streams: Streams, at: int) -> None:
-    """Close the array, and then the pool."""
+    """Close the array, then the pool."""
     pool = cuda.MemoryPool()
     cuda.zeros(SIZE, np.uint8, pool=pool).close()
     pool.close()
 
 
 def pool_first(streams: Streams, at: int) -> None:
-    """Close the pool, and then the array."""
+    """Close the pool, then the array."""
     pool = cuda.MemoryPool()
     array = cuda.zeros(SIZE, np.uint8, pool=pool)
     pool.close()
@@ -38,7 +38,7 @@ def pool_first(streams: Streams, at: int) -> None:
 
 
 def view_last(streams: Streams, at: int) -> None:
-    """Drop the pool and the array, and then a view."""
+    """Drop the pool and the array, then a view of the array."""
     view = cuda.zeros(SIZE, np.uint8, pool=cuda.MemoryPool())[10:]
     view.fill(3)
     del view
@@ -52,7 +52,7 @@ def dropped(streams: Streams, at: int) -> None:
 
 
 def several_streams(streams: Streams, at: int) -> None:
-    """Free memory of a pool in several streams, one of which ends at once."""
+    """Free memory of a pool in several streams, one of which is closed before the pool."""
     pool = cuda.MemoryPool()
     with cuda.Stream(non_blocking=True) as last:
         for stream in (*streams, last):
@@ -61,7 +61,7 @@ def several_streams(streams: Streams, at: int) -> None:
 
 
 def trimmed(streams: Streams, at: int) -> None:
-    """Trim the pool between the free and the end."""
+    """Trim the pool between the free and the close."""
     pool = cuda.MemoryPool(release_threshold=0)
     cuda.zeros(SIZE, np.uint8, stream=streams[at % 2], pool=pool).close()
     pool.trim()
@@ -69,7 +69,7 @@ def trimmed(streams: Streams, at: int) -> None:
 
 
 def of_the_device(streams: Streams, at: int) -> None:
-    """Give the device a pool, and take it back."""
+    """Make a pool the device's current one, and replace it while an array of it is alive."""
     device = cuda.Device(0)
     cuda.MemoryPool().make_current()
     array = cuda.zeros(SIZE, np.uint8, stream=streams[at % 2])
@@ -78,7 +78,7 @@ def of_the_device(streams: Streams, at: int) -> None:
 
 
 def captured(streams: Streams, at: int) -> None:
-    """Close an array of a pool while a stream is captured, and the graph that fills another while it may run."""
+    """Close an array of a pool during a capture, and drop the graph while its launches may be in flight."""
     pool = cuda.MemoryPool()
     array, other = (cuda.zeros(SIZE, np.uint8, stream=streams[0], pool=pool) for _ in range(2))
     streams[1].wait(streams[0])
@@ -96,33 +96,33 @@ def captured(streams: Streams, at: int) -> None:
 
 
 def left_alive(streams: Streams, at: int) -> None:
-    """Leave pools and arrays to the end of the program."""
+    """Leave pools and arrays alive until the interpreter exits."""
     pool = cuda.MemoryPool()
     kept.append((pool, cuda.zeros(SIZE, np.uint8, pool=pool)))
     cuda.zeros(SIZE, np.uint8, pool=pool).close()
 
 
 def reset(streams: Streams, at: int) -> None:
-    """Begin anew with frees in flight, where the driver can."""
+    """Reset the device with frees in flight, where the driver supports it."""
     array_first(streams, at)
     if "reset" in cuda.capabilities():
         cuda.reset()
         streams[:] = make_streams()
 
 
-# Those after which the process goes on, with nothing left.
+# The orders that leave no pool alive and the process usable.
 COMPLETE = (array_first, pool_first, view_last, dropped, several_streams, trimmed, of_the_device, captured)
 ORDERS = {order.__name__: order for order in (*COMPLETE, left_alive, reset)}
 kept: list[object] = []
 
 
 def make_streams() -> Streams:
-    """Return two streams that wait for nobody, not even the legacy default stream."""
+    """Return two streams that do not synchronize with the legacy default stream."""
     return [cuda.Stream(non_blocking=True) for _ in range(2)]
 
 
 def run(order: str, pools: int) -> None:
-    """Close pools in an order and check that copies go on working."""
+    """Close pools in an order and check that copies still work."""
     streams, close = make_streams(), ORDERS[order]
     host = np.arange(SIZE, dtype=np.int32)
     for at in range(pools):
@@ -133,7 +133,7 @@ def run(order: str, pools: int) -> None:
 
 
 def ended(order: str, pools: int) -> str:
-    """Run an order in a process of its own and return how that ended, "" for well."""
+    """Run an order in a new process; return a description of its failure, or "" if it succeeded."""
     command = [sys.executable, __file__, "--order", order, "--pools", str(pools)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
@@ -145,7 +145,7 @@ def ended(order: str, pools: int) -> str:
 
 
 def main() -> int:
-    """Run the processes and return 1 if one of them died."""
+    """Run the processes, or one order in this process; return 1 if a process failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--processes", type=int, default=100)
     parser.add_argument("--pools", type=int, default=100)

@@ -1,4 +1,4 @@
-"""What the driver knows of addresses."""
+"""Attributes of addresses, as the driver reports them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Device arrays: shapes, views and their lives."""
+"""Device arrays: shapes, views and lifetimes."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_allocation_beyond_the_card_leaves_nothing_and_the_next_one_works(device
             cuda.empty_pitched((1 << 21, 1 << 21))
     assert cuda.to_device(np.arange(10)).to_host().sum() == 45
     device.synchronize()
-    # A pool may keep a chunk of its own; what failed is not in it.
+    # The pool may keep a chunk of memory, but none for the failed allocation.
     assert before - device.memory_info.free <= 64 << 20
 
 

@@ -1,4 +1,4 @@
-"""What a device array does by its methods, and what it refuses to NumPy and to Python's operators."""
+"""Methods of a device array, and the errors for NumPy functions and Python operators on it."""
 
 import ctypes
 
@@ -75,7 +75,7 @@ def test_the_operators_that_an_array_refuses_are_not_among_its_attributes(device
 
 def test_an_array_is_itself_and_can_be_a_key(device):
     x, y = cuda.zeros(3), cuda.zeros(3)
-    assert (x == x) is True  # that is the question
+    assert (x == x) is True  # the comparison is under test
     assert (x == None) is False  # noqa: E711  # as above
     assert {x: 1, y: 2}[x] == 1
 

@@ -1,4 +1,4 @@
-"""Copies in every direction, their errors, and a fuzz against NumPy's slices."""
+"""Copies in every direction, their errors, and random copies of windows compared with NumPy's slices."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_a_window_outside_an_array_is_named(device, copy, kwargs, words):
 
 
 def place(host, where, turned=False):
-    """Put an array into pageable or pinned memory, on the device, into pitched rows, or into a CUDA array or layers."""
+    """Copy an array to pageable (h) or pinned memory, to the device (d), to pitched rows (r) or a CUDA array (a, l)."""
     if where in "al":
         return cuda.textures.CudaArray(host.shape, host.dtype, layered=where == "l").copy_from(host)
     if where == "r" and host.ndim == 2:
@@ -71,7 +71,7 @@ def place(host, where, turned=False):
 
 @st.composite
 def windows(draw):
-    """Two shapes and a slice of each of the same result, in one to three dimensions."""
+    """Draw two shapes and a slice of each, so that both slices have the same shape, in one to three dimensions."""
     ndim = draw(st.integers(1, 3))
     shapes, keys = ([], []), ([], [])
     for _ in range(ndim):
@@ -108,7 +108,7 @@ def test_any_copy_equals_numpys_assignment(case, dtype, from_where, to_where, tu
 @given(st.data(), st.sampled_from("hpdral"), st.sampled_from("hpdral"))
 def test_any_window_equals_numpys_assignment(copy, data, from_where, to_where):
     dtype = data.draw(st.sampled_from(DTYPES[:3] if {"a", "l"} & {from_where, to_where} else DTYPES))
-    if {"a", "l"} == {from_where, to_where}:  # between which nothing is copied
+    if {"a", "l"} == {from_where, to_where}:  # a layered and an unlayered array cannot be copied to each other
         to_where = from_where
     largest = (12, 12) if copy is cuda.memcpy2d else (5, 6, 7)
     to_shape, from_shape = (data.draw(st.tuples(*(st.integers(1, most) for most in largest))) for _ in range(2))
@@ -127,7 +127,7 @@ def test_any_window_equals_numpys_assignment(copy, data, from_where, to_where):
         np.testing.assert_array_equal(dst if to_where in "hp" else dst.to_host(), expected)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of NumPy's, for what the test does
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, for assigning strides
 def test_pinned_memory_whose_strides_were_changed_is_copied_as_it_is(device):
     host = cuda.pinned_empty((4, 4), np.float32)
     host[:] = np.arange(16).reshape(4, 4)

@@ -1,4 +1,4 @@
-"""Copies of boxes of 3-D arrays."""
+"""Copies of box-shaped windows of 3-D arrays."""
 
 import numpy as np
 

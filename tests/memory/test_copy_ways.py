@@ -1,4 +1,4 @@
-"""Which way a copy takes: the quick ones for whole arrays, wide ones for windows, and what no quick way may take."""
+"""Paths of copies: shortcuts for whole arrays, one driver call for many rows, and copies that need the general path."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from cudart_py.memory import transfers
 
 @pytest.fixture
 def asked(driver_calls):
-    """Return the copies and synchronisations that the driver was asked for since the last question."""
+    """Return a function that counts the driver's copies and stream synchronisations by name since its last call."""
 
     def since():
         found = {
@@ -24,7 +24,7 @@ def asked(driver_calls):
 
 @pytest.fixture
 def no_general_way(monkeypatch):
-    """Let the general way fail."""
+    """Make the general path of copies fail."""
 
     def fail(*arguments, **named):
         raise AssertionError("the general way was taken")
@@ -45,7 +45,7 @@ STREAMED = pytest.mark.parametrize("streamed", [True, False])
 
 @pytest.fixture
 def options(streamed, stream):
-    """Return the options of a copy in a stream, or of one that names none."""
+    """Return the options of a copy in the stream, or of one without a stream argument."""
     return {"stream": stream} if streamed else {}
 
 
@@ -56,7 +56,7 @@ def test_whole_arrays_take_one_call_and_wait_for_the_host_without_a_stream(strea
     source, out = make(VALUES), make(np.zeros_like(VALUES))
     x, y = (cuda.empty(VALUES.shape, VALUES.dtype) for _ in range(2))
     cuda.current_device().synchronize()
-    (named or stream).synchronize()  # the first work of a stream takes the general way
+    (named or stream).synchronize()  # the first work of a stream takes the general path
     for dst, src, call in (
         (x, source, "cuMemcpyHtoDAsync"),
         (y, x, "cuMemcpyDtoDAsync"),
@@ -77,16 +77,16 @@ def test_the_highest_pitch_is_the_devices(device):
 @pytest.mark.parametrize(
     ("limit", "to", "source", "expected"),
     [
-        # Rows are one copy up to the highest pitch.
+        # Rows are one copy if their pitch is within the limit.
         (48, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpy2DAsync": 1}),
         (48, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpy2DAsync": 1}),
         (47, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpyDtoDAsync": 5}),
         (47, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpyDtoDAsync": 5}),
-        # Planes may lie farther apart.
+        # The distance between planes may exceed the limit.
         (40, ((2, 2, 2), ...), ((2, 3, 4), np.s_[:, :2, :2]), {"cuMemcpy3DAsync": 1}),
-        # The planes have a gap behind them, and the two axes below are 16 rows of one pitch.
+        # Each plane is followed by a gap. Its two axes are 16 rows of one pitch.
         (None, ((3, 5, 4, 10), np.s_[:, :4, :, :8]), ((3, 4, 4, 8), ...), {"cuMemcpy3DAsync": 1}),
-        # Axes are copied as one only where they lie evenly in both arrays.
+        # Axes are merged only if their elements are evenly spaced in both arrays.
         (None, ((4, 5, 6), np.s_[:, :, :4]), ((4, 5, 4), ...), {"cuMemcpy2DAsync": 1}),
         (None, ((4, 6, 6), np.s_[:, :5, :4]), ((4, 5, 6), np.s_[:, :, :4]), {"cuMemcpy3DAsync": 1}),
         (None, ((4, 5, 6), np.s_[:, :, :4]), ((4, 6, 6), np.s_[:, :5, :4]), {"cuMemcpy3DAsync": 1}),
@@ -119,7 +119,7 @@ def test_the_host_waits_for_its_windows_alone_and_only_without_a_stream(device, 
     device.synchronize()
 
 
-# The same bytes, and dtypes of which each can be cast to the other or not.
+# Pairs of dtypes for arrays of 64 bytes, with and without a safe cast between them.
 DTYPES = [("i4", "f8"), ("f8", "i4"), ("i2", "u2"), ("f4", "i4"), ("u4", "i4")]
 SIZES = [(3, 5), (5, 3), ((2, 2), 5), (5, (2, 2))]
 UNLIKE = [
@@ -196,7 +196,7 @@ def test_empty_arrays_are_copied_without_a_call(stream, asked, make):
 
 
 def test_a_stream_is_a_keyword(stream):
-    """Where it could stand third, `memcpy(dst, src, nbytes)` of C would be taken for it."""
+    """A positional stream would be third, where C's `memcpy(dst, src, nbytes)` has the size."""
     x, host = cuda.zeros(4), np.zeros(4)
     with pytest.raises(TypeError, match="positional argument"):
         cuda.memcpy(x, host, stream)

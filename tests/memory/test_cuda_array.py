@@ -59,7 +59,8 @@ def test_from_layer_to_layer_of_single_rows_device_memory_goes_by_the_pitch(devi
     memory.dstMemoryType, memory.dstArray = enums.CUmemorytype.CU_MEMORYTYPE_ARRAY, enums.CUarray(array.handle)
     api.cuMemcpy3D(memory)
     firsts = array.to_host().reshape(shape[0], -1)[:3, 0]
-    # The documentation counts srcPitch * srcHeight everywhere; an H200's driver 580.159 does not.
+    # According to the documentation, planes are srcPitch * srcHeight apart. For 1-D layers, an H200's driver 580.159
+    # ignores srcHeight.
     assert firsts.tolist() == ([0, 8, 16] if on_device and kind == "1-D layers" else [0, 24, 48])
 
 
@@ -257,7 +258,7 @@ def test_windows_that_do_not_fit_are_refused(device, copy, error, words):
 
 
 def test_an_array_belongs_to_the_device_that_was_current(device):
-    """Of one device only where there is one."""
+    """On a machine with one device, the last device is the only one."""
     last = cuda.devices()[-1]
     host = numbers((5, 7), np.float32)
     with last:

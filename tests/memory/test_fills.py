@@ -1,4 +1,4 @@
-"""Fills of elements of any size, padded and strided, and what does not fit."""
+"""Fills of elements of any size, in padded and strided arrays, and values that do not fit."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_what_cannot_be_filled_is_named(device):
     closed.close()
     with pytest.raises(ValueError, match="^this DeviceArray is closed$"):
         closed.fill(1)
-    with pytest.raises(ValueError, match="DeviceArray.fill"):  # takes a pattern of 64 bits
+    with pytest.raises(ValueError, match="DeviceArray.fill"):  # which fills 64-bit elements
         cuda.memset(cuda.empty(3, np.float64), 1.0)
 
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_filled_is_named(device):
 )
 def test_any_slice_fills_as_numpys(shape, slices, dtype, by_method):
     dtype, key = np.dtype(dtype), tuple(slice(*s) for s in slices)
-    # memset repeats 32 bits at most.
+    # memset repeats a pattern of at most 32 bits.
     content = bytes(range(1, 17)) if by_method or dtype.itemsize <= 4 else b"\x5a" * 16
     value = np.frombuffer(content[: dtype.itemsize], dtype)[0]
     expected = np.zeros(shape, dtype)

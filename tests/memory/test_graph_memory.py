@@ -1,4 +1,4 @@
-"""Arrays that live inside the launches of a graph alone."""
+"""Arrays whose memory exists only during the launches of a graph."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_memory_that_outlives_a_launch_is_copied_and_freed_behind_each_launch(de
     graph = check(raw.cuStreamEndCapture(stream.handle))
     executable = check(raw.cuGraphInstantiate(graph, 0))
     with cuda.zeros((3, N), np.float32, stream=stream) as out:
-        for value, row in zip((1, 2, 3), out, strict=True):  # nothing waits in between
+        for value, row in zip((1, 2, 3), out, strict=True):  # without synchronization between the launches
             cuda.memset(x, value, stream=stream)
             check(raw.cuGraphLaunch(executable, stream.handle))
             check(raw.cuMemcpyDtoDAsync(int(row.pointer), address, x.nbytes, stream.handle))

@@ -1,4 +1,4 @@
-"""Arrays and streams of other GPU libraries, and ours in theirs."""
+"""Arrays and streams of other GPU libraries here, and ours there."""
 
 import gc
 import weakref
@@ -15,7 +15,7 @@ ATTRIBUTES = ["__cuda_array_interface__", "__dlpack__", "__dlpack_device__"]
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Let the attributes be there on any driver, to look at what they say."""
+    """Enable the interoperability attributes on any driver, to test their values."""
     monkeypatch.setattr("cudart_py.driver.capabilities._has_interop", lambda: True)
 
 
@@ -34,7 +34,7 @@ class Foreign:
         }
 
 
-# -- what we say of ourselves ------------------------------------------------------------------
+# -- our arrays and streams --------------------------------------------------------------------
 
 
 def test_where_nobody_could_follow_our_addresses_the_attributes_are_absent(device):
@@ -58,7 +58,7 @@ def test_arrays_and_streams_say_what_they_are(device, shared):
     }
     assert array.__dlpack_device__() == (2, device.ordinal)
     assert stream.__cuda_stream__() == (0, stream.handle)
-    stream.close()  # it is waited for instead of named
+    stream.close()  # closing waits for its work, so no stream is named
     assert array.__cuda_array_interface__["stream"] is None
     array.close()
     with pytest.raises(ValueError, match="closed"):
@@ -177,7 +177,7 @@ class Protocol:
 
 
 class ForeignStream(SimpleNamespace):
-    """A stream of another library, with an attribute that has the handle."""
+    """A stream of another library, which has its handle in an attribute."""
 
 
 def of_cupy(handle):
@@ -295,7 +295,7 @@ def test_streams_go_to_other_libraries_and_back(device, name):
 
 
 class Producer:
-    """An object that gives something of its own for a capsule."""
+    """An object whose `__dlpack__` returns or raises an arbitrary object."""
 
     def __init__(self, returned, place=(2, 0)):
         self.returned, self.place = returned, place

@@ -1,6 +1,6 @@
-"""Memory and events of several processes: what is checked, and which calls the driver gets, in which order.
+"""Memory and events shared between processes: the checks, and the driver calls in their order.
 
-Functions that note their calls stand in the place of the driver's, and this process plays both parts.
+Functions that record their calls replace the driver's, and this process plays both parts.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ INTERPROCESS = 4  # CU_EVENT_INTERPROCESS
 
 
 class StandIn:
-    """The driver, of which some functions are others; every call is noted by its name and first argument."""
+    """The driver with some functions replaced; it records every call's name and first argument."""
 
     def __init__(self, driver, noted, others):
         self.driver, self.noted, self.others = driver, noted, others
@@ -50,7 +50,7 @@ def number_in(handle):
 
 @pytest.fixture
 def calls(monkeypatch, device):
-    """The calls so far, of a driver that can share: a handle has the address itself, and opening it returns that."""
+    """Simulate a driver with IPC, whose handles contain the address and open to the same; return the list of calls."""
     noted = []
     success = enums.CUresult.CUDA_SUCCESS
     others = {
@@ -70,7 +70,7 @@ def calls(monkeypatch, device):
 
 @pytest.fixture
 def sent(monkeypatch):
-    """Send a handle to another process, which this one plays from then on."""
+    """Return a function that sends a handle to another process, which this process plays from then on."""
 
     def send(handle):
         content = pickle.dumps(handle)

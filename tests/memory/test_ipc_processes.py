@@ -1,4 +1,4 @@
-"""Memory and events of two processes, on a driver that can share them. Every wait has a limit."""
+"""Memory and events shared by two processes, on a driver with IPC. Every wait has a time limit."""
 
 import re
 import subprocess
@@ -73,7 +73,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def lines(tmp_path):
-    """Run a program from a file, which its processes import, and return the lines that it prints."""
+    """Return a function that runs a program from a file, which its child processes import, and returns its lines."""
 
     def run(program):
         path = tmp_path / "program.py"
@@ -122,7 +122,7 @@ def main():
 
 
 def test_events_put_the_work_of_two_processes_in_order(lines):
-    """Each writes to what the other has written half a second late; the host waits for the first, too."""
+    """Each process modifies what the other writes half a second late; the host also waits for the first event."""
     program = """
 def work(pipe):
     memory, ready, done = received(pipe)
@@ -165,6 +165,6 @@ def main():
 
 
 def test_the_pages_example_runs(lines):
-    """docs/processes.md"""
+    """The page is docs/processes.md."""
     page = (Path(__file__).parents[2] / "docs" / "processes.md").read_text(encoding="utf-8")
     assert lines(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]) == ["[0. 2. 4. 6.]"]

@@ -1,4 +1,4 @@
-"""Copies and fills that take the place of a node's in an executable graph."""
+"""Copies and fills that replace the work of a node in an executable graph."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Memory of the host that kernels use: pinned, managed, and arrays of NumPy's that are page-locked for a while."""
+"""Host memory that kernels can access: pinned and managed memory, and NumPy arrays that are page-locked temporarily."""
 
 import gc
 import weakref
@@ -113,7 +113,7 @@ def test_an_array_is_pinned_inside_the_block_as_far_as_it_lies_wholly_inside(dev
     part = array[100:200]
     with cuda.register_host(part) as memory:
         assert memory.array is part
-        assert np.asarray(memory).view(np.float64).tolist() == [0] * 100  # to NumPy it is an array of bytes
+        assert np.asarray(memory).view(np.float64).tolist() == [0] * 100  # NumPy sees an array of bytes
         with pytest.raises(cuda.errors.InvalidValueError):
             cuda.register_host(part)
         for inside in (part, array[100:200:7], array[150:100:-1]):

@@ -10,7 +10,7 @@ from cudart_py.driver.calls import api
 
 @pytest.mark.parametrize("with_stream", [False, True])
 def test_a_copy_between_devices(rng, with_stream):
-    """Between the first and the last, twice the same where there is one only."""
+    """From the first device to the last, which are the same on a machine with one device."""
     host = rng.random((10, 100))
     with cuda.devices()[0]:
         stream = cuda.Stream() if with_stream else None
@@ -43,7 +43,7 @@ def test_the_driver_refuses_it_in_a_capture(device, stream):
     api.cuStreamBeginCapture(stream.native, enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     with pytest.raises(cuda.errors.CaptureError):
         api.cuMemcpyPeerAsync(*place, *place, 8, stream.native)
-    with pytest.raises(cuda.errors.CaptureError):  # which the call has invalidated
+    with pytest.raises(cuda.errors.CaptureError):  # the call has invalidated the capture
         api.cuStreamEndCapture(stream.native)
 
 

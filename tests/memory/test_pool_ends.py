@@ -1,4 +1,4 @@
-"""Pools end only when no free of their memory is in flight, in whatever order things are closed or dropped."""
+"""A pool is destroyed only when no free of its memory is in flight, in whatever order objects are closed or dropped."""
 
 import gc
 
@@ -13,7 +13,7 @@ from tests.memory import close_pools
 
 @pytest.fixture
 def destroyed(device, driver_calls):
-    """Return the number of pools that the driver was asked to destroy, once those of earlier tests are gone."""
+    """Return a function that counts the pools that the driver was asked to destroy since the fixture began."""
     gc.collect()
     device.synchronize()
     driver_calls.clear()
@@ -22,7 +22,7 @@ def destroyed(device, driver_calls):
 
 @pytest.mark.parametrize("order", [order.__name__ for order in close_pools.COMPLETE])
 def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order):
-    # The fixture `pools_end_empty` looks at each.
+    # The fixture `pools_end_empty` checks each pool.
     close_pools.run(order, 3)
     gc.collect()
     device.synchronize()
@@ -59,7 +59,7 @@ def test_closing_waits_for_nothing(device, destroyed):
 
 
 def test_a_pool_that_is_found_before_its_array_waits_for_it(device, destroyed):
-    # As where the collector finds both in one cycle.
+    # This happens when the garbage collector finds both in one cycle.
     pool = cuda.MemoryPool()
     array = cuda.empty(1000, np.uint8, pool=pool)
     pool._memory.close()

@@ -1,4 +1,4 @@
-"""Memory pools: statistics, limits, thresholds, and who owns them."""
+"""Memory pools: statistics, limits, thresholds and ownership."""
 
 import gc
 
@@ -37,7 +37,7 @@ def test_an_interrupt_beside_the_drivers_allocation_loses_no_memory(device, of_i
     watched = cuda.MemoryPool.current(device) if pool is None else pool
 
     def used():
-        gc.collect(1)  # what an interrupt has left is young, and all else that tests have made is much
+        gc.collect(1)  # objects left by an interrupt are young, and a full collection would be slow here
         device.synchronize()
         return watched.used
 
@@ -70,7 +70,7 @@ def test_a_size_in_the_place_of_the_device_is_refused_with_the_argument_for_size
         cuda.MemoryPool(64 * MIB)
 
 
-@pytest.mark.needs("profile")  # a GPU's driver rounds the limit up, too
+@pytest.mark.needs("profile")  # a GPU's driver rounds up the limit too
 def test_a_limit_that_rounding_exceeds_is_explained(device):
     with cuda.MemoryPool(max_size=1000) as pool:
         with pytest.raises(cuda.OutOfMemoryError, match="the pool holds at most 1,000, and .* rounded up"):
@@ -126,7 +126,7 @@ def test_the_device_may_use_another_pool_until_it_is_closed(device, dropped):
     assert cuda.MemoryPool.current(device) is pool
     try:
         if dropped:
-            del pool  # the device keeps it
+            del pool  # the device keeps it alive
             gc.collect()
         array = cuda.empty(MIB, np.uint8)
         assert cuda.MemoryPool.current(device).used == MIB
@@ -147,7 +147,7 @@ def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(de
 
     def change_and_allocate(*arguments):
         change(*arguments)
-        arrays.append(cuda.empty(8, stream=stream))  # as another thread may, before the setter goes on
+        arrays.append(cuda.empty(8, stream=stream))  # another thread may do so before the setter goes on
 
     monkeypatch.setattr(api, "cuDeviceSetMemPool", change_and_allocate)
     pools = cuda.MemoryPool(), cuda.MemoryPool()

@@ -1,4 +1,4 @@
-"""Large pageable copies through the page-locked ring."""
+"""Large copies of pageable memory, staged through a ring of pinned buffers."""
 
 import ctypes
 import functools
@@ -18,7 +18,7 @@ from cudart_py.memory import staging
 
 @pytest.fixture
 def small(monkeypatch):
-    """Stage copies from 8 KiB on, in pieces of 1000 bytes, on any machine."""
+    """Stage copies of 8 KiB and more, in pieces of 1000 bytes, on any machine."""
     cuda.release_staging()
     sizes = {"THRESHOLD": 8 << 10, "_SLOT_BYTES": 1000, "_SLOTS": 4, "_FILLING": 3, "_EMPTYING": 2, "_THREADS": 2}
     for name, value in {**sizes, "_processors": lambda: 3, "_LEAST_PROCESSORS": 1}.items():
@@ -29,7 +29,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def pieces(monkeypatch):
-    """Collect the sizes of the copies that are asked of the driver."""
+    """Return a list that collects the sizes of the driver's copies in bytes."""
     sizes = []
 
     def noting(function, *arguments):
@@ -106,7 +106,7 @@ def test_many_threads_copy_at_once(device, small):
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Let the host's copies take so long that whoever does not wait for them is seen; give those in work."""
+    """Slow down host copies enough to expose code that does not wait for them; return a list of those running."""
     memmove, running = ctypes.memmove, []
 
     def move(*arguments):
@@ -135,7 +135,7 @@ def test_after_an_error_no_thread_touches_the_callers_memory_and_the_next_copy_w
     np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
 
 
-# Fewer and more pieces than there are threads (2), than are with them (3, 2), and slots (4).
+# Fewer and more pieces than there are threads (2), pieces in their hands (3 to fill, 2 to empty), and slots (4).
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
 def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, slow, monkeypatch, count):
     monkeypatch.setattr(staging, "THRESHOLD", 1)

@@ -1,4 +1,4 @@
-"""Surfaces: what kernels write to CUDA arrays and read from them, and what lies outside."""
+"""Surfaces: reads and writes of CUDA arrays by kernels, including those out of bounds."""
 
 import gc
 
@@ -56,7 +56,7 @@ def surface_of(shape, dtype=np.float32, **options):
 
 
 def extents(geometry):
-    """Return the width, height and depth, where layers count as the depth."""
+    """Return the width, height and depth; layers count as depth."""
     shape = SHAPES[geometry]
     if geometry == "a1d":
         return shape[1], 1, shape[0]
@@ -115,7 +115,7 @@ def test_outside_it_is_the_nearest_element_or_zeros_and_nowhere(device, kernels)
     [("28, 0", "IllegalAddressError"), ("-4, 0", "IllegalAddressError"), ("2, 1", "MisalignedAddressError")],
 )
 def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python, place, error):
-    """In a process of its own, whose context is lost; x counts bytes, and must be a multiple of the element's."""
+    """Runs in its own process, which loses its context; x is in bytes, and must be a multiple of the element size."""
     program = f"""
 import numpy as np, cudart_py as cuda
 kernels = cuda.compile({KERNELS!r})

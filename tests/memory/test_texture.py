@@ -1,4 +1,4 @@
-"""Textures of pitched rows, of arrays of one dimension, and of CUDA arrays of one to three dimensions and of layers."""
+"""Textures of pitched rows, of linear memory, and of CUDA arrays: 1-D to 3-D, and layered."""
 
 import gc
 import itertools
@@ -33,7 +33,7 @@ READ(fetch_int, int, tex1Dfetch<int>(t, (int)p.x))
 READ(fetch_two, float2, tex1Dfetch<float2>(t, (int)p.x))
 extern "C" __global__ void take_int(int t) {}
 """
-# CUDA arrays, and pitched rows in the place of one of two dimensions.
+# Shapes of CUDA arrays ("a" for layered), and of pitched rows, which replace a 2-D array.
 SHAPES = {"1d": (7,), "2d": (5, 7), "3d": (3, 5, 7), "a1d": (4, 7), "a2d": (4, 5, 7), "rows": (5, 7)}
 
 
@@ -63,7 +63,7 @@ def texture_of(host, geometry, **options):
 
 
 def read(kernel, texture, at, dtype=np.float32, channels=1):
-    """Read at rows of (x, y, z, layer)."""
+    """Return the values that a kernel reads from a texture at the rows (x, y, z, layer) of `at`."""
     at = np.ascontiguousarray(at, np.float32)
     out = cuda.zeros((len(at), channels), dtype)
     kernel[-(-len(at) // 128), 128](texture, cuda.to_device(at), out, len(at))
@@ -75,7 +75,7 @@ def fetched(kernel, texture, places, dtype=np.float32, channels=1):
 
 
 def middles(geometry):
-    """Return the place (x, y, z, layer) of each element's middle, in the order of the elements."""
+    """Return the coordinates (x, y, z, layer) of each element's center, in the order of the elements."""
     shape = SHAPES[geometry]
     names = {"1d": "x", "2d": "yx", "3d": "zyx", "a1d": "lx", "a2d": "lyx", "rows": "yx"}[geometry]
     places = np.indices(shape).reshape(len(shape), -1)
@@ -103,7 +103,7 @@ def test_points_are_the_elements_also_by_coordinates_from_0_to_1(device, kernels
     np.testing.assert_array_equal(values, host.ravel())
 
 
-# What is read one and a half elements before the first, and two and a half behind the last.
+# The indices of the elements that are read 1.5 elements before the first and 2.5 after the last.
 OUTSIDE = {"clamp": (0, -1), "border": None, "wrap": (-2, 2), "mirror": (1, -3)}
 
 
@@ -143,7 +143,7 @@ def test_each_axis_has_its_address_mode_and_layers_beyond_the_last_are_the_last(
 def test_linear_filtering_interpolates_along_every_axis(device, kernels, geometry, host, rng):
     axes = len(host.shape) - (geometry[0] == "a")
     at = np.zeros((200, 4), np.float32)
-    # Weights have 8 bits: these places need no rounding.
+    # Interpolation weights have 8 fractional bits, so these coordinates need no rounding.
     sizes = np.array(host.shape[::-1][:axes])
     at[:, :axes] = rng.integers(0, 256 * (sizes - 1) + 1, (200, axes)) / 256 + 0.5
     layers = rng.integers(0, 4, 200) if geometry[0] == "a" else np.zeros(200, int)
@@ -157,7 +157,7 @@ def test_linear_filtering_interpolates_along_every_axis(device, kernels, geometr
         place = np.minimum(before + corner, sizes - 1)
         index = tuple(place[:, axis] for axis in reversed(range(axes)))
         expected += weight * host[(layers, *index) if geometry[0] == "a" else index]
-    # The weights of several axes are rounded to 8 bits.
+    # The products of the weights of several axes are rounded to 8 bits.
     np.testing.assert_allclose(values, expected, atol=1e-5 if axes == 1 else 0.02)
 
 
@@ -205,7 +205,7 @@ def test_elements_of_one_dimension_are_read_by_number_and_zeros_outside(device, 
     assert fetched(kernels["fetch_two"], texture, [4, 0], channels=2) == [[8, 9], [0, 1]]
 
 
-# -- its end, and that of its array --------------------------------------------------------------
+# -- closing the texture or its array ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("geometry", ["rows", "2d"])
@@ -287,7 +287,7 @@ def test_a_texture_is_made_and_used_in_a_capture_and_the_end_of_another_waits(de
     np.testing.assert_array_equal(out.to_host(), host.ravel())
 
 
-# -- what no texture can have --------------------------------------------------------------------
+# -- arrays that no texture can read -------------------------------------------------------------
 
 
 def rows(shape=(4, 4), dtype=np.float32):

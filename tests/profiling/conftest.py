@@ -1,4 +1,4 @@
-"""A program whose kernels have one mistake each, and the command that profiles it."""
+"""A program whose kernels have one performance mistake each, and the command that profiles it."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import pytest
 
 from cudart_py.__main__ import main
 
-# A line's number is part of what the tests say.
+# The tests refer to line numbers of this text.
 KERNELS = """// A transpose, and <b>markup</b> & a "quotation" that pages must show as they are.
 extern "C" __global__ void transpose(float* out, const float* in, int n) {
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
@@ -45,7 +45,7 @@ for name in sys.argv[1:]:
 
 
 class Program:
-    """The program's folder, and the command, which runs in it."""
+    """The program in its folder, and the profile command, which runs there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Program:
         (folder / "slow.cu").write_text(KERNELS)
 
     def profile(self, *arguments, encoding="utf-8"):
-        """Run the command; return its exit status and what it wrote to a terminal of this encoding."""
+        """Run the command; return its exit status and its output on terminals with this encoding."""
         streams = [io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2)]
         status = self.profile_into(streams[0], *arguments, err=streams[1])
         for stream in streams:
@@ -63,7 +63,7 @@ class Program:
         return SimpleNamespace(returncode=status, stdout=out, stderr=err)
 
     def profile_into(self, out, *arguments, err):
-        """Run the command with these streams; return its exit status."""
+        """Run the command with its output redirected to these streams; return its exit status."""
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 return main(["profile", *arguments])
@@ -71,7 +71,7 @@ class Program:
                 return end.code
 
     def data(self, *arguments):
-        """Return the profile as data."""
+        """Return the profile as parsed JSON."""
         done = self.profile("--json", "-", *arguments)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

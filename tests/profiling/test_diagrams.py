@@ -1,4 +1,4 @@
-"""Diagrams of known patterns, from the addresses that the simulator recorded, and what they refuse."""
+"""Diagrams of known access patterns, from the addresses that the simulator recorded, and errors without a record."""
 
 import re
 from xml.etree import ElementTree
@@ -130,7 +130,7 @@ def test_padding_removes_the_wavefronts_of_a_column(record, out, width, wavefron
     assert diagram.caption.startswith(f"{wavefronts} wavefront")
     first = re.search(r"wavefront +1  \[([#.]{32})\]", str(diagram))[1]
     assert first == ("#" * 32 if wavefronts == 1 else "#" + "." * 31)
-    # The same number as the counters'.
+    # The counters agree with the diagram.
     counted = launch.metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"]
     assert counted == 32 * wavefronts
 

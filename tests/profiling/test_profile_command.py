@@ -1,4 +1,4 @@
-"""`cudart-py profile`: what it runs, what it writes and where, and what it refuses."""
+"""`cudart-py profile`: the programs it runs, the reports it writes, and the arguments it rejects."""
 
 import contextlib
 import functools
@@ -28,7 +28,7 @@ LANES = "smsp__thread_inst_executed.sum"
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """Return what is printed of one launch per kernel, and the same as data."""
+    """Return the printed report of one launch per kernel, and the same as parsed JSON."""
     program = Program(tmp_path_factory.mktemp("reports"))
     done = program.profile("slow.py", "transpose", "tiled")
     assert done.returncode == 0, done.stderr
@@ -147,7 +147,7 @@ x.to_host()
 
 def test_names_that_the_locale_has_no_encoding_for_cost_no_report(python, tmp_path):
     (tmp_path / "größe.py").write_text(NAMED, encoding="utf-8")
-    # As the process gets it from a shell: bytes that are no text in its locale.
+    # The form in which a process gets it from a shell: bytes that its locale cannot decode.
     name = "größe.py".encode().decode("ascii", "surrogateescape")
     done = python(
         f"import os; os.chdir({str(tmp_path)!r}); from cudart_py.__main__ import main\n"
@@ -188,7 +188,7 @@ def test_output_that_goes_nowhere_ends_in_one_line_or_none(program, options, out
 
 
 def test_python_has_nothing_to_add_where_the_reader_has_gone(program):
-    """At its end Python flushes what the program printed, which waits in the buffer."""
+    """Python flushes the program's buffered output at exit, when the pipe is already closed."""
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {shlex.quote(sys.executable)} -m cudart_py profile slow.py | :"],
         cwd=program.folder,

@@ -1,4 +1,4 @@
-"""Advice, each rule of which finds its mistake alone; and the page of a profile, as a browser shows it."""
+"""Advice: each rule finds its own mistake and no other. And the HTML page of a profile, as a browser shows it."""
 
 import re
 from html import unescape
@@ -22,9 +22,9 @@ WIDTHS = (320, 760, 1400)
 
 @pytest.fixture(scope="module")
 def profiles(tmp_path_factory):
-    """Two kernels with a mistake each, in a file with a long name, markup and a long line.
+    """Two profiles of two kernels with one mistake each, from a file with a long path, markup and a long line.
 
-    The second profile of their launches has the record of a warp each.
+    The second profile has recorded a warp of each launch.
     """
     folder = tmp_path_factory.mktemp("a-folder-with-a-name-that-is-as-long-as-names-of-folders-are")
     path = folder / "slow.cu"
@@ -136,7 +136,7 @@ def test_the_page_is_seen_in_light_and_dark_and_fetches_nothing(html, chromium, 
     check_ink(chromium.ink(html, 500, 1000, dark=dark), 4)
 
 
-# A kernel a line, so that each has its own advice.
+# One kernel per line, so that each line gets its own advice.
 MISTAKES = """
 extern "C" __global__ void strided(float* x) { x[threadIdx.x * 8] = 1; }
 extern "C" __global__ void gathered(float* x) { x[threadIdx.x] = x[threadIdx.x * 8]; }
@@ -161,7 +161,7 @@ def kernels():
 
 
 def advice(launch, dtype=np.float32):
-    """Return the rules that say something of a launch on zeros, with their sentences."""
+    """Return the sentences of advice on a launch that works on zeros, by rule."""
     x = cuda.zeros(4096, dtype)
     with cuda.sanitizer("off"), cuda.profile() as p:
         launch(x)

@@ -1,4 +1,4 @@
-"""Host callbacks in streams, and streams and events inside asyncio: what `await` waits for and leaves behind."""
+"""Host functions in streams, and streams and events in asyncio: what `await` waits for and cleans up."""
 
 import asyncio
 import contextlib
@@ -60,19 +60,19 @@ def test_a_callback_is_kept_until_it_has_run_and_let_go_after(device):
 def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     stream = cuda.Stream()
     handler = signal.default_int_handler
-    # A shell starts its background jobs with the signal ignored.
+    # A shell starts its background jobs with SIGINT ignored.
     request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, handler)))
 
     def interrupted() -> None:
         stream.launch_host_function(
             lambda: os.kill(os.getpid(), signal.SIGINT)
-        )  # which a GPU may run before this returns
+        )  # a GPU may run it before this call returns
         stream.synchronize()
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert signal.getsignal(signal.SIGINT) is handler
-    with contextlib.suppress(cuda.CudaError):  # because the simulator tells what it has broken off
+    with contextlib.suppress(cuda.CudaError):  # the simulator reports the work that it has abandoned
         device.synchronize()
     seen = []
     stream.launch_host_function(lambda: seen.append(1))
@@ -143,11 +143,11 @@ def test_a_synchronization_gives_back_the_thousands_of_arrays_that_a_callback_dr
         assert not lifetimes.postponed
 
 
-SECONDS = 60  # behind which a wait counts as hanging
+SECONDS = 60  # a longer wait counts as a hang
 
 
 def in_a_loop(test):
-    """Run a test in an event loop of its own."""
+    """Return a test that runs the coroutine `test` in a new event loop, with a time limit."""
 
     @functools.wraps(test)
     def run(**fixtures):
@@ -158,7 +158,7 @@ def in_a_loop(test):
 
 @pytest.fixture
 def never_done(monkeypatch):
-    """Let all events say that they are not reached yet, and count those that are open."""
+    """Make all events that `await` creates report pending work; return a list of them."""
     opened = []
 
     class Unreached(cuda.Event):
@@ -173,7 +173,7 @@ def never_done(monkeypatch):
 
 
 def fills(stream, count=20):
-    """Queue fills, the last of which is copied into the array returned."""
+    """Queue `count` fills of an array and a copy of it; return the pinned array that gets the last value."""
     out = cuda.pinned_empty(4, np.int32)
     out[:] = -1
     x = cuda.empty(4, np.int32, stream=stream)
@@ -222,7 +222,7 @@ async def test_the_event_loop_goes_on_meanwhile_and_a_cancelled_wait_leaves_the_
 
 @in_a_loop
 async def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch):
-    """A stream that always has work would never be done."""
+    """Otherwise waiting for a stream that is always busy would never end."""
 
     def more(event):
         cuda.memset(x, 1, stream=stream)
@@ -279,7 +279,7 @@ asyncio.run(asyncio.wait_for(main(), 60))
 def test_awaiting_raises_what_the_work_failed_with(python, awaited):
     result = python(FAULT.replace("AWAITED", awaited), check=False, CUDART_PY_DRIVER=backend._selected)
     message = result.stderr.partition("IllegalAddressError: cuEventQuery")[2]
-    assert "broken" in message  # the kernel
+    assert "broken" in message  # the kernel's name
 
 
 @pytest.mark.parametrize("is_closed", [False, True])

@@ -15,7 +15,7 @@ import cudart_py as cuda
 from cudart_py.driver.calls import api, raw
 from tests.simulator.support import struct
 
-# All other calls below are allowed, but cuCtxSynchronize, which no mode allows.
+# All other calls below are allowed, except cuCtxSynchronize, which no capture mode allows.
 FORBIDDEN = """
     cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocAsync cuMemFree cuMemFreeAsync cuMemHostAlloc cuMemFreeHost
     cuMemHostRegister cuMemHostUnregister cuMemAdvise cuMemPoolCreate cuMemPoolDestroy cuMemPoolTrimTo
@@ -31,7 +31,7 @@ HOST = mmap.mmap(-1, mmap.PAGESIZE)
 
 
 def calls() -> dict[str, Callable[[], Any]]:
-    """Each call by name, ready to be made three times; what it ends was made before."""
+    """Return each call by name, ready to be made three times; objects for calls that destroy them exist already."""
     kernel = cuda.compile('extern "C" __device__ int number; extern "C" __global__ void nothing() {}')
     image = bytes(kernel.ptx) + b"\0"
     array = struct(
@@ -149,7 +149,7 @@ def calls() -> dict[str, Callable[[], Any]]:
 
 @contextlib.contextmanager
 def no_finalizers() -> Iterator[None]:
-    """Keep the garbage collector from calling the driver in the middle of a capture that the toolkit doesn't know."""
+    """Keep finalizers from calling the driver during a capture that the package doesn't know about."""
     gc.collect()
     gc.disable()
     try:

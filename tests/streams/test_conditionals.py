@@ -1,4 +1,4 @@
-"""Conditional nodes: parts of graphs that run once, again and again or not at all, as a kernel decides."""
+"""Conditional nodes: parts of graphs that run once, repeatedly or not at all, as a kernel decides."""
 
 import gc
 import weakref
@@ -33,7 +33,7 @@ extern "C" __global__ void start(unsigned *x, cudaGraphConditionalHandle conditi
 
 @pytest.fixture
 def number(stream):
-    """Return an array of one number, of which kernels make the condition."""
+    """Yield a one-element array, from which kernels set the condition."""
     with cuda.zeros(1, np.uint32, stream=stream) as array:
         stream.synchronize()
         yield array
@@ -145,12 +145,12 @@ def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
     executable = graph.instantiate()
     executable.launch(stream)
     assert x.to_host(stream=stream)[0] == 110
-    executable.launch(stream)  # the default is assigned anew
+    executable.launch(stream)  # each launch assigns the default again
     assert x.to_host(stream=stream)[0] == 211
 
 
 def test_parts_nest(kernels, stream, x):
-    """An inner loop of 3 rounds inside an outer one of 4, inside a part whose conditions are the whole graph's."""
+    """A loop of 3 iterations inside one of 4, inside a part whose conditions belong to the whole graph."""
     with stream.capture() as graph:
         inside, outer = stream.condition(default=1), stream.condition(default=1)
         with stream.if_then(inside) as then, then.while_loop(outer) as body:

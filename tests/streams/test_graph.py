@@ -1,4 +1,4 @@
-"""Graphs: what is captured, what runs, what is kept alive, and what a capture refuses."""
+"""Graphs: captures, launches, the objects that graphs keep alive, and calls that a capture rejects."""
 
 import gc
 import threading

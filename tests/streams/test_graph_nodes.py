@@ -1,4 +1,4 @@
-"""Nodes of graphs: child graphs, and changing what single nodes of an executable graph do."""
+"""Nodes of graphs: child graphs, and changing the work of single nodes of an executable graph."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Streams and the order of work in them, events and their three distinct errors."""
+"""Streams and their order of work; events and their three distinct errors."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_streams_of_one_handle_are_equal_and_have_one_hash(device):
     assert {stream: 1}[again] == 1
     for different in (other, event, stream.handle):
         assert stream != different
-    assert event == event  # that is the question
+    assert event == event  # the comparison is under test
     assert event != cuda.Event()
     assert cuda.legacy_default == cuda.Stream.borrow(cuda.legacy_default.handle)
     assert cuda.legacy_default != cuda.per_thread_default
@@ -52,7 +52,7 @@ def test_what_is_closed_equals_itself_alone_and_keeps_its_hash(device):
 
 
 def test_a_with_block_closes_the_stream_and_makes_none_current(device):
-    """Unlike in CuPy, whose users the error tells."""
+    """CuPy's `with` block makes its stream current. The error message tells its users the difference."""
     with cuda.Stream(non_blocking=True) as stream:
         launched = cuda.compile('extern "C" __global__ void k() {}')["k"][1, 1]
         assert launched.stream is cuda.legacy_default
@@ -109,7 +109,7 @@ def test_a_stream_waits_for_another(device, rng):
     second.wait(first)
     cuda.memcpy(b, a, stream=second)
     np.testing.assert_array_equal(b.to_host(), host)
-    first.wait(second)  # the frees follow the last use
+    first.wait(second)  # the arrays are freed in `first`, after their last use in `second`
     with pytest.raises(cuda.errors.EventNotRecordedError):
         cuda.legacy_default.wait(cuda.Event())
 
@@ -131,7 +131,7 @@ def test_what_is_no_stream_is_said_so(device, use):
 
 @pytest.mark.parametrize("handle", [1, 2])
 def test_a_borrowed_default_stream_stays_with_its_device(device, handle):
-    """To the driver its handle means the current device's."""
+    """To the driver, the handle of a default stream means that of the current device."""
     others = cuda.devices()[1:]
     if not others:
         pytest.skip("there is one device")
@@ -180,7 +180,7 @@ def test_an_event_has_a_time_where_it_was_recorded_for_one(device):
         unrecorded.record()
 
 
-# It waits for milliseconds on a GPU, which are no work for a driver in software.
+# Waits for milliseconds on a GPU. The simulator's clock passes without such a wait.
 WAIT = 'extern "C" __global__ void wait() { for (long long begin = clock64(); clock64() - begin < 10000000;); }'
 
 

@@ -31,7 +31,7 @@ from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
 
-# How often work is repeated where there is a clock, and the sizes of what is drawn.
+# Smaller values of the stops' repetitions for timing, and of the sizes of drawn data.
 SHORTER = {
     crank_nicolson: {"SHOWN_CELLS": (16, 32)},
     divergence: {"CHECKED": 1000},
@@ -51,14 +51,14 @@ SHORTER = {
 
 
 def stop_of(item: pytest.Item) -> str:
-    """Return the stop that a test is about, by its parameter or its file; empty for none."""
+    """Return the name of the stop that a test is about, from its parameter `name` or its file; empty if none."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     candidates = (parameters.get("name"), item.path.stem.removeprefix("test_"))
     return next((name for name in candidates if name in stops.names()), "")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let `--dist loadgroup` send all tests of a stop to the worker that has its outcome."""
+    """Group the tests by stop, so that `--dist loadgroup` sends them to the worker that has the stop's outcome."""
     if name := stop_of(item):
         item.add_marker(pytest.mark.xdist_group(name))
 
@@ -77,14 +77,14 @@ def rows(result: Result) -> dict[str, Row]:
 
 @pytest.fixture(scope="session", autouse=True)
 def loaded_once() -> Iterator[None]:
-    """Let all runs of a stop share the modules that it loads."""
+    """Make all runs of a stop share the modules that it loads."""
     with outcomes.loaded_once():
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
-    """Let programs that are wrong on purpose begin with everything imported."""
+    """Run programs that are wrong on purpose in forks, which have everything imported already."""
 
     def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
         assert command[:2] == [sys.executable, "-m"], command
@@ -97,7 +97,7 @@ def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the site's pages of all stops, without charts, which take long, as if `transpose` were in the gallery."""
+    """Return the site's pages of all stops, without charts, which take long; only `transpose` is in the gallery."""
     folder = tmp_path_factory.mktemp("site")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures.plots, "draw", lambda *arguments, **named: {})
@@ -106,7 +106,7 @@ def site_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def nothing_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the processes that stops start for programs that are wrong on purpose; their outcomes show these."""
+    """Replace the processes that stops start for programs that are wrong on purpose; `outcomes` tests the real ones."""
 
     def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 0, "not run", "")
@@ -116,7 +116,7 @@ def nothing_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make a tour of the given stops alone: `only_stops(name=run, ...)`."""
+    """Return a function that makes a tour of the given stops only: `only_stops(name=run, ...)`."""
 
     def replace(**runs: Run) -> None:
         places = [path.Place(name, "introductory", 5) for name in runs]
@@ -133,7 +133,7 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Mapping[str, str]], None]:
-    """Let a stop compile other device code: `changed_kernels("heat", {text: other})` replaces a text by another."""
+    """Return a function that changes a stop's device code: `changed_kernels("heat", {text: other})` replaces texts."""
 
     def change(stem: str, changes: Mapping[str, str]) -> None:
         original = device_code.find(stem)
@@ -145,7 +145,7 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
             source = source.replace(text, other)
         changed = tmp_path / original.name
         changed.write_text(source)
-        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")  # it runs too little to be worth machine code
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")  # too little work for compiling machine code
         monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
 
     return change
@@ -153,7 +153,7 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
 
 @pytest.fixture
 def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw less, and repeat less often."""
+    """Make stops draw less data, and repeat their work less often."""
     for module, values in SHORTER.items():
         for name, value in values.items():
             monkeypatch.setattr(module, name, value)
@@ -161,14 +161,14 @@ def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
-    """Let everything that is done for a GPU alone run everywhere: times, which mean nothing, and no counters."""
+    """Run code that needs a GPU's clock on any driver: all times are 1 ms, and there are no counters."""
 
     def once(work: Callable[[], object], stream: cuda.Stream | None = None, quick: bool = False) -> float:
         work()
         (stream or cuda.legacy_default).synchronize()
         return 1.0
 
-    # At these sizes machine code takes longer to make than it saves; other runs of the stops have it.
+    # At these sizes, compiling machine code takes longer than it saves; other runs of the stops use it.
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
     monkeypatch.setattr(counters, "available", lambda: False)
     monkeypatch.setattr(timing, "available", lambda: True)
@@ -179,14 +179,14 @@ def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
 
 @pytest.fixture(scope="session")
 def mpiexec() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a Python program, or its arguments, in some ranks; within a minute."""
+    """Return a function that runs Python with these arguments in `count` ranks, for at most a minute."""
     program = devices.mpiexec()
     if program is None:
         pytest.skip("no mpiexec or no mpi4py is installed (the extra mpi)")
 
     def run(*arguments: str, count: int = 4) -> subprocess.CompletedProcess[str]:
         command = [program, "-n", str(count), sys.executable, *arguments]
-        # Open MPI refuses to run as root, as tests in containers do, unless it is told twice.
+        # Tests in containers run as root, which Open MPI refuses unless both variables are set.
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
 

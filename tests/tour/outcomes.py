@@ -1,4 +1,4 @@
-"""Stops of the course, each run once per process for all that is asserted of its outcome."""
+"""Runs of the course's stops, once per process for all assertions about their outcomes."""
 
 import contextlib
 import functools
@@ -22,12 +22,12 @@ from library_tour.pages.simulated import StopRun
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check, Film, Result, Row
 
-# What the pages of `site_run` call the machine.
+# The name of the machine in the pages of `site_run`.
 MACHINE = "a machine"
 
 counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 
-# The sizes that show the facts of a stop. Those of copies are so large that a GPU does not finish before the host asks.
+# Sizes that show the facts of a stop. The copies are so large that a GPU cannot finish before the host queries it.
 SIZES = {
     "aliasing": 1003,
     "coalescing": 2**14 + 3,
@@ -58,7 +58,7 @@ SIZES = {
     "transpose": 256,
 }
 
-# The same where 64 is large: it counts time steps, what each thread does, or both sides of a matrix or a plate.
+# Small sizes of stops for which 64 is large: their size counts time steps, work per thread, or rows and columns.
 SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 40}
 SMALL |= dict.fromkeys(("distributed_gemm", "halo", "heat"), 20)
 
@@ -67,7 +67,7 @@ _modules: dict[tuple[object, ...], cuda.Module] = {}
 
 def _compile_once(source: Path, **options: object) -> cuda.Module:
     key = (source, cuda.current_device(), repr(options))
-    # The stop `variables` needs its variables' first values.
+    # The stop `variables` needs the initial values of its module's variables, so its module is never shared.
     if key not in _modules or source.stem == "variables":
         _modules[key] = cuda.compile(source, **options)
     return _modules[key]
@@ -75,7 +75,7 @@ def _compile_once(source: Path, **options: object) -> cuda.Module:
 
 @contextlib.contextmanager
 def loaded_once() -> Iterator[None]:
-    """Let all runs of a stop share the modules that it loads, since the simulator reads their PTX each time."""
+    """Make all runs of a stop share the modules that it loads, since the simulator parses their PTX at each load."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_code, "cuda", SimpleNamespace(compile=_compile_once))
         yield
@@ -83,7 +83,7 @@ def loaded_once() -> Iterator[None]:
 
 @functools.cache
 def outcome(name: str) -> Outcome:
-    """Run a stop with the driver's own clock, or with counters where it has none."""
+    """Run a stop with the driver's own clock, or with counters where it has no clock."""
     return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
 
 
@@ -93,13 +93,13 @@ def explained(of: Outcome) -> str:
 
 
 def draw(of: Outcome, folder: Path) -> None:
-    """Draw the figures of an outcome without files and without films, since to write them takes long."""
+    """Draw the plots of an outcome without writing files and without films, which would take long."""
     if importlib.util.find_spec("matplotlib"):
         still = [picture for picture in of.result.pictures if not isinstance(picture, Film)]
         plots.draw(of.name, of.title, replace(of.result, pictures=still), folder, formats=())
 
 
-# `found` runs a stop without the programs that are wrong on purpose.
+# `found` runs a stop, but not its programs that are wrong on purpose.
 _RUN = """
 import json, sys
 import cudart_py as cuda
@@ -126,7 +126,7 @@ def found(name, size):
 
 
 def on_devices(count: int, program: str, **environment: str) -> Any:
-    """Return what a program dumps as JSON in a process with so many simulated devices; `found(name, size)` is there."""
+    """Run a program, which may call `found(name, size)`, on `count` simulated devices; return its JSON output."""
     environment = {**os.environ, "CUDART_PY_SIMULATOR_DEVICES": str(count), **environment}
     command = [sys.executable, "-c", _RUN + program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
@@ -135,7 +135,7 @@ def on_devices(count: int, program: str, **environment: str) -> Any:
 
 
 def site_run(name: str, result: Result | None = None, diagrams: Sequence[StepDiagram] = ()) -> StopRun:
-    """Return a run of a stop for the site's pages, with a row of its own without a result."""
+    """Return a run of a stop for the site's pages, with the given result or one that has a single row."""
     result = result or Result([Row("naive", {"store efficiency": 0.125}, Check("equal", holds=True))])
     done = Outcome(name, stops.load(name).TITLE, 64, "elements", 0.1, "passed", result)
     return StopRun(MACHINE, done, (), diagrams)

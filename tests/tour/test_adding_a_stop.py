@@ -1,4 +1,4 @@
-"""The page that tells how to add a stop has one that works."""
+"""The stop that docs/adding-a-stop.md adds works."""
 
 import importlib
 import re
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "adding-a-stop.md"
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """Write the page's files to folders of their own, and make a tour of the stop alone."""
+    """Write the page's files to new folders, and make a tour of its stop only."""
     [device], [program, text], [start, solution] = (
         re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.DOTALL) for kind in ("cpp", "python", "cuda")
     )
@@ -44,7 +44,7 @@ def test_the_pages_stop_runs_and_its_exercise_is_solved_by_its_solution_and_not_
     [step] = lesson.load("reverse").steps
     assert excerpts.find("reverse", *step.shows).lines[0].startswith('extern "C" __global__')
     assert all(check.holds for check in answers.tried("reverse", lesson.solution("reverse")))
-    # The result itself is wrong, so that this driver need not find the race.
+    # The result itself is wrong, so this test does not depend on a driver that finds the race.
     found = [check.holds for check in answers.tried("reverse", lesson.start("reverse")) if "reversed" in check.fact]
     assert found == [False, False]
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tour.outcomes import counted
 
-# The loads and stores in the PTX of some kernels.
+# The loads and stores in the PTX of each kernel.
 PTX = {
     "may alias": (32, 17),
     "__restrict__": (32, 1),

@@ -1,11 +1,11 @@
-"""Whatever an answer to an exercise does, what is wrong with it is said, and the process that asks goes on."""
+"""Whatever an answer to an exercise does, its mistake is reported, and the process that tries it goes on."""
 
 import pytest
 
 from library_tour import answers, lesson
 
 HEAD = 'extern "C" __global__ void daxpy(double a, const double* x, double* y, int n)\n'
-# The answer's suffix, its source, the fact that does not hold, and words of what is said.
+# The suffix of the answer, its source, the fact that does not hold, and words from the report.
 WRONG = {
     "compiles not": (".cu", HEAD + "{ y[0] = nothing; }", "the answer does not compile", '"nothing" is undefined'),
     "races": (
@@ -29,13 +29,13 @@ WRONG = {
     ),
     "ends its process": (".py", "raise SystemExit('enough')", "the answer ended its process", "enough"),
 }
-# Tried in this process, since none launches anything.
+# Cases that are tried in this process, since they launch nothing.
 HERE = {"compiles not", "lacks the kernel", "names the kernel otherwise"}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_with_an_answer_is_said(case, tmp_path, monkeypatch):
-    """Also of one in the working directory that is named like a module, whose place it does not take."""
+    """The answer is named like a module, numpy, and is in the working directory, but must not be imported as one."""
     suffix, source, fact, said = WRONG[case]
     monkeypatch.chdir(tmp_path)
     file = (tmp_path / "numpy").with_suffix(suffix)
@@ -94,7 +94,7 @@ def test_an_exception_is_told_with_the_answers_own_line_and_with_the_case(tmp_pa
     place = f"vector_add.py:{line}, in add(kernel=<Kernel>, a=float32(77,), b=float32(77,))"
     said = found["the answer raised an exception"]
     assert said.startswith(f"{place}: ValueError: vector_add: argument 'grid.x' must be")
-    # The line of a function that the answer's function calls, with the case of the latter.
+    # The line is in a helper that the answer's function calls; the case is that of the answer's function.
     file = tmp_path / "answer.py"
     file.write_text("def add(kernel, a, b):\n    return half(a)\n\ndef half(a):\n    return a // 'two'")
     [check] = answers.tried("vector_add", file)

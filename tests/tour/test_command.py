@@ -53,7 +53,7 @@ def test_each_named_stop_or_all_of_them_run_once_in_order(only_stops, capsys, mo
 
 
 def test_untimed_runs_the_small_size_and_takes_no_times(only_stops, capsys, monkeypatch):
-    monkeypatch.setattr(timing, "_wanted", True)  # put back afterwards
+    monkeypatch.setattr(timing, "_wanted", True)  # monkeypatch restores it
     only_stops(first=good)
     main(["run", "first", "--untimed"])
     assert not timing.available()
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_in_one_line_and_keeps_what_is_done(only_stops, tmp_path, ca
     only_stops(first=good, second=interrupt, third=good)
     assert main(["run", "--json", "-", "--html", str(tmp_path), "--size", "5"]) == 130
     out, err = capsys.readouterr()
-    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]  # nothing else is there
+    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first"]  # the output has nothing but JSON
     assert not Path("-").exists()
     assert sorted(page.name for page in tmp_path.iterdir()) == ["first.html", "glossary.html", "index.html"]
     assert err.splitlines()[-1] == "library-tour: interrupted in second; 1 of 3 stops have run"
@@ -230,7 +230,7 @@ def test_plot_without_matplotlib_names_the_extra(monkeypatch, tmp_path, capsys):
 
 
 def test_driver_chooses_the_driver(tmp_path):
-    """A process of its own, because a driver is chosen once."""
+    """In a new process, because a process chooses its driver once."""
     command = [sys.executable, "-m", "library_tour", "run", "memset", "--size", "64", "--driver", "simulator"]
     done = subprocess.run([*command, "--json", str(tmp_path / "run.json")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

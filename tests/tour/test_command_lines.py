@@ -1,4 +1,4 @@
-"""docs/command-lines.md: what it says to nvcc and to the tour is right."""
+"""The command lines of docs/command-lines.md, for nvcc and for the tour, are right."""
 
 import re
 import shlex

@@ -7,7 +7,7 @@ from library_tour.runner import run_stop
 from library_tour.stop import Check, Row
 from tests.tour.outcomes import counted
 
-HEADERS = "__has_include(<thrust/iterator/zip_iterator.h>)"  # without them, a changed source compiles quickly
+HEADERS = "__has_include(<thrust/iterator/zip_iterator.h>)"  # hidden from a changed source, which compiles faster
 BY_HAND = "by hand, four at a time"
 
 

@@ -1,4 +1,4 @@
-"""Copies of arrays and of windows: when their calls return, and sources that change too early."""
+"""Copies of arrays and of windows: when the calls return, and sources that are changed too early."""
 
 import pytest
 

@@ -14,7 +14,7 @@ CARD = Card("a card", bandwidth=1000, fp32=10, fp64=5, source="made up")
 
 @pytest.fixture
 def figures(monkeypatch):
-    """Return the figures that are drawn, laid out as they are saved."""
+    """Return a list that collects the drawn figures, with the layout of a saved figure."""
     drawn = []
 
     def keep(figure, stem, formats=()):
@@ -42,9 +42,9 @@ FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
 @pytest.mark.parametrize(
     ("rows", "shown"),
     [
-        # First the columns of the table.
+        # The columns of the table come first.
         ([counted("a", **PER_LOAD), counted("b", 9, **{"sectors/load": 8.0})], ["sectors/load", "instructions"]),
-        # Bars that are all as long say nothing.
+        # Bars of equal length show nothing.
         ([counted("a", **PER_LOAD), counted("b", 9, **PER_LOAD)], ["instructions"]),
         ([Row("a", {"conflicts": 0, "loads": 3}), Row("b", {"conflicts": 0, "loads": 5})], ["loads"]),
         ([Row("a", {"loads": 10}, metrics=FULL), Row("b", {"loads": 20}, metrics=FULL)], ["loads"]),

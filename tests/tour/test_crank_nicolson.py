@@ -18,7 +18,7 @@ def module():
 
 
 def random_systems(rng, cells, steps=3, dtype=np.float64, count=3):
-    """Return systems of random values, and the values of their nodes after the steps."""
+    """Return systems of random values, and the reference values of their nodes after the time steps."""
     start, edges = rng.random((count, cells + 1)), rng.random((count, 2, steps))
     numbers = crank_nicolson.scheme(rng.uniform(0.1, 0.5, count), cells, 1000)
     return Systems(start, numbers, edges, steps, dtype), crank_nicolson.reference(start, numbers, edges)
@@ -27,7 +27,7 @@ def random_systems(rng, cells, steps=3, dtype=np.float64, count=3):
 @pytest.mark.parametrize("name", WAYS)
 def test_every_way_is_right_in_double_precision_and_those_of_a_block_with_any_number_of_cells(module, rng, name):
     of_a_block = name in ("cyclic reduction", "parallel reduction", "parallel, permuted")
-    # More systems than a block has threads, and fewer.
+    # More and fewer systems than a block has threads where one thread solves one system (32).
     for cells, count in ((16, 33), *((cells, 3) for cells in ((3, 129) if of_a_block else (40,)))):
         systems, expected = random_systems(rng, cells, count=count)
         systems.launch(module, WAYS[name])()

@@ -26,7 +26,7 @@ def test_every_known_capability_is_in_one_row(tables):
     for table in tables[:2]:
         edges = [tuple(map(float, name.split(" to "))) for name in table]
         for capability in cuda.MULTIPROCESSORS:
-            number = float("{}.{}".format(*capability))  # minor numbers have one digit
+            number = float("{}.{}".format(*capability))  # minor versions have one digit
             assert sum(edge[0] <= number <= edge[-1] for edge in edges) == 1, capability
 
 

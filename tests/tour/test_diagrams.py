@@ -1,4 +1,4 @@
-"""The diagrams of lessons: each belongs to a step, and known patterns have their sectors, banks, lanes and cells."""
+"""Diagrams of lessons: each belongs to a step, and known patterns show the right sectors, banks, lanes and cells."""
 
 import re
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""A product of matrices in blocks: layouts, the way between them, panels that travel, and what cuBLASMp is told."""
+"""Block-distributed matrix products: layouts, redistribution, panels sent between blocks, and calls of cuBLASMp."""
 
 import importlib
 import itertools
@@ -39,7 +39,7 @@ def test_panels_have_the_product(device, workers, size):
     grid = Grid([device] * workers, size)
     random = np.random.default_rng(size)
     a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
-    for _ in range(2):  # the second product finds the rooms and C used
+    for _ in range(2):  # the second product reuses the buffers and C
         for worker in grid.blocks:
             worker.take(a, b)
         grid.multiply()
@@ -53,7 +53,7 @@ def test_cublasmp_which_needs_ranks_is_named_with_what_to_install(rows):
 
 
 class OneRank:
-    """The communicator of a rank, whose others have the same to say."""
+    """The communicator of rank 0 of two, whose peer always sends `other`."""
 
     rank = 0
 
@@ -71,7 +71,7 @@ def test_a_rank_that_lacks_cublasmp_stops_all(device, monkeypatch):
 
 
 def grouped(monkeypatch, count: int = 1) -> ModuleType:
-    """Let nvmath's layouts believe in so many processes; return their module."""
+    """Make nvmath's layouts see `count` processes; return their module."""
     distributions = importlib.import_module("nvmath.distributed.distribution.distributions")
     monkeypatch.setattr(distributions, "_get_process_group", lambda: SimpleNamespace(nranks=count, rank=0))
     return distributions
@@ -86,13 +86,13 @@ def test_nvmath_gives_each_rank_the_same_elements_of_the_transposed_matrices(mon
             for rank in range(count):
                 assert turned.shape(rank, (size, size)) == layout.part_shape(rank)[::-1]
         a, b, c = (layout.block for layout in layouts)
-        # What cuBLASMp demands: the same blocks of rows, columns and the inner dimension.
+        # cuBLASMp requires equal block sizes in the rows, the columns and the inner dimension.
         assert (a[0], b[1], a[1]) == (c[0], c[1], b[0])
 
 
 @pytest.fixture
 def nvmath(monkeypatch):
-    """Stand in for nvmath.distributed with one process, and for what lends it the transpose of an array."""
+    """Replace nvmath.distributed by a mock with one process, and the view of an array that it is given."""
     fake = MagicMock(distribution=grouped(monkeypatch))
     fake.advanced, fake.get_context.return_value = fake, None
     monkeypatch.setattr(cublasmp.importlib, "import_module", lambda name: fake)

@@ -18,7 +18,7 @@ def test_a_warp_executes_what_any_of_its_lanes_takes(rows):
     for name in ("x < 128", "16 x 16: y < 8", "32 x 8: y % 2"):
         assert lanes[name] == 32
         assert instructions[name] == pytest.approx(then, rel=0.03)
-    # The bound lies within one of the eight warps of a block.
+    # The bound 100 is inside one of the eight warps of a block.
     assert instructions["x < 100"] / then == pytest.approx(9 / 8, rel=0.03)
     assert lanes[divergence.SELECTED] == 32 > lanes[divergence.IN_LOOPS]
 

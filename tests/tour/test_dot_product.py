@@ -12,7 +12,7 @@ def test_shuffles_take_less_shared_memory_and_a_block_fewer_atomics(rows):
     values = {name: row.values for name, row in rows.items()}
     assert values["shuffles, atomic per warp"]["wavefronts"] == 0
     assert values["tree in shared memory"]["wavefronts"] > 3 * values["shuffles, atomic per block"]["wavefronts"]
-    # A warp makes one atomic per 32 elements, a block one per 256.
+    # There is one atomic per warp, or 32 elements, against one per block, or 256 elements.
     assert values["shuffles, atomic per warp"]["atomics"] > 7 * values["shuffles, atomic per block"]["atomics"]
     assert values["four loads of each array"]["loads"] < 0.3 * values["shuffles, atomic per block"]["loads"]
 

@@ -1,4 +1,4 @@
-"""A variant with a wrong result is not timed: the stop fails by its check, and never by an error of its own."""
+"""A variant with a wrong result is not timed: the stop fails its check, and never raises an error of its own."""
 
 import io
 
@@ -12,20 +12,23 @@ from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check
 from tests.tour.outcomes import SMALL, draw
 
-# Stops with code of their own for a variant that is wrong; the others leave it to `variants.measure`.
+# Stops that handle a wrong variant in their own code; the others leave it to `variants.measure`.
 OWN = {"vector_add", "launch_shapes", "debug_print", "copies", "variables", "texture", "local_memory", "coalescing"}
 OWN |= {"bank_conflicts", "reduction", "logical_and", "events", "streams", "matmul", "monte_carlo"}
 STOPS = [
     name if name in OWN else pytest.param(name, marks=pytest.mark.exhaustive)
     for name in stops.COURSE
-    if name != "errors"  # which compares nothing
+    if name != "errors"  # it compares nothing
 ]
 
 
 @pytest.fixture
 def failing(any_clock, nothing_apart, monkeypatch):
-    """Run a stop with a clock, while checks that compare arrays fail; return how it ended, and whether any did."""
-    # What would be timed has been checked, and takes long.
+    """Return a function that runs a stop with a clock and failing comparisons.
+
+    The function returns the outcome, and whether any comparison failed.
+    """
+    # Timed work takes long and is not checked, so it is skipped.
     for clock in ("median_ms", "fresh_ms", "call_ms", "waiting_ms"):
         monkeypatch.setattr(timing, clock, lambda *_, **__: 1.0)
     monkeypatch.setattr(nested_monte_carlo, "COVERED", nested_monte_carlo.Stages(40, 7))
@@ -45,7 +48,7 @@ def failing(any_clock, nothing_apart, monkeypatch):
     return run
 
 
-# All checks fail, or every third, so that the same variant is right in one case and wrong in another.
+# Either all checks fail, or every third, so that a variant may be right in one case and wrong in another.
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3], ids=["all", "every third"])
 @pytest.mark.parametrize("name", STOPS)
 def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, every):
@@ -63,7 +66,7 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, e
     draw(outcome, tmp_path)
 
 
-# Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong,
+# Runs stops with a clock on all devices, or in all ranks, and prints their states. Every comparison of arrays fails,
 # unless the first argument says that all are right.
 TOGETHER = """
 import os, sys

@@ -1,4 +1,4 @@
-"""The gallery of kernels, from runs of stops on a driver that counts; and notebooks as pages."""
+"""The gallery of kernels, made from runs of stops on a driver with counters; and notebooks as pages."""
 
 import re
 

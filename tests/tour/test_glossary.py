@@ -1,4 +1,4 @@
-"""The glossary defines each term once, and the lessons' pages link to it where they first use one."""
+"""The glossary defines each term once, and a lesson's page links to the glossary at its first use of a term."""
 
 import re
 
@@ -8,7 +8,7 @@ from library_tour import glossary, stops
 from library_tour.glossary import Links
 
 ANCHORS = {term.anchor for term in glossary.terms().values()}
-# Lessons use these from their first lines on.
+# Terms that lessons use from their first lines on.
 FIRST = ("warp", "lane", "sector")
 
 
@@ -65,7 +65,7 @@ def test_links_lead_to_terms_and_the_first_terms_of_a_lesson_are_linked_before_t
         anchors = re.findall(r"\]\(\.\./\.\./glossary\.md#([\w-]+)\)", page)
         assert len(set(anchors)) == len(anchors), name
         assert set(anchors) <= ANCHORS, name
-        # Code, pictures, headings, tables, and folded texts, which are indented, have no links.
+        # Code, pictures, headings, tables and collapsed texts, which are indented, have no links.
         unlinked = r"```.*?^ *```$|`[^`\n]*`|!\[.*?\]\(pictures/[^)]*\)|^(#|\|| {4}).*?$"
         prose = re.sub(unlinked, "", page, flags=re.DOTALL | re.MULTILINE)
         for term in FIRST:

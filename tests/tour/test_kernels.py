@@ -1,4 +1,4 @@
-"""Device code and the stops that launch it belong together."""
+"""Each file of device code belongs to the stop of its name."""
 
 import ast
 import inspect
@@ -15,7 +15,7 @@ SOURCES = sorted(KERNELS.glob("*.cu"))
 
 
 def loaded_stems(name: str) -> set[str]:
-    """Return the device code that a stop names in its calls of `load`."""
+    """Return the names of device code in a stop's calls of `load`."""
     tree = ast.parse(inspect.getsource(stops.load(name)))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     return {ast.literal_eval(call.args[0]) for call in calls if call.func.id == "load"}
@@ -24,7 +24,7 @@ def loaded_stems(name: str) -> set[str]:
 def test_each_stop_loads_the_device_code_of_its_stem_and_no_other() -> None:
     stems = {source.stem for source in SOURCES}
     loaded = {name: loaded_stems(name) for name in stops.names()}
-    # What runs in ranks has the kernels of one device.
+    # A stop that runs in ranks shares the kernels of the stop for one process.
     assert loaded == {name: {name.removesuffix("_ranks")} & stems for name in stops.names()}
     assert stems <= loaded.keys()
 

@@ -47,7 +47,7 @@ def test_each_launch_has_the_policy_of_its_variant(monkeypatch, any_clock):
     weights = 16 * l2_persistence.CHECKED_WEIGHTS
     assert (weights, {"hit_ratio": WAYS["large: tuned ratio"].ratio, "hit": "persisting"}) in policies
     assert (weights, {"hit_ratio": 1.0, "hit": "streaming"}) in policies
-    # The weights that persisted before are read as normal ones.
+    # Weights that were persisting are read again with the policy "normal".
     [index] = [index for index, (_, options) in enumerate(policies) if options["hit"] == "normal"]
     before, normal = policies[index - 1 : index + 1]
     assert before[1] == {"hit_ratio": 1.0, "hit": "persisting"}

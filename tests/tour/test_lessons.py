@@ -1,4 +1,4 @@
-"""Every lesson is complete, and its exercise can be solved and is not solved at the start."""
+"""Every lesson is complete; the solution of its exercise passes the checks, and the starting code fails them."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from library_tour.lesson import Lesson
 from tests.forks import own_environment
 
 NAMES = stops.names()
-# The stops that matter most have three exercises.
+# The most important stops have three exercises.
 WITH_FURTHER = {
     "coalescing", "transpose", "bank_conflicts", "reduction", "histogram", "streams", "occupancy", "matmul", "heat",
     "monte_carlo",
@@ -50,7 +50,7 @@ def check_text(text: str) -> None:
     assert text == text.strip()
     assert text.endswith((".", "?", "```")), text
     assert not any(line.startswith(("#", "<")) for line in text.splitlines()), text
-    # A list without an empty line above it is none for every reader of Markdown.
+    # Some Markdown renderers do not recognize a list without an empty line above it.
     assert not re.search(r"^(?![-*\d\s])\S.*\n([-*]|\d+\.) ", text, re.MULTILINE), text
 
 
@@ -88,9 +88,9 @@ def test_solutions_are_right_and_starts_are_not(forks, name):
     assert solution
     assert [check for check in solution if not check["holds"]] == []
     assert [check for check in start if not check["holds"]] != []
-    # "1 load" and "1 person", not "1 loads" and "1 people".
+    # Facts must say "1 load" and "1 person", not "1 loads" and "1 people".
     assert [
         check["fact"] for check in solution if re.search(r"(^|of |over |: )1 ([a-z]+s|people)\b", check["fact"])
     ] == []
-    # The start is code that runs: what is wrong with it is found by a check, or by the driver.
+    # The starting code compiles; its mistake is found by a check, or by the driver.
     assert "the answer does not compile" not in [check["fact"] for check in start]

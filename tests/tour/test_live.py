@@ -9,7 +9,7 @@ nvml = pytest.importorskip("cuda.bindings.nvml", reason="these bindings have no 
 
 @pytest.fixture
 def library(monkeypatch):
-    """NVML with one busy device at any address."""
+    """Replace NVML's functions by those of a system with one busy device, whatever its PCI address."""
     for name, value in {
         "init_v2": lambda: None,
         "device_get_handle_by_pci_bus_id_v2": lambda address: 1,
@@ -39,7 +39,7 @@ def test_live_figures_are_rows_and_the_power_limit_is_in_watts(library):
 def test_without_nvml_a_sentence_says_why_and_a_missing_sensor_is_a_row_that_says_so(library):
     class NoSensorError(nvml.NvmlError):
         def __init__(self) -> None:
-            Exception.__init__(self, "no sensor")  # NVML's own looks up its text in the library
+            Exception.__init__(self, "no sensor")  # NvmlError's own __init__ asks the library for the text
 
     def fail(error: Exception) -> None:
         raise error

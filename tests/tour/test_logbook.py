@@ -1,4 +1,4 @@
-"""Progress is kept between runs of the command, and a file that holds none stops nothing."""
+"""Progress is kept between runs of the command, and an unreadable file of progress stops nothing."""
 
 import json
 

@@ -17,19 +17,19 @@ def test_tiles_reduce_loads_from_global_memory_by_their_width_and_registers_redu
         assert loads == pytest.approx(width, rel=0.05)
     wavefronts = [values[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 per thread", "8 x 16, pipelined")]
     assert wavefronts[0] > 3 * wavefronts[1] > 6 * wavefronts[2]
-    # Blocks that do not use their index repeat the work.
+    # Blocks that do not use their block index all do the same work.
     assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
 
 
 @counted
 def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
-    """Six 16-byte loads per step take two wavefronts each, and one step more is read than is used."""
+    """Six 16-byte loads per step take two wavefronts each, and the pipeline reads one step more than it uses."""
     operands = (cuda.zeros(shape, np.float32) for shape in ((128, 32), (32, 256), (128, 256)))
     with cuda.profile() as profiled:
         matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])(*operands)()
         cuda.current_device().synchronize()
     metrics = profiled.launches[0].metrics
-    # NVRTC's code depends a little on the path of the source: it may load some elements twice.
+    # NVRTC's code varies slightly with the path of the source: it may load some elements twice.
     assert metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == pytest.approx(8 * 6 * 2 * 33, rel=0.05)
     assert metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"] == 0
 

@@ -12,7 +12,7 @@ def test_each_path_is_simulated_once_however_many_a_thread_takes(device, name):
     names = sorted({scheme.kernel for scheme in monte_carlo.SCHEMES.values()})
     kernel = load("monte_carlo", names=names, fast_math=scheme.fast_math)[scheme.kernel]
     sums, seed = cuda.empty((1, 2), np.float64), 17
-    # With this seed the last of so many paths earns more than 5, and without it the sums are beyond the tolerance.
+    # With this seed the last path of each count pays more than 5, so leaving it out would exceed the tolerance.
     for paths in (1, monte_carlo.BLOCK + 1, 2 * monte_carlo.BLOCK + 1):
         kernel[1, monte_carlo.BLOCK](monte_carlo.option(scheme), paths, seed, sums)
         expected = monte_carlo.reference(scheme, paths, seed).sum(axis=0)

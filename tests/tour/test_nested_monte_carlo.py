@@ -21,7 +21,7 @@ def pricer():
 
 
 def sums_of(pricer, name, stages, seed):
-    """Return the sums for each start value, added over all its blocks."""
+    """Return the sums for each start value, added up over all of its blocks."""
     sums = pricer.sums(WAYS[name], stages)
     pricer.launch(WAYS[name], stages, seed, sums)()
     return sums.to_host().sum(axis=1)

@@ -1,4 +1,4 @@
-"""Errors that the stop on occupancy notices, and the figures that it computes."""
+"""Mistakes that the stop on occupancy notices, and the figures that it computes."""
 
 from dataclasses import replace
 

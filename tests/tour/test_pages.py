@@ -1,4 +1,4 @@
-"""The pages of a run: what they say, and how a browser shows them in narrow and wide windows, light and dark."""
+"""The HTML pages of a run: their text, and their display in narrow and wide windows, light and dark."""
 
 import re
 from html import unescape
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("transpose")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> Path:
-    """Return a folder with the pages of two stops, and of one that has no lesson and says <b>."""
+    """Return a folder with the pages of two stops, and of one that has no lesson and texts with markup."""
     place = tmp_path_factory.mktemp("pages")
     environment = record.environment(cuda.Device(0))
     strange = Result(
@@ -81,7 +81,7 @@ def test_rows_of_one_machine_alone_leave_the_others_cells_empty():
     table = tables.beside({"one": [Row("a", {"ms": 1})], "two": [Row("b", {"ms": 2}), Row("a", {"ms": 3})]})
     rows = [[line.name, *(cell.text for cell in line.cells)] for line in table.rows]
     assert rows == [["a", "1", "3"], ["b", "", "2"]]
-    # The course's figures are not told twice.
+    # Figures of the recorded course run appear only once.
     rows = [Row("a", {"ms": 1, "course GB/s": 165})]
     [line] = tables.beside({"one": rows, "two": rows}).rows
     assert [cell.text for cell in line.cells].count("165") == 1
@@ -106,7 +106,7 @@ def test_without_matplotlib_a_page_says_what_brings_pictures(monkeypatch, pages,
 
 
 def test_a_page_says_where_its_stop_is_and_links_to_its_neighbours(pages):
-    """Also to one that has run after it, whose page was not there when its own was first written."""
+    """The links include the stop that ran next, whose page did not exist when this page was first written."""
     for name, neighbours in (("transpose", ["idea"]), ("idea", ["transpose", "reduction"]), ("reduction", ["idea"])):
         html = (pages / f"{name}.html").read_text()
         chapter = (

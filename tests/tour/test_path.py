@@ -1,4 +1,4 @@
-"""The path leads through every stop once, and to none before the stops that it needs."""
+"""The path visits every stop once, and none before the stops that it requires."""
 
 import pytest
 

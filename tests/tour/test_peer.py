@@ -27,7 +27,7 @@ json.dump(cases, sys.stdout)
 
 @pytest.fixture(scope="module")
 def cases():
-    """Return outcomes between two devices, from a process of its own: the driver has as many as it began with."""
+    """Return outcomes on two devices, from a new process, since a driver's number of devices cannot change."""
     if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
         pytest.skip("this machine has one device")
     return on_devices(2, CASES)

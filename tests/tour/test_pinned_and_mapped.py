@@ -1,4 +1,4 @@
-"""Pinned and mapped memory: the bytes that cross the link, and memory that is refused."""
+"""Pinned and mapped memory: the bytes that cross the link, and memory that kernels cannot access."""
 
 import pytest
 

@@ -17,7 +17,7 @@ def result_of(*pictures: Picture) -> Result:
 
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
-    """Return what a picture or a result becomes: the figure, laid out as it is saved."""
+    """Return a function that draws a picture or a result, and returns the figure with the layout of a saved one."""
     figures = []
     monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
 
@@ -109,7 +109,7 @@ def test_a_timed_result_is_drawn_as_bars_and_a_rate_of_less_work_says_so_beside_
 
 
 def test_what_has_no_values_is_left_out(drawn):
-    """The lines and bars of wrong variants, which are not timed."""
+    """Wrong variants are not timed, so their lines and bars have no values."""
     curve = drawn(Curve("two", "x", "y", {"wrong": [], "right": [(1, 1), (2, 2)]}, logarithmic="xy"))
     assert [line.get_label() for line in curve.axes[0].get_lines()] == ["right"]
     bars = drawn(Bars("cases", "GB/s", {"wrong": {}, "partly": {"many": 1.0}, "right": {"few": 2.0, "many": 3.0}}))

@@ -9,7 +9,7 @@ from library_tour.course import precision
 
 @pytest.fixture(scope="module")
 def entries():
-    """The PTX of every kernel with each set of flags."""
+    """Return the PTX of every kernel by its flags and name."""
     source = device_code.find("precision").read_text()
     texts = {}
     for flags in {way.flags for way in precision.WAYS.values()}:

@@ -11,7 +11,7 @@ EXPECTED = {"a": 10.0, "b": 30.0}
 
 
 def paced(*seconds: float, names: Sequence[str] = ("a", "b")) -> tuple[float | None, float | None]:
-    """Return how much is done and how many seconds are left after so many seconds in each stop, the last not ended."""
+    """Return the fraction done and the seconds left after `seconds` in each stop, the last of which still runs."""
     now = 100.0
     pace = Pace(names, EXPECTED, lambda: now)
     for number, taken in enumerate(seconds):
@@ -26,7 +26,8 @@ def paced(*seconds: float, names: Sequence[str] = ("a", "b")) -> tuple[float | N
 def test_the_bar_moves_inside_a_stop_and_a_machine_that_is_slower_has_more_time_left():
     assert paced(0) == (0, 40)
     assert paced(4) == (0.1, 36)
-    # 30 recorded seconds are left, and with the first five that count as recorded, 15 took 30.
+    # 30 recorded seconds are left. The pace is half the recorded one: it starts with five seconds that count as
+    # recorded, and so far 15 recorded seconds have taken 30.
     assert paced(25, 0) == (0.25, 60)
 
 
@@ -35,7 +36,7 @@ def test_a_stop_that_takes_too_long_does_not_fill_the_bar():
     assert fraction == progress.MOST_OF_A_STOP
     assert 0 < left < 10
     assert paced(1000, 0, names=["a"]) == (1, 0)
-    # Nothing is known where a stop's seconds are not.
+    # Without recorded seconds for every stop, nothing is known.
     assert paced(0, 0, names=["a", "other"]) == (None, None)
 
 

@@ -1,4 +1,4 @@
-"""Stops run by the ranks of an MPI program, and how it ends when one of them fails."""
+"""Stops that run in the ranks of an MPI program, and the end of the program when one of them fails."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ from library_tour.__main__ import main
 ranks.place = lambda rank, device: ranks.Place(rank, "a host", "GPU-1", "device 0")
 sys.exit(main(["run", "halo", "--size", "32"]))
 """
-# Runs a rank as Open MPI does: its standard output is a pseudo-terminal, from which another process reads.
+# Runs a rank like Open MPI: its standard output is a pseudo-terminal, from which another process reads.
 IN_TERMINAL = """
 import os, sys
 terminal, end = os.openpty()
@@ -85,7 +85,7 @@ def test_all_ranks_end_with_the_one_that_is_killed(mpiexec):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Let programs take a terminal for one that knows colours, and return what asks for them."""
+    """Make programs believe that their terminal supports colours; return a function that requests colours."""
     monkeypatch.setenv("TERM", "xterm")
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
@@ -120,7 +120,7 @@ def test_devices_are_the_same_only_on_one_host():
 
 @pytest.fixture
 def as_a_rank(monkeypatch):
-    """Let this process look as if mpiexec had started it."""
+    """Make this process look as if mpiexec had started it."""
     monkeypatch.setenv("PMI_RANK", "0")
     ranks.world.cache_clear()
     yield

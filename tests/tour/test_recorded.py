@@ -1,4 +1,4 @@
-"""The recorded run that the package carries."""
+"""The recorded run that is part of the package."""
 
 import json
 from dataclasses import replace

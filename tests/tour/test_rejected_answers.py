@@ -1,4 +1,4 @@
-"""The check of an exercise rejects an answer that does what the text forbids, and says what is wrong with it."""
+"""The check of an exercise rejects an answer that does what the text forbids, and reports the mistake."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from library_tour import answers, lesson
 
 FIRST_WAITS = "    for other in streams[1:]:\n        other.wait(streams[0])\n"
 LAST_WAITS = "    for other in streams[1:]:\n        streams[0].wait(other)\n"
-# A scan with shuffles, in place of rounds in shared memory.
+# A scan with shuffles instead of rounds in shared memory.
 SHUFFLED = """
 extern "C" __global__ void running_sums(const int* in, int* out, int n)
 {
@@ -37,7 +37,7 @@ def without(exercise: str, *parts: str) -> str:
     return code
 
 
-# The exercise, the answer, the first fact that does not hold, and what is said about it.
+# The exercise, the answer, the first fact that does not hold, and the report about it.
 REJECTED = {
     "no first waits": (
         "streams",
@@ -89,7 +89,7 @@ def test_an_answer_that_does_what_is_forbidden_is_rejected(case, tmp_path):
 
 
 def wrong_facts(exercise, right, wrong, folder):
-    """Return the facts that do not hold for the solution with one part replaced."""
+    """Return the facts that do not hold for the solution with `right` replaced by `wrong`."""
     solution = lesson.solution(exercise)
     file = folder / f"answer{solution.suffix}"
     code = solution.read_text(encoding="utf-8")
@@ -107,6 +107,6 @@ def test_a_wait_before_the_steps_are_queued_is_found(tmp_path):
 
 
 def test_a_ring_that_is_not_closed_is_found(tmp_path):
-    """Only a ring whose diagonal barely dominates shows that the row is still coupled to itself."""
+    """The last row is coupled to itself through the ring, which shows only if the diagonal barely dominates."""
     facts = wrong_facts("crank_nicolson", "r / (a + b + c)", "r / b", tmp_path)
     assert facts == ["a long heat-equation step: the unknowns of 5 rings"]

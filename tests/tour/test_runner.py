@@ -23,7 +23,7 @@ def test_the_device_is_current_in_the_stop_and_errors_keep_their_traceback(only_
     outcome = runner.run_stop("idea", cuda.Device(0))
     assert current == [cuda.Device(0)]
     assert outcome.state == "error"
-    assert "OutOfMemoryError: 1 of 0 bytes\nA smaller --size" in outcome.message  # since it needs less memory
+    assert "OutOfMemoryError: 1 of 0 bytes\nA smaller --size" in outcome.message  # a smaller size needs less memory
     assert "in hungry" in outcome.traceback
     monkeypatch.setattr(stops, "COURSE", ("nowhere",))
     outcome = runner.run_stop("nowhere", cuda.Device(0))

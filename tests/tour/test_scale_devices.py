@@ -1,4 +1,4 @@
-"""The benchmark of the stops for several devices: its runs, its tables, and the model beside them."""
+"""The benchmark of the stops for several devices: its runs, its tables, and the model that they are compared with."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def documented(heading: str) -> list[list[float]]:
-    """Return the numbers of the guide's table whose first line begins with a text."""
+    """Return the rows of numbers of the table of docs/many-devices.md whose first line begins with `heading`."""
     lines = (ROOT / "docs" / "many-devices.md").read_text().split(heading)[1].split("\n\n")[0].splitlines()[2:]
     return [[float(number.replace(",", "")) for number in re.findall(r"[\d,.]*\d", line)] for line in lines]
 

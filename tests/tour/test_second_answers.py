@@ -1,4 +1,4 @@
-"""The check of an exercise accepts a right answer that is written in another way than the solution."""
+"""The check of an exercise accepts a right answer that differs from the solution."""
 
 import json
 
@@ -7,23 +7,23 @@ import pytest
 from library_tour import answers, lesson
 from tests.forks import own_environment
 
-# Parts of solutions, and what another reader writes in their place.
+# By exercise: parts of the solution, and code that another reader might write instead.
 OTHERWISE = {
-    # The stores are in order, and the loads in reverse.
+    # The stores are in order, and the loads in reverse order.
     "coalescing": {
         "for (int k = 0; k < EACH; k++) {\n        int i = first + k * blockDim.x;": (
             "for (int k = 0, i = first; k < EACH; k++, i += blockDim.x) {"
         ),
         "out[n - 1 - i] = in[i]": "out[i] = in[n - 1 - i]",
     },
-    # The tile is transposed as it is written, not as it is read.
+    # The tile is transposed when it is written, not when it is read.
     "transpose": {
         "tile[y][threadIdx.x] =": "tile[threadIdx.x][y] =",
         "= tile[threadIdx.x][x]": "= tile[x][threadIdx.x]",
     },
-    # Exclusive or in place of a rotation.
+    # An exclusive or instead of a rotation.
     "bank_conflicts": {"(lane + k) % SIDE": "lane ^ k"},
-    # A butterfly of shuffles; one thread sums the warps.
+    # A butterfly reduction by shuffles; one thread adds up the warps' sums.
     "reduction": {
         "__shfl_down_sync": "__shfl_xor_sync",
         "warp == 0": "threadIdx.x == 0",
@@ -36,7 +36,7 @@ OTHERWISE = {
             sum += each;
         atomicAdd(total, sum);""",
     },
-    # Counters of two dimensions, one row per warp.
+    # A two-dimensional array of counters, one row per warp.
     "histogram": {
         "mine[SIDES];": "mine[32][SIDES];\n    int warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;",
         "    if (threadIdx.x < SIDES)\n        mine[threadIdx.x] = 0;": (
@@ -59,14 +59,14 @@ OTHERWISE = {
         ),
         "        cuda.memcpy(target": "    for stream, piece, part in work:\n        cuda.memcpy(target",
     },
-    # A loop in place of a division.
+    # A loop instead of a division.
     "occupancy": {
         "return math.ceil(latency * bytes_per_cycle / (4 * resident))": (
             "loads = 1\n    while 4 * loads * resident < latency * bytes_per_cycle:\n        loads += 1\n"
             "    return loads"
         )
     },
-    # The last tile is filled up with places far away.
+    # The last tile is padded with points far away.
     "matmul": {
         "if (index < m)\n            tile[threadIdx.x] = places[index];": (
             "tile[threadIdx.x] = index < m ? places[index] : make_float2(1e15f, 1e15f);"
@@ -86,14 +86,14 @@ OTHERWISE = {
         "float below = in[min(row + 1, rows - 1)": "float above = in[max(row - 1, 0)",
         "above = cell;\n        cell = below;": "below = cell;\n        cell = above;",
     },
-    # Shuffles in place of the warp's sum, and a sum of comparisons in place of an if.
+    # Shuffles instead of the warp reduction, and a sum of comparisons instead of an if.
     "monte_carlo": {
         "if (x * x + y * y < 1ull << 48)\n            inside++;": "inside += x * x + y * y < 1ull << 48;",
         "inside = __reduce_add_sync(0xffffffff, inside);": (
             "for (int step = 1; step < 32; step *= 2)\n        inside += __shfl_xor_sync(~0u, inside, step);"
         ),
     },
-    # Neumaier's sum, which keeps what was lost to the end.
+    # Neumaier's summation, which adds the lost parts at the end.
     "precision/easy": {
         "excess = 0.0f": "lost = 0.0f",
         " - excess;": ";",

@@ -1,4 +1,4 @@
-"""Stops that share work out among devices, in one process and in the ranks of MPI."""
+"""Stops that distribute work over devices, in one process and in MPI ranks."""
 
 import re
 import sys
@@ -67,9 +67,9 @@ def test_parts_may_be_few_or_empty(device, way, workers, size):
 
 
 class FakeNccl:
-    """What all_reduce uses of nccl4py, for workers of one device.
+    """A replacement for the part of nccl4py that all_reduce uses, for workers on one device.
 
-    Like NCCL it adds in the workers' streams, so that its work can be captured: `team` has the kernels.
+    Like NCCL, it adds in the workers' streams with the kernels of `team`, so its work can be captured.
     """
 
     SUM = "sum"
@@ -109,14 +109,14 @@ def test_the_streams_of_all_workers_become_one_graph(device, workers):
     work = all_reduce.as_graph(team, by_nccl)
     assert [stream for _, stream in nccl.asked] == team.streams
     nccl.asked = []
-    for round in (1, 2):  # the graph takes what is there when it is launched
+    for round in (1, 2):  # the graph reads the arrays when it is launched
         numbers = round * np.arange(10 * workers, dtype=np.float32).reshape(workers, 10)
         assert all_reduce.checked("NCCL", team, work, numbers).check.holds
     assert nccl.asked == []
 
 
 def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(any_clock, monkeypatch):
-    """NCCL's communicators wait for such graphs, and would wait forever."""
+    """Destroying an NCCL communicator waits until all graphs with its work are gone, which could be forever."""
     alive: weakref.WeakSet[cuda.graphs.ExecutableGraph] = weakref.WeakSet()
     instantiate, destroyed = cuda.graphs.Graph.instantiate, []
 
@@ -139,9 +139,9 @@ def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(an
 
 
 def test_communicators_are_left_to_the_process_after_an_exception(monkeypatch, device):
-    """A traceback keeps the graphs that a communicator would wait for."""
+    """A traceback keeps alive the graphs that destroying a communicator would wait for."""
     team = all_reduce.Team([device] * 2, None, 10)
-    monkeypatch.setattr(all_reduce, "usable_nccl", FakeNccl)  # which has no destroy
+    monkeypatch.setattr(all_reduce, "usable_nccl", FakeNccl)  # it has no destroy
     with pytest.raises(RuntimeError, match="wheels"), all_reduce.joined_nccl(team):
         raise RuntimeError("the wheels came off")
 
@@ -183,7 +183,7 @@ def test_the_guides_sums_by_nccl_run(device, monkeypatch):
     exec(block, {"devices": [device] * 2, "arrays": team.arrays, "streams": team.streams})
     device.synchronize()
     for array in team.arrays:
-        # Once at first, once by the graph: each time the sum of both.
+        # Two in-place sums over both workers, the first by direct calls and the second by the graph.
         assert (array.to_host() == 4).all()
 
 

@@ -88,7 +88,7 @@ def test_a_stop_that_is_not_on_the_followed_route_leads_back_to_it(shown):
     assert text.endswith("Not on the route first-day. Back to it: library-tour show launch_shapes")
     text = shown("exercise", "memset", str(lesson.solution("memset")))
     assert text.endswith("Not on the route first-day. Back to it: library-tour show variables")
-    # After the last stop of the route, its last stop.
+    # A stop that comes after the whole route leads back to the route's last stop.
     assert "library-tour show events" in str(showing._following("streams"))
 
 

@@ -1,4 +1,4 @@
-"""The course's pages of the documentation's site, as Markdown; the site's own tests build them."""
+"""The course's pages of the documentation site, as Markdown; the site's own tests build them."""
 
 import re
 from pathlib import Path

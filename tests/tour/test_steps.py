@@ -7,7 +7,7 @@ EXERCISE = Exercise(task="", hints=[], answer="", check=lambda answer: [])
 
 
 def marked(stop: str, name: str, of: Lesson | None = None) -> list[str]:
-    """Return the changed lines of all pieces of a step."""
+    """Return the lines of a step that are marked as changed, from all pieces of its code."""
     of = of or lesson.load(stop)
     step = next(step for step in of.steps if step.name == name)
     return [
@@ -20,7 +20,7 @@ def marked(stop: str, name: str, of: Lesson | None = None) -> list[str]:
 
 def test_the_lines_that_differ_are_marked_and_the_kernels_name_is_not():
     assert marked("transpose", "naive") == ["out[size_t(column) * rows + row] = in[size_t(row) * columns + column];"]
-    # The first step, and a wholly new one.
+    # Nothing is marked in the first step, or in one that is entirely new.
     assert marked("transpose", "plain copy") == marked("transpose", "4 x 4 in registers") == []
 
 

@@ -18,7 +18,7 @@ from tests.tour.outcomes import SMALL, counted, draw, explained, outcome
 
 
 def has_a_picture(result: Result) -> bool:
-    """Return whether something is drawn of a stop where nothing is timed: counters, what its calls do, or its own."""
+    """Return whether a stop has something to draw without times: counters, its calls' work, or pictures of its own."""
     shown = any(row.metrics or row.work or counters.COLUMNS.keys() & row.values.keys() for row in result.all_rows)
     return bool(result.pictures) or shown or timing.available()
 
@@ -28,17 +28,17 @@ def places(text: str) -> set[str]:
 
 
 def plain(text: str) -> str:
-    """Return a report without spaces, addresses and the places of headers."""
+    """Return a report without spaces, addresses and the locations of inlined code."""
     return re.sub(r"\(inlinedfrom[^)]*\)|0x[0-9a-f]+…?", "", "".join(text.split()))
 
 
 def settled(report: str) -> str:
-    """Return a report up to the thread that happens to be first."""
+    """Return the part of a report before it names the thread that happened to be first."""
     return re.split(r"(?<=race: )it|; block|, which|(?<=requested;)", report)[0]
 
 
 def settled_lines(report: str) -> list[str]:
-    """Return the lines of a report, each up to the thread that happens to be first."""
+    """Return the lines of a report, each only up to the thread that happened to be first."""
     return [settled(line) for line in report.splitlines()]
 
 
@@ -48,7 +48,7 @@ def without_numbers(text: str) -> str:
 
 @pytest.fixture
 def of(name):
-    """Return the outcome of a stop, whose kernels may have to be compiled first."""
+    """Return the outcome of a stop; a fixture, so that compiling its kernels counts as setup."""
     return outcome(name)
 
 
@@ -60,11 +60,12 @@ def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows_and_re
     assert of.result.all_checks
     assert has_a_picture(of.result)
     docstring, rows = stops.load(name).__doc__, of.result.all_rows
-    # A docstring shows the rows of one device.
+    # A docstring shows the rows for one device.
     assert [row.name for row in rows if row.check and row.name not in docstring and "two GPUs" not in row.name] == []
     if places(docstring):
         assert places(docstring) == places(" ".join(row.note for row in rows))
-    # What is caught has the report that is shown, up to the thread that happens to be first. A GPU refuses otherwise.
+    # A caught error has the report that the docstring shows, up to the thread that happened to be first. Refused calls
+    # are compared only on the simulator, since a GPU words its refusals differently.
     simulated = "in_process" in cuda.capabilities()
     words = {"caught", "refused"} if simulated else {"caught"}
     reports = [plain(settled(row.note)) for row in rows if row.check and row.check.word in words]
@@ -83,7 +84,7 @@ def test_a_stop_says_whose_times_it_shows_and_what_size_its_counters_belong_to(n
         assert "lectures" in " ".join(of.result.notes)
     checks_less = any(name.startswith("CHECKED") for name in vars(stops.load(name)))
     if checks_less and columns & counters.COLUMNS.keys():
-        # Some have a column of their own for the size.
+        # Some stops show the counted size in a column of their own.
         assert of.result.counted or columns & {"cells", "paths each"}
 
 
@@ -106,7 +107,7 @@ def test_every_stop_tells_its_title_its_size_and_its_command():
 
 
 def check_that_it_fits(rows: Sequence[Row]) -> None:
-    """Check that a table with a large GPU's rates has 80 columns at most, with all its names and headings."""
+    """Check that a table with a large GPU's rates fits into 80 columns, with all of its names and headings."""
     wide = {int: 16384, float: 4130.0}
     rows = [
         replace(row, values={c: v if c.startswith("of ") else wide.get(type(v), v) for c, v in row.values.items()})
@@ -133,18 +134,18 @@ PICTURES = {
 
 @pytest.fixture
 def timed(name, any_clock, nothing_apart):
-    """Return the outcome of a stop as on a GPU."""
+    """Return the outcome of a stop with the clock of `any_clock`, as if on a GPU."""
     return run_stop(name, cuda.Device(0), SMALL.get(name, 64))
 
 
-# The checks of `errors` are of what runs apart.
+# The checks of the stop `errors` are about programs in other processes, which this test leaves out.
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "errors"])
 def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, timed, tmp_path):
     assert timed.state == "passed", explained(timed)
     result = timed.result
     rated = [row for row in result.rows if "of limit" in row.values]
     assert rated or result.limit is None
-    if name != "device_query":  # whose values are no rates
+    if name != "device_query":  # its values are not rates
         for rows in (result.rows, *result.tables.values()):
             check_that_it_fits(rows)
     for kind, names in PICTURES.get(name, {}).items():
@@ -172,12 +173,12 @@ def test_counted_bank_conflicts_follow_the_ways():
     rows = outcome("bank_conflicts").result.rows
     one_way = rows[0].values["wavefronts"]
     for row in rows:
-        # The store that writes the words has none.
+        # The store that initializes the words has no conflicts.
         assert row.values["conflicts"] == pytest.approx((row.values["ways"] - 1) * one_way, rel=0.02)
 
 
 def test_the_generator_is_philox():
-    """The known answers of Random123 for Philox 4x32-10."""
+    """The expected numbers are Random123's known answers for Philox 4x32-10."""
     zero = np.zeros((4, 1), np.uint32)
     assert [f"{x:08x}" for x in philox(zero, 0)[:, 0]] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
     ones = np.full((4, 1), 0xFFFFFFFF, np.uint32)

@@ -1,4 +1,4 @@
-"""Stream-ordered memory: the memory of a pool, and a missing wait between two streams."""
+"""Stream-ordered memory: the use of a pool, and a missing wait between two streams."""
 
 import cudart_py as cuda
 from library_tour.course import stream_ordered

@@ -11,6 +11,6 @@ def test_patches_touch_fewer_sectors_of_a_rotated_image_and_the_texture_unit_sav
     for sectors in (f"sectors {angle}°" for angle in texture.ANGLES):
         assert patch[sectors] < 3 * patch["sectors 0°"]
         assert fetched[sectors] == plain[sectors]
-    # The other instructions are the compiler's choice: those of NVRTC 13.0 differ.
+    # The number of instructions depends on the compiler: NVRTC 13.0 generates others.
     assert {**ldg, "instructions": None} == {**plain, "instructions": None}
     assert rows["filter: plain loads"].values["instructions"] > 2 * rows["filter: texture"].values["instructions"]

@@ -15,5 +15,5 @@ def test_short_work_is_repeated_until_it_took_long_enough_together(device, monke
     monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: tick * next(ticks)))
     calls = []
     assert timing.waiting_ms(lambda: calls.append(1)) == 1e3 * tick
-    # Each takes two ticks, and to ask whether it was enough a third.
+    # A call takes two ticks of the clock, and checking whether the time is up takes a third.
     assert len(calls) == 3

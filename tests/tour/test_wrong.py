@@ -12,7 +12,7 @@ from library_tour.wrong import all_shown_wrong, shown_wrong
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch):
-    """Start each program's process as the tour does."""
+    """Start each program in a real process, as the tour does, rather than in a fork."""
     monkeypatch.setattr(wrong, "subprocess", subprocess)
 
 

@@ -8,7 +8,7 @@ import cudart_py as cuda
 from library_tour.course import nested_monte_carlo, precision, synchronization
 from library_tour.runner import run_stop
 
-# A size to run with, texts of the device code with what replaces them, and what the failed checks are of.
+# The size of the run, texts of the device code with their replacements, and the rows whose checks fail.
 MISTAKES = {
     "constant_memory": (
         2000,
@@ -63,7 +63,7 @@ MISTAKES = {
 }
 
 
-# They take longest, since their changed device code is compiled anew.
+# Stops that take the longest, since their changed device code must be compiled.
 LONG = {"crank_nicolson", "matmul", "nested_monte_carlo", "synchronization"}
 
 

@@ -1,4 +1,4 @@
-"""The scripts of this folder pass the type checkers, strictly; skipped where these are not installed."""
+"""The scripts of this folder pass the type checkers in strict mode; skipped if the checkers are not installed."""
 
 import importlib.util
 import inspect

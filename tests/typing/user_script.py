@@ -1,6 +1,6 @@
-"""A user's script, which type checkers read and nothing runs: what it calls is public, and what is wrong is seen.
+"""A user's script for type checkers, which is never run: it calls only public names, and its errors must be found.
 
-mypy complains of an ignore that hides nothing, so each wrong line below has to stay an error.
+mypy complains about an ignore comment that hides no error, so each wrong line below has to stay an error.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from cudart_py.benchmark import Measurement, measure
 
 
 def right() -> tuple[float, Measurement]:
-    """Use each part of the toolkit once, in ways that a type checker accepts."""
+    """Use each part of the package once, in ways that a type checker accepts."""
     device = cuda.Device(0)
     with device:
         module = cuda.compile(Path("saxpy.cu"), names=["f<float>"], fast_math=True)
@@ -46,8 +46,8 @@ def right() -> tuple[float, Measurement]:
 
 
 def wrong() -> None:
-    """Misspell names and arguments, which a type checker has to notice."""
+    """Misspell names and arguments, which a type checker must report."""
     cuda.Devise(0)  # type: ignore[attr-defined]  # a misspelled class
     cuda.Stream().sychronize()  # type: ignore[attr-defined]  # a misspelled method
     cuda.Stream(prioritee=1)  # type: ignore[call-arg]  # a misspelled argument
-    cuda.zeros("3", np.float32, stream=3)  # type: ignore[arg-type]  # a stream that is none
+    cuda.zeros("3", np.float32, stream=3)  # type: ignore[arg-type]  # not a stream

@@ -1,4 +1,4 @@
-"""A user's tests and programs beside the tour, which type checkers read and nothing runs, as with `user_script.py`."""
+"""A user's tests and programs that use the tour, for type checkers; like `user_script.py`, they are never run."""
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
@@ -11,7 +11,7 @@ from library_tour.checks import compare
 
 
 def nothing() -> None:
-    """Queue no work."""
+    """Do nothing, in place of a function that queues work."""
 
 
 def test_fixtures(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) -> tuple[Measurement, Measurement]:
@@ -24,7 +24,7 @@ def test_fixtures(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) ->
 
 
 def shapes() -> cuda.DeviceArray:
-    """Give shapes as ints, tuples and lists, of Python's and NumPy's integers."""
+    """Pass shapes as ints, tuples and lists of Python's and NumPy's integers."""
     cuda.zeros(3, np.float32)
     cuda.empty((3, np.int64(4)), np.float32)
     cuda.full([3, 4], 0, np.float32)
@@ -34,7 +34,7 @@ def shapes() -> cuda.DeviceArray:
 
 
 def choices() -> None:
-    """Name what is chosen by a word."""
+    """Use arguments that select a choice by its name."""
     with cuda.sanitizer("error"), cuda.Stream().access_policy(cuda.zeros(3), hit="normal", miss="streaming"):
         measure(nothing, ceiling="fp32")
         measure(nothing, ceiling=4.3e12)
@@ -42,24 +42,24 @@ def choices() -> None:
 
 
 def tour() -> bool:
-    """Use what the tour has, whose types are known too."""
+    """Use a function of the tour, which has types too."""
     check = compare("the same", np.ones(3), np.ones(3))
     return check.holds
 
 
 def wrong(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) -> None:
-    """Misuse what has an exact type, which a type checker has to notice."""
-    cuda.zeros(2.5)  # type: ignore[arg-type]  # a size that is no integer
+    """Pass arguments of wrong types, which a type checker must report."""
+    cuda.zeros(2.5)  # type: ignore[arg-type]  # a size that is not an integer
     cuda.zeros((3, 2.5))  # type: ignore[arg-type]  # the same in a tuple
     cuda.empty("34")  # type: ignore[arg-type]  # a shape in a string
     cuda.zeros(3).reshape("3")  # type: ignore[arg-type]  # the same
-    cuda.sanitizer("loud")  # type: ignore[arg-type]  # a mode that is none
+    cuda.sanitizer("loud")  # type: ignore[arg-type]  # not a mode
     cuda.Stream().capture("local")  # type: ignore[arg-type]  # the same
     cuda.Stream().access_policy(cuda.zeros(3), hit="always")  # type: ignore[arg-type]  # the same
-    cuda.advise(cuda.managed_empty(3), "set_read")  # type: ignore[arg-type]  # an advice that is none
-    measure(nothing, ceiling="memory")  # type: ignore[arg-type]  # a ceiling that is none
+    cuda.advise(cuda.managed_empty(3), "set_read")  # type: ignore[arg-type]  # not an advice
+    measure(nothing, ceiling="memory")  # type: ignore[arg-type]  # not a ceiling
     gpu_benchmark(nothing, byte=12)  # type: ignore[call-arg]  # a misspelled argument
-    gpu_benchmark(3)  # type: ignore[arg-type]  # no function
-    host_benchmark(nothing, ceiling="copy")  # type: ignore[call-arg]  # what only the other fixture takes
+    gpu_benchmark(3)  # type: ignore[arg-type]  # not a function
+    host_benchmark(nothing, ceiling="copy")  # type: ignore[call-arg]  # an argument of the other fixture only
     test_fixtures(host_benchmark, host_benchmark)  # type: ignore[arg-type]  # the wrong fixture
-    compare(1, np.ones(3), np.ones(3))  # type: ignore[arg-type]  # a name that is no text
+    compare(1, np.ones(3), np.ones(3))  # type: ignore[arg-type]  # a name that is not a str

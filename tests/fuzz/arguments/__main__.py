@@ -1,12 +1,11 @@
-"""Call everything public with bad arguments, and say what came of it.
+"""Call everything public with bad arguments, and report what is wrong.
 
     python -m tests.fuzz.arguments [--calls 30000] [--seed 1]
     python -m tests.fuzz.arguments --every
 
 With a seed the calls are random, some with two bad arguments; `--every` puts each bad value once in each place.
-The calls are made by processes of their own, a thousand in each: one that dies is a crash, one that doesn't end a hang,
-and the call it made then is named. What else is wrong is in the words of `cases.py`. The exit status is 1 if anything
-is.
+Child processes make the calls, a thousand each. A child that dies is a crash, one that doesn't end is a hang, and its
+last call is named. `cases.py` defines the other findings. The exit status is 1 if there are any findings.
 """
 
 import argparse
@@ -25,7 +24,7 @@ KINDS = ("crash", "hang", "inscrutable", "accepted", "changed", "leaked", "lost"
 
 
 def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
-    """Make some of the calls in a process of its own, and again behind one that it did not survive."""
+    """Make calls from `begin` to `end` in a new process; after one that kills it, continue in another."""
     command = [sys.executable, "-m", "tests.fuzz.arguments", "--child", str(seed), str(begin), str(end)]
     try:
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SECONDS)
@@ -42,7 +41,7 @@ def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
 
 
 def run_child(seed: int | None, begin: int, end: int) -> None:
-    """Make the calls, print each before it is made, and what is wrong as it is found."""
+    """Make the calls, printing each before it is made and each finding at once."""
     for finding in fuzz(seed, begin, end, lambda call: print(f"\ncall {call}", flush=True)):
         print(f"\n{json.dumps(finding.__dict__)}", flush=True)
 

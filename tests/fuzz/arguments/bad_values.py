@@ -1,4 +1,4 @@
-"""The bad values of the fuzz, each by a label; every one of them is tried for every argument."""
+"""The bad values of the fuzzer by label; each of them is tried for every argument."""
 
 import copy
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from .world import World
 
 
 class NastyError(Exception):
-    """What a hostile value's own methods raise; it may come out as it is."""
+    """The exception that a hostile value's own methods raise; a call may let it propagate."""
 
 
 def nasty(*_: object) -> Any:
@@ -24,16 +24,16 @@ class Hostile:
     """A value whose every method raises."""
 
     __index__ = __int__ = __float__ = __len__ = __iter__ = __bool__ = __eq__ = __getitem__ = __array__ = nasty
-    __hash__ = None  # type: ignore[assignment]  # as of a list
+    __hash__ = None  # type: ignore[assignment]  # as for a list
     __repr__ = nasty
 
 
 class Plain:
-    """A class, which is itself given where an object is wanted."""
+    """A class that is passed itself where an object is expected."""
 
 
 class Interface:
-    """An array of another library that says something wrong."""
+    """Another library's array whose `__cuda_array_interface__` is wrong."""
 
     def __init__(self, **changes: Any) -> None:
         told = {"version": 3, "shape": (3,), "typestr": "<f4", "data": (0, False)} | changes
@@ -41,7 +41,7 @@ class Interface:
 
 
 class ForeignStream:
-    """A stream of another library that says something wrong."""
+    """Another library's stream whose `__cuda_stream__` is wrong."""
 
     def __init__(self, told: Any) -> None:
         self.__cuda_stream__ = lambda: told

@@ -1,9 +1,9 @@
-"""The fuzz of arguments: every public call, with one or two bad arguments, and what may become of it.
+"""The argument fuzzer: every public call with one or two bad arguments, and the outcomes that are allowed.
 
 A call with a bad argument may succeed where the argument's annotation or `ACCEPTED` says so. Otherwise it raises a
-TypeError or a ValueError, whose text begins with the call and names the argument, or what `MAY_RAISE` lists. Whichever
-it does, arrays keep what they held, nothing is leaked, and the next kernel runs. No value that could be an address
-reaches anything that follows it.
+TypeError or a ValueError, whose text begins with the call and names the argument, or an error that `MAY_RAISE` lists.
+After a call that raises, arrays keep their contents. In any case nothing leaks, and the next kernel runs. Values that
+could be addresses are never passed to parameters that are dereferenced (`ADDRESSES`).
 """
 
 import contextlib
@@ -26,24 +26,24 @@ from .rules import MISSING, accepts, judge
 from .targets import Target, find_targets, keys_of
 from .world import World
 
-# What raises with good arguments: it asks for what is not there yet, or not on a machine with one device.
+# Calls that raise even with good arguments: they need something that the fuzzer does not set up, or a second device.
 PREMATURE = {
     "Device.enable_peer", "ExecutableGraph.is_enabled", "ExecutableGraph.set_enabled", "ExecutableGraph.set_node",
     "Stream.add_graph", "Stream.condition", "Stream.if_else", "Stream.if_then", "Stream.switch", "Stream.while_loop",
     "Timer.milliseconds", "graphs.empty",
 }  # fmt: skip  # a list of words
-# Of `shape` and `out` only one is given to these.
+# Calls that take either `shape` or `out`, not both.
 FILLING = ("uniform", "normal", "log_normal", "poisson")
-# A GPU takes seconds and most of its memory for the ceilings; a reset closes the objects of everybody else.
+# Measuring the ceilings takes a GPU seconds and most of its memory. A reset closes the objects of all others.
 NOT_CALLED = {"ceilings", "reset"}
-# What could be an address that the callee follows.
+# Parameters that the callee dereferences, and the values that could pass for an address.
 ADDRESSES = {"Stream.borrow.stream", "MemoryPool.borrow.handle"}
 LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "foreign stream (0, 'a')"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that did what it must not: `kind` is "inscrutable", "accepted", "changed", "leaked" or "lost"."""
+    """A call that misbehaved; `kind` is "inscrutable", "accepted", "changed", "leaked", "lost", "crash" or "hang"."""
 
     kind: str
     call: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def good_arguments(target: Target, world: World) -> dict[str, Any]:
-    """Make good arguments for a call, without those whose default is one.
+    """Make good arguments for a call, leaving out parameters that only have a default.
 
     Raises LookupError naming a parameter that has no good value.
     """
@@ -69,12 +69,15 @@ def good_arguments(target: Target, world: World) -> dict[str, Any]:
 
 
 def good_object(target: Target, world: World) -> list[Any]:
-    """Make the object that a method is called on, if it is one. Raises KeyError for a class that has none."""
+    """Return a list with the object that a method is called on, or without any for a function.
+
+    Raises KeyError for a class that has no good object.
+    """
     return [OBJECTS[target.owner](world)] if target.owner else []
 
 
 def invoke(target: Target, thing: Sequence[Any], arguments: Mapping[str, Any]) -> None:
-    """Call, enter and leave what is a context manager, and close what was made."""
+    """Make a call; enter and leave its result if that is a context manager, and close it if it can be closed."""
     positional, keywords = [*thing], dict(arguments)
     for parameter in target.parameters:
         if parameter.name in arguments and parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
@@ -88,9 +91,9 @@ def invoke(target: Target, thing: Sequence[Any], arguments: Mapping[str, Any]) -
 
 
 def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: random.Random) -> Iterator[Finding]:
-    """Call with the bad values that are chosen for some of the places, and yield what is wrong then.
+    """Make a call with the bad values that are chosen for some places, and yield the findings.
 
-    Of the other arguments about half of those that have defaults are left out.
+    Each other argument that has a default is left out with a probability of one half.
     """
     said = f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
     try:
@@ -126,17 +129,17 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
 
 
 def labels_for(target: Target, slot: str) -> list[str]:
-    """List the bad values for a place in a call, without what it would follow or call where it must not."""
+    """List the bad values for a place in a call, without those that it would dereference or must not call."""
     if slot == "self":
         return ["closed"]
     without: set[str] = set()
     if f"{target.name}.{slot}" in ADDRESSES:
         without = LIKE_ADDRESSES
     elif slot in ("fn", "function"):
-        # A host function makes no CUDA call.
+        # A host function must not make a CUDA call, and calling a class would make one.
         without = {label for label in BAD if label.startswith("class ")}
     elif f"{target.name}.{slot}" == "Kernel.suggested_block.shared_bytes":
-        # What a function raises that takes no argument is its own.
+        # These are callables that take no argument, and the call would raise their own error.
         without = {label for label in BAD if label.startswith(("lambda", "class"))}
     elif target.name == "ceilings":
         without = {"None", "device", "last device"}
@@ -160,7 +163,7 @@ def every_call() -> list[tuple[Target, dict[str, str]]]:
 
 
 def call_all() -> None:
-    """Call everything public that this driver can do with good values; what fails raises."""
+    """Make every public call that this driver supports, with good values; let failures propagate."""
     world = World()
     for target in targets_here():
         if target.name not in NOT_CALLED | PREMATURE:
@@ -170,13 +173,14 @@ def call_all() -> None:
 
 
 def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) -> Iterator[Finding]:
-    """Make the calls of a seed, or of `every_call`, from one number to another, and yield what is wrong with them."""
+    """Make the calls of a seed, or of `every_call` without one, from `begin` to `end`, and yield the findings."""
     world = World()
     turns, every = places(), every_call() if seed is None else []
-    # The kernels that hold a stream, that judge streams and that cut triangles are compiled once and kept.
+    # Some calls compile helper kernels once and keep them: those that block a stream, compare streams or cut triangles.
+    # They are compiled before memory is counted.
     measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
     measure(lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK)
-    with contextlib.suppress(*MISSING):  # a machine may lack the libraries, and then keeps no kernel of theirs
+    with contextlib.suppress(*MISSING):  # a machine without the libraries keeps no kernel of theirs
         libraries.qr(cuda.zeros((3, 2), "float32"))
     before = _alive(world)
     for number in range(begin, end):
@@ -184,12 +188,12 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
         if seed is None:
             target, chosen = every[number]
         else:
-            target = random_.choice(turns)[0]  # as often as it has places
+            target = random_.choice(turns)[0]  # weighted by its number of places
             slots = random_.sample(target.slots, min(len(target.slots), random_.choice((1, 1, 1, 2))))
             chosen = {slot: random_.choice(labels_for(target, slot)) for slot in slots}
         note(f"{number}: {target.name} {chosen}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NumPy's about values that it converts
+            warnings.simplefilter("ignore")  # NumPy warns about values that it converts
             yield from call_once(target, world, chosen, random_)
         if (number % 100 == 99 or number == end - 1) and not world.works():
             yield Finding("lost", f"before call {number}", "the next kernel computed something else")
@@ -201,7 +205,7 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
 def _alive(world: World) -> tuple[int, int, int]:
     gc.collect()
     world.device.synchronize()
-    libraries.release()  # what they keep for the next call is not lost
+    libraries.release()  # what the libraries keep for the next call is not a leak
     world.device.synchronize()
     things = gc.get_objects()
     return (

@@ -1,4 +1,4 @@
-"""The good values of the fuzz, one for each parameter of every public call, and the objects of the methods."""
+"""The good values of the fuzzer, one for each parameter of every public call, and the objects of the methods."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,14 +22,14 @@ def _success() -> tuple[Any, int]:
 
 
 def _recorded_launch() -> cuda.profiling.LaunchProfile:
-    """Return the profile of a launch whose one warp loaded 32 neighbouring elements at line 1."""
+    """Return the profile of a launch whose only warp loaded 32 contiguous elements at line 1."""
     access = cuda.profiling.WarpAccess("k.cu", 1, "load", "global", 4, np.arange(32) * 4)
     step = cuda.profiling.WarpStep("k.cu", 1, 1, np.ones(32, np.bool_))
     record = cuda.profiling.WarpRecord(0, (access,), (), (step,), True)
     return cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (), {}, record)
 
 
-# Parameters that have the same good values, by names as in `GOOD`.
+# Parameters that share a good value, named as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
     World.array: "array dst other src x y spmm.out",
     World.square: "a b gemm.out gemm_epilogue.out solve_tridiagonal.lower middle upper",
@@ -56,7 +56,8 @@ _SAME: Mapping[Callable[[World], Any], str] = {
     lambda w: True: "enabled fast_math mapped non_blocking read_only verbose",
 }
 # A key is a "parameter", which serves every call that has no key of its own; a "call.parameter", which serves a
-# function or all methods of that name; or a "Class.method.parameter". The keys of the first kind come first.
+# function or all methods of that name; or a "Class.method.parameter". The keys of the first kind
+# are listed first; the most specific key wins.
 GOOD: Mapping[str, Callable[[World], Any]] = {
     **{name: make for make, names in _SAME.items() for name in names.split()},
     "activation": lambda w: "relu",
@@ -145,7 +146,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "Texture.array": World.pitched,
 }
 
-# What methods are called on, by the class's name; what has a `close` is also tried closed.
+# The objects that methods are called on, by class name. Those that have a `close` are also tried closed.
 OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "BoundLaunch": World.bound,
     "CudaArray": World.cuda_array,

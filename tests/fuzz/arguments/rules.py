@@ -1,4 +1,4 @@
-"""What may become of a call with a bad argument: which values it takes, what it raises, and how that names it."""
+"""Allowed outcomes of calls with bad arguments: accepted values, errors, and the names that errors must contain."""
 
 import re
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ REGISTERED = ("complex array", "0-d array", "0-d int array", "structured", "othe
 SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range(0, 3)")
 TEXTS = ("''", "'x'", "NUL", "surrogate", "b'ab'", "bytearray(b'ab')")
 LIKE_ARRAYS = (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "(1+2j)", "datetime64", "empty device array")
-# The calls that take a kernel's arguments.
+# Calls that take the arguments of a kernel.
 LAUNCHES = ("BoundLaunch", "Kernel.launch", "Launch.__call__", "Launch.bind")
-# What launches take for a shape of the grid.
+# The values that launches accept as the shape of a grid, a block or a cluster.
 SHAPE = ("1", "int8", "0-d int array", "(1, 2)", "None")
-# What a word of an annotation says is taken. On a machine with one GPU the last device is the current one.
+# Values accepted because of a word in the annotation. On a machine with one GPU the last device is the current one.
 BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
     "bool": ("True", "np.True_"),
     "int": INTEGERS,
@@ -39,12 +39,12 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
     "DeviceArray|Filled": ("array of the last device",),
     "Callable|Works?": ("lambda", "class"),
 }
-# What is taken besides, by call and parameter or by the parameter.
+# Further accepted values, by call and parameter or by parameter.
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
     "memcpy2d.shape": ("(1, 2)",),
-    "LazyModule.std": ("0", "1"),  # NVRTC refuses them when it compiles
-    "compute_capability": ("(1, 2)",),  # of cards of 2008
+    "LazyModule.std": ("0", "1"),  # NVRTC refuses them later, when the module is compiled
+    "compute_capability": ("(1, 2)",),  # of GPUs from 2008
     "dimensions": ("0-d int array",),
     "scal.x": ("empty device array",),
     **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal")},
@@ -96,7 +96,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "dst_start": ("(1, 2)",),
     "src_start": ("(1, 2)",),
 }
-# An error of these kinds says what it is about without the name of the argument.
+# Errors of these kinds are clear without the name of the argument.
 MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     cuda.OutOfMemoryError: ("shape", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
     cuda.errors.CaptureError: (
@@ -114,14 +114,14 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     OSError: ("source", "image", "images"),
     IndexError: ("key",),
     MemoryError: ("host", "to_bfloat16.x"),  # NumPy's
-    # The node of another graph, a closed array itself, and NumPy's, whose arrays subtract from anything.
+    # In order: the node of another graph, a closed array, and NumPy, whose arrays subtract from any object.
     ValueError: ("ExecutableGraph.set_enabled.enabled", "from_dlpack.x", "start"),
 }
-# What a call raises with good arguments too, where a library, a device or a tool is missing.
+# Errors that a call raises even with good arguments where a library, a device or a tool is missing.
 MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)
-# How errors call a launch, besides the method's own name: by the kernel's name or signature.
+# Errors may name a launch by the kernel's name or signature instead of the method.
 LAUNCH = r"touch_nothing|argument \d+ of touch_nothing|void touch_nothing"
-# How an error calls an argument other than by its name in quotes, or with what it is equal to.
+# Patterns for arguments that errors name in another form than 'NAME' or NAME=VALUE.
 WORDS: Mapping[str, str] = {
     "dtype": r"\bdtype\b",
     "key": r"'index\[\d+\]'",
@@ -131,7 +131,7 @@ WORDS: Mapping[str, str] = {
 
 
 def accepts(target: Target, slot: str, label: str) -> bool:
-    """Tell whether a call may succeed with this value in this place."""
+    """Check whether a call may succeed with this value in this place."""
     if slot == "self" or target.name == "DeviceArray.close":  # a second close does nothing
         return True
     listed = next((ACCEPTED[key] for key in keys_of(target.name, slot) if key in ACCEPTED), ())
@@ -143,9 +143,9 @@ def accepts(target: Target, slot: str, label: str) -> bool:
 
 
 def called(target: Target) -> str:
-    """Return a pattern for how an error names a call.
+    """Return a pattern for the names by which an error may refer to a call.
 
-    An index or an assignment to an attribute goes by the name of the class.
+    Indexing and assigning to an attribute are named by the class alone.
     """
     owner, _, method = target.name.rpartition(".")
     own = owner if method.endswith(" =") or method.startswith("__") else target.name
@@ -153,7 +153,7 @@ def called(target: Target) -> str:
 
 
 def names(target: Target, slot: str, error: Exception) -> bool:
-    """Tell whether an error names an argument; that of an attribute has the attribute's name."""
+    """Check whether an error names an argument; the value assigned to an attribute goes by the attribute's name."""
     if target.name.endswith(" =") and slot != "self":
         slot = target.name.removesuffix(" =").rpartition(".")[2]
     word = rf"['\"]{slot}(?!\w)|\b{slot}="
@@ -165,9 +165,9 @@ def names(target: Target, slot: str, error: Exception) -> bool:
 
 
 def judge(target: Target, chosen: Mapping[str, str], error: Exception) -> str:
-    """Return what is wrong with an error, if anything is: its kind of finding.
+    """Return the kind of finding that an error is, or "" if the error is allowed.
 
-    A TypeError or ValueError begins with the call and names an argument, as `cudart_py.arguments` words it.
+    A TypeError or ValueError must begin with the call and name an argument, as those from `cudart_py.arguments` do.
     """
     if isinstance(error, cuda.errors.KernelFaultError):
         return "lost"

@@ -14,11 +14,11 @@ from cudart_py.context.limits import Limits
 
 from .good_values import OBJECTS
 
-# The names of functions of submodules that say too little alone.
+# Functions of submodules whose names say too little without the module.
 _WITH_MODULE = ("empty", "handle")
 _SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures)
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
-# Records that calls return, and objects that other objects make: nobody calls these classes.
+# Records that calls return, and objects that other objects make. Users never call these classes.
 RETURNED = {
     "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
@@ -28,7 +28,7 @@ RETURNED = {
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
-# The first two refuse every argument; by the others a sparse matrix describes itself to a library's call.
+# The first two refuse every argument. The library wrappers call the others to get a sparse matrix's descriptor.
 INTERNAL = {
     "DeviceArray.__contains__", "Kernel.__call__", "SparseMatrix.describe", "SparseMatrix.describe_once",
 }  # fmt: skip  # a list of words
@@ -36,7 +36,7 @@ INTERNAL = {
 
 @dataclass(frozen=True)
 class Target:
-    """A public call: what it is called on, and its parameters as `inspect` knows them."""
+    """A public call: its name, the class that it belongs to, if any, and its parameters."""
 
     name: str
     call: Callable[..., Any]
@@ -45,16 +45,16 @@ class Target:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """What a bad value may stand for: a parameter, or the object in its closed state."""
+        """The places for a bad value: the parameters, and "self" if the object can be closed."""
         kinds = (getattr(module, self.owner, None) for module in MODULES)
         closes = any(callable(getattr(kind, "close", None)) for kind in kinds)
         return (*["self"] * closes, *(parameter.name for parameter in self.parameters))
 
 
 def keys_of(target: str, parameter: str) -> tuple[str, ...]:
-    """Return how tables name a parameter of a call: of this call, of any method of that name, and of any call.
+    """Return the keys of a parameter in the tables: for this call, for any method of its name, and for any call.
 
-    A function's `plan` takes what the function takes.
+    A function's `plan` takes the same parameters as the function.
     """
     target = target.removesuffix(".plan")
     short = target.removesuffix(" =").rpartition(".")[2]
@@ -67,7 +67,7 @@ def find_targets() -> dict[str, Target]:
     for module, name in ((each, name) for each in MODULES for name in each.__all__):
         thing = getattr(module, name)
         if not inspect.isclass(thing):
-            # As its messages name it.
+            # The full name is the one that error messages use.
             qualified = name in _WITH_MODULE and module is not cuda
             full = f"{module.__name__.rpartition('.')[2]}.{name}" if qualified else name
             found += [_target(full, thing)] if callable(thing) else []
@@ -80,7 +80,7 @@ def find_targets() -> dict[str, Target]:
 
 
 def _target(name: str, call: Callable[..., Any], owner: str = "", member: Callable[..., Any] | None = None) -> Target:
-    """Return a call whose parameters a `member` of the class knows, if there is one."""
+    """Return a call with the parameters of `member`, a function of the class, or of `call` without one."""
     parameters = tuple(inspect.signature(member or call).parameters.values())
     return Target(name, call, owner, parameters[bool(owner) :])
 
@@ -117,7 +117,7 @@ def _limit_setter(name: str) -> Callable[[Any, Any], None]:
 
 
 def _method(attribute: str) -> Callable[..., Any]:
-    """Return a function that calls the method of an object's own class, which may be another than the public one."""
+    """Return a function that calls a method on an object, whose class may override the public class's method."""
     return lambda thing, *arguments, **keywords: getattr(thing, attribute)(*arguments, **keywords)
 
 

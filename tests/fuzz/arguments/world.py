@@ -1,4 +1,4 @@
-"""The world of one fuzzed process: good arrays, streams, graphs and modules, and whether they kept what they held."""
+"""The objects of one fuzzing process: valid arrays, streams, graphs and modules, and checks of their contents."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ extern "C" __global__ void read(float *out) { out[0] = numbers[0]; }
 
 
 class World:
-    """Good things to call with, new ones for each call; what they hold must be the same after a call that raised."""
+    """Makes valid objects, new ones for each call; their contents must not change in a call that raises."""
 
     def __init__(self) -> None:
         self.device = cuda.Device(0)
@@ -35,7 +35,7 @@ class World:
         self.written: list[tuple[Any, np.ndarray[Any, Any]]] = []
 
     def watch(self, array: Any, host: Any) -> Any:
-        """Return an array that is looked at again, when it must have what is on the host."""
+        """Return an array, and remember that it must still equal the host array later."""
         self.written.append((array, host))
         return array
 
@@ -48,7 +48,7 @@ class World:
         return self.watch(cuda.to_device(host), host)
 
     def square(self) -> cuda.DeviceArray:
-        """Return a positive definite array of 3 rows and columns."""
+        """Return a positive definite 3 x 3 matrix."""
         host = np.array([[4, 1, 0], [1, 5, 1], [0, 1, 6]], np.float32)
         return self.watch(cuda.to_device(host), host)
 
@@ -59,7 +59,7 @@ class World:
         return cuda.textures.CudaArray((2, 3), np.float32, surface=True).copy_from(np.zeros((2, 3), np.float32))
 
     def event(self) -> cuda.Event:
-        """Return an event that was recorded and reached."""
+        """Return an event that was recorded and is complete."""
         event = cuda.Event().record()
         event.synchronize()
         return event
@@ -82,7 +82,7 @@ class World:
         return self.launch.bind(1.0, self.array(3), self.array(3), 3)
 
     def sparse(self, rows: int = 2) -> libraries.SparseMatrix:
-        """Return a sparse matrix of some rows, with one element in each, and 3 columns."""
+        """Return a sparse matrix of `rows` rows, with one element each, and 3 columns."""
         offsets, indices = self.array(rows + 1, np.int32), self.array(rows, np.int32)
         return libraries.SparseMatrix("csr", (rows, 3), self.array(rows), indices, offsets)
 
@@ -90,13 +90,13 @@ class World:
         return libraries.SparseVector(8, self.array(2, np.int32), self.array(2))
 
     def closed(self, thing: Any) -> Any:
-        """Close something, of which nothing must be the same then."""
+        """Close an object and return it; forget the expected contents, which are gone."""
         self.written.clear()
         thing.close()
         return thing
 
     def unchanged(self) -> bool:
-        """Tell whether all arrays have what was written to them, and forget them."""
+        """Check whether all watched arrays have kept their contents, and forget them."""
         written, self.written = self.written, []
         return all(
             np.array_equal(array if isinstance(array, np.ndarray) else array.to_host(), host)
@@ -105,7 +105,7 @@ class World:
         )
 
     def works(self) -> bool:
-        """Tell whether a kernel still computes."""
+        """Check whether a kernel still computes correctly."""
         x, y = cuda.full(64, 3.0, np.float32), cuda.full(64, 1.0, np.float32)
         self.module["saxpy"][2, 32](2.0, x, y, 64)
         return bool((y.to_host() == 7).all())

@@ -1,9 +1,9 @@
-"""Record the PTX that numba-cuda and Triton make of the kernels beside this module, for the tests.
+"""Record the PTX that numba-cuda and Triton generate from the kernels beside this module, for the tests.
 
     uv run --with 'numba-cuda[cu13]' --with triton python -m tests.launch.other_compilers FOLDER
 
-Neither needs a GPU. `tests/launch/test_other_compilers.py` runs the recorded texts. They ask for PTX 8.8 at most, which
-all drivers for CUDA 13 take.
+Neither needs a GPU. `tests/launch/test_other_compilers.py` runs the recorded texts. Their PTX version is at most 8.8,
+which all drivers for CUDA 13 accept.
 """
 
 import os
@@ -19,8 +19,8 @@ NEWEST = 8.8
 
 
 def numba_texts() -> Iterator[tuple[str, str]]:
-    """Return each kernel's name and PTX, made by numba-cuda."""
-    from numba import cuda  # not installed for all that read this file's documentation
+    """Yield each kernel's name and the PTX that numba-cuda generates."""
+    from numba import cuda  # installed only for recording
 
     from .numba_kernels import KERNELS  # as above
 
@@ -30,7 +30,7 @@ def numba_texts() -> Iterator[tuple[str, str]]:
 
 
 def triton_texts() -> Iterator[tuple[str, str]]:
-    """Return each kernel's name and PTX, made by Triton, behind a line that tells its launch."""
+    """Yield each kernel's name and the PTX that Triton generates, after a comment with its launch configuration."""
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     import triton  # reads the environment when it is imported
     from triton.backends.compiler import GPUTarget
@@ -47,13 +47,13 @@ def triton_texts() -> Iterator[tuple[str, str]]:
 
 
 def older(text: str) -> str:
-    """Return PTX that asks for no newer version than drivers have, without blanks at the ends of its lines."""
+    """Return PTX with a version that all drivers accept, and without trailing blanks in its lines."""
     text = re.sub(r"(?m)^\.version ([0-9.]+)$", lambda found: f".version {min(float(found[1]), NEWEST)}", text, count=1)
     return re.sub(r"(?m)[ \t]+$", "", text).rstrip() + "\n"
 
 
 def main() -> None:
-    """Record all of the texts in the folder that the command line names."""
+    """Write all texts to the folder named on the command line."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (*numba_texts(), *triton_texts()):

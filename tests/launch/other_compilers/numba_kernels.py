@@ -1,4 +1,4 @@
-"""Kernels for numba-cuda: a kernel's name, its types, and what they compute."""
+"""Kernels for numba-cuda, and the types of their parameters."""
 
 import math
 
@@ -13,7 +13,7 @@ def scaled_sum(a, x, y):
 
 
 def block_sums(x, total):
-    """Add up x by a tree in shared memory and an atomic for each block of 128 threads."""
+    """Add up x by a tree reduction in shared memory, and one atomic per block of 128 threads."""
     part = cuda.shared.array(128, float64)
     thread = cuda.threadIdx.x
     i = cuda.grid(1)
@@ -30,14 +30,14 @@ def block_sums(x, total):
 
 
 def functions(x, y):
-    """Compute functions of the device's mathematical library."""
+    """Call functions of libdevice."""
     i = cuda.grid(1)
     if i < x.size:
         y[i] = math.erf(x[i]) + math.lgamma(1.5 + x[i] * x[i]) + math.pow(abs(x[i]) + 0.5, x[i]) + math.sin(9e5 * x[i])
 
 
 def sorted_rows(x, y):
-    """Sort each row of 16 numbers in a thread's local memory."""
+    """Sort each row of 16 elements in the local memory of one thread."""
     row = cuda.grid(1)
     if row < x.shape[0]:
         numbers = cuda.local.array(16, int32)
@@ -52,7 +52,7 @@ def sorted_rows(x, y):
 
 
 def warp_sums(x, y):
-    """Add up the numbers of each warp by shuffles, and count those above zero by a vote."""
+    """Add up the elements of each warp by shuffles, and count those above zero by a vote."""
     i = cuda.grid(1)
     total = x[i]
     for distance in (16, 8, 4, 2, 1):

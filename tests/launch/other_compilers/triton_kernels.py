@@ -1,6 +1,6 @@
-"""Kernels for Triton: a kernel, the types of its parameters, its constants, and the compute capability it is made for.
+"""Kernels for Triton, each with its parameter types, its constants, and the compute capability that it is compiled for.
 
-Four warps run each.
+Each block has four warps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax(out, x, columns, width: tl.constexpr):
-    """Normalise the exponentials of a row."""
+    """Compute the softmax of each row."""
     row, column = tl.program_id(0), tl.arange(0, width)
     inside = column < columns
     values = tl.load(x + row * columns + column, mask=inside, other=-float("inf"))
@@ -21,7 +21,7 @@ def softmax(out, x, columns, width: tl.constexpr):
 
 @triton.jit
 def scan_and_count(x, sums, counts, count, width: tl.constexpr):
-    """Compute running sums of one block of numbers, and count the numbers by their last three bits."""
+    """Compute running sums of one block of integers, and a histogram of their last three bits."""
     i = tl.arange(0, width)
     inside = i < count
     values = tl.load(x + i, mask=inside, other=0)
@@ -31,7 +31,7 @@ def scan_and_count(x, sums, counts, count, width: tl.constexpr):
 
 @triton.jit
 def product(a, b, c, rows, columns, inner, width: tl.constexpr):
-    """Multiply matrices with the tensor cores, tile by tile."""
+    """Multiply matrices with tensor cores, one tile per program."""
     i = tl.program_id(0) * width + tl.arange(0, width)[:, None]
     j = tl.program_id(1) * width + tl.arange(0, width)[None, :]
     k = tl.arange(0, width)
@@ -46,7 +46,7 @@ def product(a, b, c, rows, columns, inner, width: tl.constexpr):
 
 @triton.jit
 def attention(q, k, v, out, count, scale, rows: tl.constexpr, width: tl.constexpr, depth: tl.constexpr):
-    """Compute causal attention of one head, by blocks of keys, without keeping a row of weights."""
+    """Compute causal attention of one head over blocks of keys, without storing a whole row of weights."""
     i, head = tl.program_id(0) * rows + tl.arange(0, rows), tl.program_id(1) * count * depth
     part = tl.arange(0, depth)
     asked = tl.load(q + head + i[:, None] * depth + part[None, :], mask=i[:, None] < count, other=0.0)
@@ -78,7 +78,7 @@ KERNELS = {
     ),
     "product_of_halves": (product, {"a": "*fp16", "b": "*fp16", "c": "*fp32", **_SIZES}, {"width": 32}, 80),
     "product_of_singles": (product, {"a": "*fp32", "b": "*fp32", "c": "*fp32", **_SIZES}, {"width": 32}, 80),
-    # By wgmma, which multiplies 64 rows at once.
+    # Uses wgmma, which multiplies 64 rows at once.
     "attention": (
         attention,
         {"q": "*fp16", "k": "*fp16", "v": "*fp16", "out": "*fp32", "count": "i32", "scale": "fp32"},
